@@ -54,10 +54,10 @@ typedef struct product {
     int epilogue_reads; /* matrices */
 } product;
 
-#define TRY(...)          \
-    do {                  \
-        if (!__VA_ARGS__) \
-            return false; \
+#define TRY(...)            \
+    do {                    \
+        if (!(__VA_ARGS__)) \
+            return false;   \
     } while (0)
 
 /* Looking at it ------------------------------------------------------------------------------- */

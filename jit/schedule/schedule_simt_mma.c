@@ -18,10 +18,10 @@
 
 enum { ROWS = 16, COLUMNS = 8, MATRICES = 32 };
 
-#define TRY(...)          \
-    do {                  \
-        if (!__VA_ARGS__) \
-            return false; \
+#define TRY(...)            \
+    do {                    \
+        if (!(__VA_ARGS__)) \
+            return false;   \
     } while (0)
 
 /*

@@ -20,10 +20,10 @@
 enum { RUN = 4 };                  /* neighbouring rows or columns of a thread: a vector of f32 */
 enum { LANES_M = 4, LANES_N = 8 }; /* of a warp */
 
-#define TRY(...)          \
-    do {                  \
-        if (!__VA_ARGS__) \
-            return false; \
+#define TRY(...)            \
+    do {                    \
+        if (!(__VA_ARGS__)) \
+            return false;   \
     } while (0)
 
 /* Looking at it ------------------------------------------------------------------------------- */

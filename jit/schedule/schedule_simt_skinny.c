@@ -16,10 +16,10 @@
 
 #include <string.h>
 
-#define TRY(...)          \
-    do {                  \
-        if (!__VA_ARGS__) \
-            return false; \
+#define TRY(...)            \
+    do {                    \
+        if (!(__VA_ARGS__)) \
+            return false;   \
     } while (0)
 
 typedef struct skinny {

@@ -11,10 +11,10 @@
  */
 #include "jit/schedule/schedule_simt_tile.h"
 
-#define TRY(...)          \
-    do {                  \
-        if (!__VA_ARGS__) \
-            return false; \
+#define TRY(...)            \
+    do {                    \
+        if (!(__VA_ARGS__)) \
+            return false;   \
     } while (0)
 
 enum { RUN = 4, WORD = 4 }; /* elements, bytes */

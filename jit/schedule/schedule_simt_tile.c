@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-#define TRY(...)          \
-    do {                  \
-        if (!__VA_ARGS__) \
-            return false; \
+#define TRY(...)            \
+    do {                    \
+        if (!(__VA_ARGS__)) \
+            return false;   \
     } while (0)
 
 int64_t dc_simt_units(const dc_sketch *s)

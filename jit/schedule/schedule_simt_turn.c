@@ -17,10 +17,10 @@
 
 #include <string.h>
 
-#define TRY(...)          \
-    do {                  \
-        if (!__VA_ARGS__) \
-            return false; \
+#define TRY(...)            \
+    do {                    \
+        if (!(__VA_ARGS__)) \
+            return false;   \
     } while (0)
 
 /* Axes by number in the shape. A short one is directly inside of `next` in memory. */

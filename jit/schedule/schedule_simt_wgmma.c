@@ -15,10 +15,10 @@
 
 enum { COLUMNS = 8, DEPTH = 64, RUN = 8, STAGES = 4 };
 
-#define TRY(...)          \
-    do {                  \
-        if (!__VA_ARGS__) \
-            return false; \
+#define TRY(...)            \
+    do {                    \
+        if (!(__VA_ARGS__)) \
+            return false;   \
     } while (0)
 
 /*
