@@ -152,7 +152,7 @@ end
 local tiled = "local=0 registers=255 shared=49152 banks=1"
 local joined = { nil, nil, "local=0 registers=255 shared=49152 loads=1.1 stores=1.1 banks=1.5 read=8" }
 local vectors = { "local=0 registers=168 loads=1.2 stores=1.3 banks=1 read=14",
-  "local=0 registers=128 loads=1.2 stores=1.3 banks=1 read=1.5" }
+  "local=0 registers=144 loads=1.3 stores=1.3 banks=1 read=1.5" }
 for _, t in ipairs { "f32", "f16" } do
   convolution(t, 3, 64, 224, 7, 2, 1, t == "f16" and vectors)
   convolution(t, 64, 64, 56, 3, 1, 1, { tiled .. " loads=1.1 read=12.5", tiled .. " loads=1.1 read=9" })
@@ -164,9 +164,9 @@ for _, t in ipairs { "f32", "f16" } do
 end
 
 section = "Convolutions of odd channels"
-local odd = "local=0 registers=128 loads=1.6 stores=3 banks=1.5 read="
+local odd = "local=0 registers=144 loads=1.6 stores=3 banks=1.5 read="
 for _, n in ipairs { 33, 50 } do
-  convolution("f16", n, n, 28, 3, 1, 1, { odd .. 19, odd .. 3, odd .. 19 })
+  convolution("f16", n, n, 28, 3, 1, 1, { odd .. 19, odd .. 4.5, odd .. 19 })
 end
 
 section = "Convolutions of few channels"
