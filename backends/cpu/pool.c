@@ -17,11 +17,11 @@
 #define _GNU_SOURCE /* sched_getaffinity, madvise */
 #include "backends/cpu/pool.h"
 
+#include "core/base/thread.h"
 #include "core/runtime/halt.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -214,20 +214,16 @@ static void *run_worker(void *arg)
     }
 }
 
-/* With fewer threads than wished the others do all; signals are for the host's threads. */
+/* With fewer threads than wished the others do all. */
 static void start_workers(dc_cpu_pool *p)
 {
-    sigset_t all, before;
     p->tried = true;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (p->started + 1 < p->width) {
         worker *w = &p->worker[p->started + 1];
-        if (pthread_create(&w->thread, NULL, run_worker, w) != 0)
+        if (!dc_thread_start(&w->thread, 0, run_worker, w))
             break;
         p->started++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* ---- the caller ------------------------------------------------------------------------------ */

@@ -1,9 +1,9 @@
 /* Entries of the host and their deadlines (core/runtime/entry.h). */
 #define _POSIX_C_SOURCE 200809L
 #include "core/runtime/entry.h"
+#include "core/base/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <time.h>
 
 enum { NONE = 0, FIRED = 1 }; /* values of `due` that are no time */
@@ -90,17 +90,6 @@ static void *wait_for_deadlines(void *arg)
     return NULL;
 }
 
-/* Signals are for the threads of the host. */
-static bool start_thread(struct dc_timer *t)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool started = pthread_create(&t->thread, NULL, wait_for_deadlines, t) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
-}
-
 static void free_timer(void *what)
 {
     struct dc_timer *t = what;
@@ -120,7 +109,7 @@ static dc_status make_timer(dc_job *j, void *arg)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&t->wake, &attr);
     pthread_condattr_destroy(&attr);
-    if (!start_thread(t)) {
+    if (!dc_thread_start(&t->thread, 0, wait_for_deadlines, t)) {
         free_timer(t);
         return dc_failf(j, DC_ERR_DEVICE, NULL,
                         "no thread can be started that waits for deadlines");

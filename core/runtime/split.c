@@ -1,11 +1,11 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "core/runtime/split.h"
+#include "core/base/thread.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
-enum { MOST_HELPERS = 7, STACK_BYTES = 8 << 20 }; /* compilers recurse deeply */
+enum { MOST_HELPERS = 7 };
 
 typedef struct split split;
 
@@ -77,21 +77,14 @@ static uint32_t allowed_cores(void)
     return n > 0 ? (uint32_t)n : 1;
 }
 
-/* Without a thread the others do more; signals are for the threads of the host. */
+/* Without a thread the others do more. */
 static void start_helpers(split *s, dc_job *j)
 {
-    sigset_t all, before;
-    pthread_attr_t attr;
     uint32_t wanted = allowed_cores() - 1;
     if (wanted > s->n - 1)
         wanted = s->n - 1;
     if (wanted > MOST_HELPERS)
         wanted = MOST_HELPERS;
-    if (wanted == 0 || pthread_attr_init(&attr) != 0)
-        return;
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; s->nhelper < wanted; s->nhelper++) {
         helper *h = &s->helper[s->nhelper];
         h->of = s;
@@ -99,11 +92,9 @@ static void start_helpers(split *s, dc_job *j)
         h->log.ctx = &h->said;
         dc_job_init(&h->job, j->opt, &h->log);
         h->job.cancel = j->cancel;
-        if (pthread_create(&h->thread, &attr, help, h) != 0)
+        if (!dc_thread_start(&h->thread, DC_THREAD_DEEP_STACK, help, h))
             break;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
 }
 
 /* Without `log`, lines are lost. */

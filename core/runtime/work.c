@@ -5,15 +5,15 @@
  * context's thread only, so this thread may walk it without the mutex where states do not matter.
  * Nothing that can unwind happens while the mutex is held.
  */
-#define _POSIX_C_SOURCE 200809L /* sysconf, pthread_sigmask */
+#define _POSIX_C_SOURCE 200809L /* sysconf */
 #include "core/runtime/work.h"
+#include "core/base/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 2, STACK_BYTES = 8 << 20 }; /* compilers recurse deeply */
+enum { MOST_THREADS = 2 };
 
 struct dc_work {
     dc_log *log; /* of the context: where lines are delivered to */
@@ -95,20 +95,11 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* Signals are for the threads of the host. Failure is no harm: tasks run where they are needed. */
+/* Failure is no harm: tasks run where they are needed. */
 static void start_thread(dc_work *w)
 {
-    pthread_attr_t attr;
-    sigset_t all, before;
-    if (pthread_attr_init(&attr) != 0)
-        return;
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&w->thread[w->nthread], &attr, serve, w) == 0)
+    if (dc_thread_start(&w->thread[w->nthread], DC_THREAD_DEEP_STACK, serve, w))
         w->nthread++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */

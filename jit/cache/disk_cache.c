@@ -14,12 +14,12 @@
 #include "jit/cache/disk_cache.h"
 
 #include "core/base/blake2.h"
+#include "core/base/thread.h"
 #include "jit/cache/cache_folder.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,14 +259,10 @@ static void *write_all(void *arg)
     return NULL;
 }
 
-/* With the lock; signals are for the threads of the host. */
+/* With the lock. */
 static void start_writer(dc_cache *c)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    c->started = pthread_create(&c->writer, NULL, write_all, c) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    c->started = dc_thread_start(&c->writer, 0, write_all, c);
 }
 
 void dc_cache_store(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker toolchain,

@@ -1,0 +1,30 @@
+/* pthread_create with signals as core/base/thread.h says: a new thread inherits the mask of the one that starts it. */
+#define _POSIX_C_SOURCE 200809L /* pthread_sigmask */
+#include "core/base/thread.h"
+
+#include <signal.h>
+
+static void block_sent_signals(sigset_t *before)
+{
+    static const int raised[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    sigset_t sent;
+    sigfillset(&sent);
+    for (size_t i = 0; i < sizeof raised / sizeof *raised; i++)
+        sigdelset(&sent, raised[i]);
+    pthread_sigmask(SIG_SETMASK, &sent, before);
+}
+
+bool dc_thread_start(pthread_t *t, size_t stack_bytes, void *(*body)(void *), void *arg)
+{
+    pthread_attr_t attr;
+    sigset_t before;
+    if (pthread_attr_init(&attr) != 0)
+        return false;
+    if (stack_bytes > 0)
+        pthread_attr_setstacksize(&attr, stack_bytes);
+    block_sent_signals(&before);
+    const bool started = pthread_create(t, &attr, body, arg) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return started;
+}

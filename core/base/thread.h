@@ -1,0 +1,19 @@
+/*
+ * Starting a thread of the library. Signals that are sent to the process are for the threads of the host: they are blocked in
+ * ours. Those that an instruction raises (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS) are not: the kernel ends the process
+ * at once where such a signal is blocked, and the host's handler, which may mend the fault or write a report, is never asked.
+ */
+#ifndef DC_CORE_BASE_THREAD_H
+#define DC_CORE_BASE_THREAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A stack for compilers, which recurse deeply. */
+enum { DC_THREAD_DEEP_STACK = 8 << 20 };
+
+/* stack_bytes 0: the system's usual size. False where there is no thread to be had; *t is then unset. */
+bool dc_thread_start(pthread_t *t, size_t stack_bytes, void *(*body)(void *), void *arg);
+
+#endif
