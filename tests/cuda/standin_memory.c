@@ -341,8 +341,8 @@ typedef struct reserved {
 
 static physical *phys;
 static size_t nphys;
-static reserved *res;
-static size_t nres;
+static reserved *res, *freed; /* freed: oldest first */
+static size_t nres, nfreed;
 
 static void end_physical(physical *x)
 {
@@ -396,7 +396,7 @@ static void start_over(void)
         if (mem[i].alive)
             return;
     memory_close_all();
-    nmem = 0;
+    nmem = nfreed = 0;
     region_next = first_granule();
 }
 
@@ -543,6 +543,26 @@ EXPORT CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocati
     return CUDA_SUCCESS;
 }
 
+/*
+ * Fresh ones, so that a stale address is found; where half of the room is gone, those that were freed first: contexts reserve far
+ * more than they use.
+ */
+static char *addresses(size_t bytes)
+{
+    char *begin = region_next + ((uintptr_t)GRANULE - (uintptr_t)region_next % GRANULE);
+    if (bytes <= ROOM / 2 && begin + bytes + GRANULE <= region + ROOM / 2) {
+        region_next = begin + bytes + GRANULE;
+        return begin;
+    }
+    for (size_t i = 0; i < nfreed; i++)
+        if (freed[i].bytes >= bytes) {
+            begin = freed[i].at;
+            memmove(freed + i, freed + i + 1, (--nfreed - i) * sizeof *freed);
+            return begin;
+        }
+    return NULL;
+}
+
 EXPORT CUresult cuMemAddressReserve(CUdeviceptr *p, size_t bytes, size_t align, CUdeviceptr at,
                                     unsigned long long flags)
 {
@@ -551,10 +571,9 @@ EXPORT CUresult cuMemAddressReserve(CUdeviceptr *p, size_t bytes, size_t align, 
     TRY(granular(__func__, bytes));
     if (flags != 0 || align > GRANULE || (align & (align - 1)) != 0)
         return misuse(__func__, "flags %llu, alignment %zu", flags, align);
-    char *begin = region_next + ((uintptr_t)GRANULE - (uintptr_t)region_next % GRANULE);
-    if (bytes > ROOM || begin + bytes + GRANULE > region + ROOM)
+    char *begin = addresses(bytes);
+    if (begin == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    region_next = begin + bytes + GRANULE;
     res = realloc(res, (nres + 1) * sizeof *res);
     res[nres++] = (reserved){begin, bytes, ctx->device};
     *p = (CUdeviceptr)begin;
@@ -576,6 +595,8 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr p, size_t bytes)
         if (res[i].at == (char *)p && res[i].bytes == bytes) {
             if (any_mapped(res[i].at, bytes))
                 return misuse(__func__, "%p: memory is mapped there", (void *)p);
+            freed = realloc(freed, (nfreed + 1) * sizeof *freed);
+            freed[nfreed++] = res[i];
             res[i] = res[--nres];
             return CUDA_SUCCESS;
         }

@@ -591,6 +591,27 @@ static void test_virtual(void)
     CHECK_EQ(cuda_standin_bytes(0), 0);
 }
 
+/* Ranges of addresses that were freed are there again, but the latest ones not at once; ranges that are held do not meet. */
+static void test_addresses(void)
+{
+    const size_t most = (size_t)1 << 36;
+    CUdeviceptr p, q, before = 0;
+    open_device(0);
+    for (int i = 0; i < 100; i++) {
+        if (!CHECK_EQ(cuMemAddressReserve(&p, most, 0, 0, 0), CUDA_SUCCESS) ||
+            !CHECK_EQ(cuMemAddressReserve(&q, most, 0, 0, 0), CUDA_SUCCESS))
+            break;
+        CHECK(p + most <= q || q + most <= p);
+        CHECK(p != before && q != before);
+        before = q;
+        CHECK_EQ(cuMemAddressFree(p, most), CUDA_SUCCESS);
+        CHECK_EQ(cuMemAddressFree(q, most), CUDA_SUCCESS);
+    }
+    CHECK_EQ(cuMemAddressReserve(&p, (size_t)1 << 40, 0, 0, 0), CUDA_ERROR_OUT_OF_MEMORY);
+    close_device(0);
+    no_misuse();
+}
+
 /* Images, devices ----------------------------------------------------------------------------- */
 
 static char *image_for(const char *arch, bool ptx)
@@ -761,6 +782,7 @@ int main(void)
     test_device_lost();
     test_failures();
     test_virtual();
+    test_addresses();
     test_images();
     test_devices();
     test_threads();
