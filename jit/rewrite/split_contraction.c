@@ -263,6 +263,7 @@ static dc_ref in_two_steps(dc_func *f, dc_ref r, const dc_dot *d, const product 
     const dc_ref last = rest[0] != 0 ? dc_dot_make(f, rest[0], rest[1], d) : 0;
     /* the sum is the later node, so fusion puts what follows into its kernel, and both products may run at once */
     dc_ref y = dc_graph_reduce(f, DC_OP_SUM, sums, 1u << d->nbatch);
+    y = dc_graph_cast(f, y, (dc_dtype)dc_node_at(f, sums)->dtype); /* of small integers it is i32 */
     if (last != 0) {
         dc_func_copy_origin(f, last, f, r);
         y = dc_graph_op2(f, DC_OP_ADD, y, last);

@@ -5,7 +5,8 @@
  *   random DEVICE GRAPHS BATCH [SEED]      (tests/random/suite.h)
  *
  * After fresh graphs come those of tests/random/corpus.txt: "seed size" a line, those that failed
- * once. The program large_graphs is the same with axes as long as those of small networks.
+ * once. The program large_graphs is the same with axes as long as those of small networks, and with
+ * tests/random/corpus_large.txt.
  */
 #include "core/graph/gtext.h"
 
@@ -16,8 +17,10 @@ enum { GRAPH_SIZES = 16 };
 
 #ifdef RANDOM_LARGE
 #define make_graph graphgen_large
+#define CORPUS     "tests/random/corpus_large.txt"
 #else
 #define make_graph graphgen_func
+#define CORPUS     "tests/random/corpus.txt"
 #endif
 
 typedef struct graph { /* one of a batch */
@@ -183,7 +186,7 @@ static dc_status fresh_graphs(dc_job *j, run *x)
 
 static dc_status corpus(dc_job *j, run *x)
 {
-    FILE *in = fopen("tests/random/corpus.txt", "r");
+    FILE *in = fopen(CORPUS, "r");
     char line[200];
     rng r = {1};
     int n = 0;
