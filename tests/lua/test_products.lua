@@ -33,6 +33,19 @@ local function check(y, a, b, what)
   end
 end
 
+-- Groups of threads turn nothing round, and share the sums of few tiles: the parts, what is left of them, and their sum.
+local device = os.getenv "DEEPC_DEVICE" or "cpu"
+local groups = device:find "cuda" or device:find "opencl" or device == "sim:few"
+
+local function check_launches(f, want, what)
+  local found = f:info()[1].launches
+  if groups then
+    lu.assertTrue(found <= 3, what .. ": " .. found)
+  elseif found > 0 then -- the interpreter launches nothing
+    lu.assertEquals(found, want, what)
+  end
+end
+
 function TestProducts.test_layouts()
   -- The sixth and seventh are turned round in a launch of their own where the left-hand side lies transposed.
   for i, size in ipairs { { 37, 530, 70 }, { 64, 784, 784 }, { 70, 520, 600 }, { 512, 530, 400 }, { 5, 600, 700 },
@@ -48,9 +61,7 @@ function TestProducts.test_layouts()
         return (left and a:transpose() or a):matmul(right and b:transpose() or b)
       end)
       check(f(left and a:transpose():clone() or a, right and b:transpose():clone() or b), a, b, what)
-      if f:info()[1].launches > 0 then -- the interpreter launches nothing
-        lu.assertEquals(f:info()[1].launches, left and (i == 6 or i == 7) and 2 or 1, what)
-      end
+      check_launches(f, left and (i == 6 or i == 7) and 2 or 1, what)
     end
   end
 end
@@ -101,9 +112,7 @@ function TestProducts.test_operands_of_other_types()
         end)
         local b = forms[form](stored, s, t)
         check(f(a, stored, s, t), a, turned and b:transpose():clone() or b, what)
-        if f:info()[1].launches > 0 then
-          lu.assertEquals(f:info()[1].launches, 1, what)
-        end
+        check_launches(f, 1, what)
       end
     end
   end
