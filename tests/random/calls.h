@@ -17,7 +17,6 @@
 #include <math.h>
 
 #include "tests/random/suite.h"
-#include "tests/unit/graphgen.h"
 
 enum { CALLS = 4, CALLS_HELD = 64 };
 

@@ -3,9 +3,10 @@
  * that are set to random values of their type (tests/random/calls.h).
  *
  *   donate DEVICE GRAPHS BATCH [SEED]      (tests/random/suite.h)
+ *
+ * The program large_donate_graphs is the same with axes as long as those of small networks.
  */
 #include "tests/random/calls.h"
-#include "tests/unit/graphgen.h"
 
 enum { LARGEST = 24, MORE_CELLS = 2 };
 
@@ -47,7 +48,7 @@ static void join(batch *b, dc_module *m, int n)
     for (int i = 0; i < n; i++) { /* with BATCH 1 each graph is the same */
         const uint64_t seed = b->seed + (uint64_t)i;
         r[i] = (rng){~seed};
-        g[i] = graphgen_func(m, seed, 4 + rng_below(&r[i], LARGEST));
+        g[i] = suite_graph(m, seed, 4 + rng_below(&r[i], LARGEST));
         nfree[i] = (uint32_t)(rng_below(&r[i], 2) * rng_below(&r[i], (int)g[i]->param.n + 1));
         map[i] = dc_xalloc(g[i]->node.n * sizeof *map[i]);
         make_params(b, g[i], 0, nfree[i], map[i]);

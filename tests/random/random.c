@@ -11,16 +11,13 @@
 #include "core/graph/gtext.h"
 
 #include "tests/random/suite.h"
-#include "tests/unit/graphgen.h"
 
 enum { GRAPH_SIZES = 16 };
 
 #ifdef RANDOM_LARGE
-#define make_graph graphgen_large
-#define CORPUS     "tests/random/corpus_large.txt"
+#define CORPUS "tests/random/corpus_large.txt"
 #else
-#define make_graph graphgen_func
-#define CORPUS     "tests/random/corpus.txt"
+#define CORPUS "tests/random/corpus.txt"
 #endif
 
 typedef struct graph { /* one of a batch */
@@ -44,7 +41,7 @@ typedef struct run {
 
 static void add_graph(run *x, dc_module *m, uint64_t seed, int size)
 {
-    const dc_func *g = make_graph(m, seed, size);
+    const dc_func *g = suite_graph(m, seed, size);
     x->at[x->n++] = (graph){seed, size, x->f->result.n, g->result.n};
     dc_ref *map = dc_xalloc(g->node.n * sizeof *map);
     suite_append(x->f, g, map);
@@ -123,7 +120,7 @@ static void print_graph(const graph *g)
 {
     dc_module *m = dc_module_new();
     dc_text text = {0};
-    dc_func_print(make_graph(m, g->seed, g->size), &text);
+    dc_func_print(suite_graph(m, g->seed, g->size), &text);
     printf("%s\n", text.s);
     dc_text_free(&text);
     dc_module_free(m);

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "tests/t.h"
+#include "tests/unit/graphgen.h"
 #include "tests/unit/rng.h"
 
 enum { SUITE_BATCH = 64 }; /* graphs in a function at most */
@@ -31,6 +32,16 @@ typedef struct suite {
     long graphs;
     int batch;
 } suite;
+
+/* A graph of this seed; of the programs large_*, with axes as long as those of small networks. */
+static inline dc_func *suite_graph(dc_module *m, uint64_t seed, int size)
+{
+#ifdef RANDOM_LARGE
+    return graphgen_large(m, seed, size);
+#else
+    return graphgen_func(m, seed, size);
+#endif
+}
 
 /*
  * Copies the nodes of `from` behind those of `to`. map has a place for each node of `from`: 0, or
