@@ -16,14 +16,14 @@ compare() {
     check "$device: nothing falls back" sh -c "! grep -q 'falls back' '$dir/err'"
 }
 
-run env DEEPC_DEVICE=cpu "$DEEPC" tests/random/sizes.lua save "$dir/cpu" 40
+run env DEEPC_DEVICE=cpu "$DEEPC" tests/random/sizes.lua save "$dir/cpu" 24
 check "results of cpu are saved" test "$status" -eq 0
-compare cpu:avx2 40
-compare cpu:baseline 40
+compare cpu:avx2 24
+compare cpu:baseline 24
 if [ -e "$lib/libcuda.so.1" ]; then
     export CUDA_STANDIN_CACHE="${CUDA_STANDIN_CACHE:-$build/tests/cuda/texts}"
     mkdir -p "$CUDA_STANDIN_CACHE"
-    compare cuda:0 20 DEEPC_CUDA="$lib/libcuda.so.1" DEEPC_NVRTC="$lib/libnvrtc.so.13"
+    compare cuda:0 12 DEEPC_CUDA="$lib/libcuda.so.1" DEEPC_NVRTC="$lib/libnvrtc.so.13"
 else
     skip "no stand-in for CUDA's driver is built"
 fi
