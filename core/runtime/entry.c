@@ -1,6 +1,7 @@
 /* Entries of the host and their deadlines (core/runtime/entry.h). */
 #define _POSIX_C_SOURCE 200809L
 #include "core/runtime/entry.h"
+
 #include "core/base/thread.h"
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "core/runtime/split.h"
+
 #include "core/base/thread.h"
 
 #include <pthread.h>

@@ -7,6 +7,7 @@
  */
 #define _POSIX_C_SOURCE 200809L /* sysconf */
 #include "core/runtime/work.h"
+
 #include "core/base/thread.h"
 
 #include <pthread.h>
