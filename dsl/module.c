@@ -120,6 +120,8 @@ static const char *class_name(dc_op op)
         return "identity";
     case DC_CLASS_PART:
         return "part";
+    case DC_CLASS_CTL:
+        return "control flow";
     }
     return "";
 }

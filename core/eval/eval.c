@@ -42,6 +42,8 @@ static void drop_value(dc_eval_state *s, dc_ref r)
     if (!s->lent[r])
         dc_xfree(s->value[r]);
     s->value[r] = NULL;
+    for (uint32_t i = 0; i < s->many[r].n; i++)
+        dc_eval_drop(&s->many[r].at[i]);
 }
 
 static void drop_all(void *what)
@@ -317,6 +319,11 @@ static dc_status run_node(dc_eval_state *s, dc_ref r, const void *const *params)
             return dc_eval_scatter(s, r);
         dc_eval_gather(s, r);
         return DC_OK;
+    case DC_CLASS_CTL:
+        if (op != DC_OP_PICK)
+            return op == DC_OP_LOOP ? dc_eval_loop(s, r) : dc_eval_branch(s, r);
+        dc_eval_pick(s, r);
+        return DC_OK;
     }
     DC_BUG("class of op %d", (int)op);
 }
@@ -375,6 +382,7 @@ dc_status dc_eval_watched(dc_job *j, const dc_func *f, dc_eval_mode mode, const 
     *s = (dc_eval_state){.j = j, .f = f, .mode = mode, .search = search};
     s->value = DC_NEW_ARRAY(&j->scratch, void *, f->node.n);
     s->lent = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
+    s->many = DC_NEW_ARRAY(&j->scratch, dc_eval_many, f->node.n);
     s->n = f->node.n;
     dc_job_defer(j, drop_all, s);
     const dc_status status = run_all(s, params, results);

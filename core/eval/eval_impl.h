@@ -5,6 +5,7 @@
  *   eval_ew.c   element-wise operations, and access to elements of every dtype
  *   eval_red.c  reductions and dot
  *   eval_conv.c convolutions
+ *   eval_control.c loops and branches
  *   eval_idx.c  gather, scatter
  *   eval_find.c where infinities and NaN come from
  */
@@ -15,6 +16,12 @@
 
 enum { DC_EVAL_CHUNK = 512, DC_EVAL_TEMPS = 4 };
 
+/* Arrays of a loop or a branch: its results, then room for the carries of another iteration. */
+typedef struct dc_eval_many {
+    uint32_t n;
+    void **at;
+} dc_eval_many;
+
 typedef struct dc_eval_state {
     dc_job *j;
     const dc_func *f;
@@ -22,6 +29,7 @@ typedef struct dc_eval_state {
     uint32_t n;
     void **value;              /* [n] dense arrays by ref; NULL before and after its life */
     bool *lent;                /* [n] the array is the caller's */
+    dc_eval_many *many;        /* [n] results of loops and branches */
     void *temp[DC_EVAL_TEMPS]; /* memory of the node at work */
     struct dc_eval_search *search; /* core/eval/eval_find.c; NULL: values are not looked at */
 } dc_eval_state;
@@ -76,5 +84,10 @@ void dc_eval_rows(dc_eval_mode mode, dc_dtype t, int64_t kn, int64_t n, const vo
                   void *c);
 void dc_eval_gather(dc_eval_state *s, dc_ref r);
 dc_status dc_eval_scatter(dc_eval_state *s, dc_ref r);
+
+/* Loops and branches, whose results dc_eval_pick copies. */
+dc_status dc_eval_loop(dc_eval_state *s, dc_ref r);
+dc_status dc_eval_branch(dc_eval_state *s, dc_ref r);
+void dc_eval_pick(dc_eval_state *s, dc_ref r);
 
 #endif

@@ -1,5 +1,6 @@
 #include "core/graph/custom.h"
 
+#include "core/graph/control.h"
 #include "core/graph/grad.h"
 
 static dc_ref hole(dc_func *f, const dc_type *t, int64_t id, int64_t which)
@@ -54,9 +55,13 @@ dc_ref dc_graph_again(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *
     const dc_type t = dc_node_type(from, r);
     const char *where = to->where, *path = to->path;
     to->where = to->path = NULL;
+    int64_t attr[DC_LOOP_ATTRS];
+    if (dc_is_control(&n))
+        dc_bodies_import(to->module, from->module, &n, attr);
     const dc_ref made = n.op == DC_OP_BARRIER
                             ? dc_graph_barrier(to, in[0], in[1])
-                            : dc_graph_make(to, (dc_op)n.op, in, n.nin, n.attr, n.nattr, &t);
+                            : dc_graph_make(to, (dc_op)n.op, in, n.nin,
+                                            dc_is_control(&n) ? attr : n.attr, n.nattr, &t);
     to->where = where;
     to->path = path;
     dc_func_copy_origin(to, made, from, r);

@@ -4,7 +4,7 @@
  * Operands of commuting operations are stored in one order: constants last, else by ref. A node
  * that is made again is found again; only the list of its origins grows (up to MAX_ORIGINS).
  */
-#include "core/graph/graph.h"
+#include "core/graph/control.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,13 +23,18 @@ static void free_arrays(dc_func *f)
     f->nbucket = 0;
 }
 
-void dc_func_drop(dc_func *f)
+void dc_func_detach(dc_func *f)
 {
     dc_module *m = f->module;
     for (uint32_t i = 0, to = 0; i < m->func.n; i++)
         if (m->func.at[i] != f)
             m->func.at[to++] = m->func.at[i];
     m->func.n--;
+}
+
+void dc_func_drop(dc_func *f)
+{
+    dc_func_detach(f);
     free_arrays(f);
 }
 
@@ -55,7 +60,10 @@ void dc_module_free(dc_module *m)
         return;
     for (uint32_t i = 0; i < m->func.n; i++)
         free_arrays(m->func.at[i]);
+    for (uint32_t i = 0; i < m->body.n; i++)
+        free_arrays(m->body.at[i].fn);
     DC_VEC_FREE(m->func);
+    DC_VEC_FREE(m->body);
     dc_names_free(m->names);
     dc_arena_free(&m->arena);
     dc_xfree(m);
@@ -242,7 +250,7 @@ static dc_ref make_node(dc_func *f, dc_op op, const dc_ref *in, int nin, const i
     return cons(f, &(dc_node){.op = (uint8_t)op,
                               .dtype = type->dtype,
                               .rank = type->rank,
-                              .nin = (uint8_t)nin,
+                              .nin = (uint16_t)nin,
                               .nattr = (uint16_t)nattr,
                               .dim = type->dim,
                               .in = order,
@@ -252,10 +260,15 @@ static dc_ref make_node(dc_func *f, dc_op op, const dc_ref *in, int nin, const i
 dc_status dc_make(dc_job *j, dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr,
                   int nattr, const dc_type *want, dc_ref *out)
 {
-    dc_type type, types[DC_MAX_OPERANDS];
+    dc_type type, types[DC_MAX_TYPED];
     if (op == DC_OP_PARAM)
         DC_BUG("parameters are made by dc_graph_param");
-    for (int i = 0; i < nin && i < DC_MAX_OPERANDS; i++)
+    if (dc_op_is(op, DC_CLASS_CTL)) {
+        DC_TRY(dc_control_infer(j, f, op, in, nin, attr, nattr, &type));
+        *out = make_node(f, op, in, nin, attr, nattr, &type);
+        return DC_OK;
+    }
+    for (int i = 0; i < nin && i < DC_MAX_TYPED; i++)
         types[i] = dc_node_type(f, in[i]);
     DC_TRY(dc_infer(j, op, types, nin, attr, nattr, want, &type));
     *out = make_node(f, op, in, nin, attr, nattr, &type);
@@ -507,8 +520,13 @@ dc_func *dc_func_clone(dc_module *to, const dc_func *from, dc_ref *map)
         for (int i = 0; i < n->nin; i++)
             in[i] = map[n->in[i]];
         const int64_t id = f->node.n; /* of a barrier: canonical again */
-        map[r] = make_node(f, (dc_op)n->op, in, n->nin, n->op == DC_OP_BARRIER ? &id : n->attr,
-                           n->nattr, &t);
+        int64_t bodies[DC_LOOP_ATTRS];
+        const int64_t *attr = n->op == DC_OP_BARRIER ? &id : n->attr;
+        if (dc_is_control(n)) {
+            dc_bodies_import(to, from->module, n, bodies);
+            attr = bodies;
+        }
+        map[r] = make_node(f, (dc_op)n->op, in, n->nin, attr, n->nattr, &t);
         dc_func_copy_origin(f, map[r], from, r);
     }
     for (uint32_t i = 0; i < from->result.n; i++)
@@ -520,8 +538,15 @@ static uint64_t hash_numbered(const dc_func *f, const uint32_t *number, dc_ref r
 {
     dc_node key = *dc_node_at(f, r);
     uint32_t in[DC_MAX_OPERANDS];
+    int64_t attr[DC_LOOP_ATTRS];
     dc_node_operands(f, number, r, in);
     key.in = in;
+    if (dc_is_control(&key)) { /* what bodies are, not their numbers */
+        for (int i = 0; i < key.nattr; i++)
+            attr[i] = i < dc_node_bodies(&key) ? (int64_t)f->module->body.at[key.attr[i]].hash
+                                               : key.attr[i];
+        key.attr = attr;
+    }
     return hash_node(&key);
 }
 

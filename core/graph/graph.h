@@ -16,15 +16,16 @@
 typedef uint32_t dc_ref;
 
 enum {
-    DC_CUSTOM_INPUTS = 62,                      /* of one custom gradient */
-    DC_MAX_OPERANDS = 1 + 2 * DC_CUSTOM_INPUTS /* of a node */
+    DC_CUSTOM_INPUTS = 62,                   /* of one custom gradient */
+    DC_MAX_TYPED = 1 + 2 * DC_CUSTOM_INPUTS, /* operands of a node but a loop or a branch, */
+    DC_MAX_OPERANDS = 1000                   /* of any node */
 };
 
 typedef struct dc_node {
     uint8_t op;    /* dc_op */
     uint8_t dtype; /* dc_dtype */
     uint8_t rank;
-    uint8_t nin;
+    uint16_t nin;
     uint16_t nattr;
     uint32_t origin;     /* head of its list in dc_func.origins, 0 none */
     const int64_t *dim;  /* [rank], in the arena */
@@ -41,27 +42,43 @@ typedef struct dc_origin { /* one place in a script that made a node */
 typedef struct dc_func {
     struct dc_module *module;
     const char *name;
-    DC_VEC(dc_node) node;     /* [0] is a placeholder */
-    DC_VEC(dc_ref) param;     /* by index; every parameter is a node, used or not */
+    DC_VEC(dc_node) node;       /* [0] is a placeholder */
+    DC_VEC(dc_ref) param;       /* by index; every parameter is a node, used or not */
     DC_VEC(const char *) label; /* of each parameter: "x", "net.2.weight"; for dumps and messages */
     DC_VEC(dc_ref) result;
     DC_VEC(dc_origin) origins; /* [0] is a placeholder */
     uint32_t *bucket;          /* hash-consing: open addressing over refs */
     uint32_t nbucket;
-    const char *where, *path;  /* given to nodes made from now on; NULL none */
+    const char *where, *path; /* given to nodes made from now on; NULL none */
 } dc_func;
+
+/* What a loop or a branch names by its number in the module. Equal ones are one; none is ever dropped. */
+typedef struct dc_body {
+    dc_func *fn;
+    uint64_t hash;
+} dc_body;
 
 typedef struct dc_module {
     dc_arena arena;
     dc_names *names; /* strings of origins and labels */
     DC_VEC(dc_func *) func;
+    DC_VEC(dc_body) body;
 } dc_module;
 
 dc_module *dc_module_new(void);
 void dc_module_free(dc_module *m);
 void dc_module_defer(dc_job *j, dc_module *m); /* dc_job_defer: j frees it */
 dc_func *dc_func_new(dc_module *m, const char *name);
-void dc_func_drop(dc_func *f); /* takes a function that is not used out of its module */
+void dc_func_drop(dc_func *f);   /* takes a function that is not used out of its module */
+void dc_func_detach(dc_func *f); /* the same, but does not free it */
+/* A body with what f, of any module, computes, in the order of a clone; f stays. */
+uint32_t dc_body_add(dc_module *m, const dc_func *f);
+static inline const dc_func *dc_body_at(const dc_module *m, int64_t body)
+{
+    DC_ASSERT(body >= 0 && body < (int64_t)m->body.n, "body %d of %u", (int)body, m->body.n);
+    return m->body.at[body].fn;
+}
+
 /* Empty again; gives back what the arena of its module has handed out since the mark. */
 void dc_func_clear(dc_func *f, dc_mark empty);
 

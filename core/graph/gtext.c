@@ -1,11 +1,12 @@
 /*
  * Graph text: printer, parser and the verifier.
  *
- *   module = { "func" name "(" [param {"," param}] ")" "{" { node } return "}" }
+ *   module = { ("func" name | "body" integer) "(" [param {"," param}] ")" "{" { node } return "}" }
  *   param  = %n ":" type [string]
  *   node   = %n "=" op [%n {"," %n}] ["{" integer {"," integer} "}"] ":" type
  *   return = "return" [%n {"," %n}]
  *   name   = word | string;  "#" starts a comment;  numbers of a function are 1, 2, 3 ...
+ *            bodies, which loops and branches name by their first attributes, are 0, 1, 2 ...
  *
  * The parser takes any bytes: it makes every node through dc_make, so what it accepts is legal.
  */
@@ -13,6 +14,7 @@
 
 #include "core/base/digits.h"
 #include "core/base/scan.h"
+#include "core/graph/control.h"
 #include "core/graph/conv.h"
 
 #include <ctype.h>
@@ -60,7 +62,26 @@ static void print_type(dc_text *out, const dc_func *f, dc_ref r)
     dc_text_puts(out, text);
 }
 
-static void print_head(dc_text *out, const dc_func *f, const uint32_t *number)
+/* Bodies are numbered in the order in which they are printed, before what names them. */
+typedef struct printer {
+    dc_text *out;
+    dc_arena *a;
+    const dc_module *m;
+    uint32_t *body; /* by body of the module: its number in the text; NO_NUMBER: not printed yet */
+    uint32_t nbody;
+} printer;
+
+#define NO_NUMBER UINT32_MAX
+
+static printer start_printing(const dc_module *m, dc_arena *a, dc_text *out)
+{
+    printer p = {.out = out, .a = a, .m = m, .body = DC_NEW_ARRAY(a, uint32_t, m->body.n)};
+    for (uint32_t i = 0; i < m->body.n; i++)
+        p.body[i] = NO_NUMBER;
+    return p;
+}
+
+static void print_name(dc_text *out, const dc_func *f)
 {
     const size_t n = strlen(f->name);
     dc_text_puts(out, "func ");
@@ -68,6 +89,10 @@ static void print_head(dc_text *out, const dc_func *f, const uint32_t *number)
         dc_text_puts(out, f->name);
     else
         print_string(out, f->name);
+}
+
+static void print_params(dc_text *out, const dc_func *f, const uint32_t *number)
+{
     dc_text_puts(out, "(");
     for (uint32_t i = 0; i < f->param.n; i++) {
         dc_text_printf(out, "%s%%%u: ", i ? ", " : "", number[f->param.at[i]]);
@@ -77,11 +102,11 @@ static void print_head(dc_text *out, const dc_func *f, const uint32_t *number)
             print_string(out, f->label.at[i]);
         }
     }
-    dc_text_puts(out, ") {\n");
 }
 
-static void print_node(dc_text *out, const dc_func *f, const uint32_t *number, dc_ref r)
+static void print_node(const printer *p, const dc_func *f, const uint32_t *number, dc_ref r)
 {
+    dc_text *out = p->out;
     const dc_node *n = dc_node_at(f, r);
     uint32_t in[DC_MAX_OPERANDS];
     dc_node_operands(f, number, r, in);
@@ -89,7 +114,8 @@ static void print_node(dc_text *out, const dc_func *f, const uint32_t *number, d
     for (int i = 0; i < n->nin; i++)
         dc_text_printf(out, "%s%%%u", i ? ", " : " ", in[i]);
     for (int i = 0; i < n->nattr; i++)
-        dc_text_printf(out, "%s%" PRId64, i ? ", " : " {", n->attr[i]);
+        dc_text_printf(out, "%s%" PRId64, i ? ", " : " {",
+                       i < dc_node_bodies(n) ? (int64_t)p->body[n->attr[i]] : n->attr[i]);
     dc_text_puts(out, n->nattr ? "} : " : " : ");
     print_type(out, f, r);
     if (n->op == DC_OP_CONST && dc_dtype_is_float((dc_dtype)n->dtype))
@@ -98,30 +124,75 @@ static void print_node(dc_text *out, const dc_func *f, const uint32_t *number, d
     dc_text_puts(out, "\n");
 }
 
+static void print_nodes(const printer *p, const dc_func *f, const uint32_t *number)
+{
+    dc_text_puts(p->out, ") {\n");
+    for (dc_ref r = 1; r < f->node.n; r++)
+        if (number[r] > f->param.n)
+            print_node(p, f, number, r);
+    dc_text_puts(p->out, "  return");
+    for (uint32_t i = 0; i < f->result.n; i++)
+        dc_text_printf(p->out, "%s%%%u", i ? ", " : " ", number[f->result.at[i]]);
+    dc_text_puts(p->out, "\n}\n");
+}
+
+static void print_body(printer *p, uint32_t body);
+
+/* Those that f names, and theirs. */
+static void print_bodies(printer *p, const dc_func *f, const uint32_t *number)
+{
+    for (dc_ref r = 1; r < f->node.n; r++) {
+        const dc_node *n = dc_node_at(f, r);
+        for (int i = 0; number[r] != 0 && i < dc_node_bodies(n); i++)
+            if (p->body[n->attr[i]] == NO_NUMBER)
+                print_body(p, (uint32_t)n->attr[i]);
+    }
+}
+
+static void print_body(printer *p, uint32_t body)
+{
+    const dc_func *f = p->m->body.at[body].fn;
+    const uint32_t *number = dc_func_numbers(f, p->a);
+    print_bodies(p, f, number);
+    p->body[body] = p->nbody++;
+    dc_text_printf(p->out, "body %u", p->body[body]);
+    print_params(p->out, f, number);
+    print_nodes(p, f, number);
+    dc_text_puts(p->out, "\n");
+}
+
+static void print_func(printer *p, const dc_func *f)
+{
+    const uint32_t *number = dc_func_numbers(f, p->a);
+    print_bodies(p, f, number);
+    print_name(p->out, f);
+    print_params(p->out, f, number);
+    print_nodes(p, f, number);
+}
+
 void dc_func_print(const dc_func *f, dc_text *out)
 {
     dc_arena *a = &f->module->arena;
     const dc_mark mark = dc_arena_mark(a);
-    const uint32_t *number = dc_func_numbers(f, a);
-    print_head(out, f, number);
-    for (dc_ref r = 1; r < f->node.n; r++)
-        if (number[r] > f->param.n)
-            print_node(out, f, number, r);
-    dc_text_puts(out, "  return");
-    for (uint32_t i = 0; i < f->result.n; i++)
-        dc_text_printf(out, "%s%%%u", i ? ", " : " ", number[f->result.at[i]]);
-    dc_text_puts(out, "\n}\n");
+    printer p = start_printing(f->module, a, out);
+    print_func(&p, f);
     dc_arena_rewind(a, mark);
 }
 
 void dc_module_print(const dc_module *m, dc_text *out)
 {
     dc_text_puts(out, "");
+    if (m->func.n == 0)
+        return;
+    dc_arena *a = &m->func.at[0]->module->arena;
+    const dc_mark mark = dc_arena_mark(a);
+    printer p = start_printing(m, a, out);
     for (uint32_t i = 0; i < m->func.n; i++) {
         if (i > 0)
             dc_text_puts(out, "\n");
-        dc_func_print(m->func.at[i], out);
+        print_func(&p, m->func.at[i]);
     }
+    dc_arena_rewind(a, mark);
 }
 
 /* ---- parse ---- */
@@ -132,7 +203,8 @@ typedef struct parser {
     dc_scan scan;
     dc_module *m;
     dc_func *f;
-    DC_VEC(dc_ref) ref; /* number - 1 to ref, of the function being read */
+    DC_VEC(dc_ref) ref;    /* number - 1 to ref, of the function being read */
+    DC_VEC(uint32_t) body; /* by number in the text: in the module */
 } parser;
 
 /* The failure of a job made for one call becomes one with a line; axes from 0, as attributes. */
@@ -289,6 +361,36 @@ static dc_status make_node(parser *p, dc_op op, const dc_ref *in, int nin, const
     return DC_OK;
 }
 
+/* Of a loop there may be none. */
+static dc_status read_operands(parser *p, dc_op op, dc_ref *in, int *nin)
+{
+    const bool any = dc_op_any_number(op);
+    const int most = op == DC_OP_LOOP || op == DC_OP_BRANCH ? DC_MAX_OPERANDS : DC_MAX_TYPED;
+    dc_scan_skip(&p->scan);
+    if (op == DC_OP_LOOP && *p->scan.at != '%')
+        return DC_OK;
+    for (int n = any ? 1 : dc_op_row_of(op)->n; *nin < n; (*nin)++) {
+        if (*nin > 0)
+            DC_TRY(dc_scan_expect(&p->scan, ","));
+        DC_TRY(read_ref(p, &in[*nin]));
+    }
+    while (any && *nin < most && dc_scan_accept(&p->scan, ","))
+        DC_TRY(read_ref(p, &in[(*nin)++]));
+    return DC_OK;
+}
+
+/* Attributes that number bodies: what these are in the module. */
+static dc_status find_bodies(parser *p, dc_op op, int64_t *attr, int nattr)
+{
+    const int n = dc_node_bodies(&(dc_node){.op = (uint8_t)op});
+    for (int i = 0; i < n && i < nattr; i++) {
+        if (attr[i] < 0 || attr[i] >= (int64_t)p->body.n)
+            return dc_scan_refuse(&p->scan, "there is no body %" PRId64 " yet", attr[i]);
+        attr[i] = p->body.at[attr[i]];
+    }
+    return DC_OK;
+}
+
 static dc_status read_node(parser *p)
 {
     dc_op op;
@@ -299,14 +401,9 @@ static dc_status read_node(parser *p)
     DC_TRY(read_new_number(p));
     DC_TRY(dc_scan_expect(&p->scan, "="));
     DC_TRY(read_op(p, &op));
-    for (int n = dc_op_any_number(op) ? 1 : dc_op_row_of(op)->n; nin < n; nin++) {
-        if (nin > 0)
-            DC_TRY(dc_scan_expect(&p->scan, ","));
-        DC_TRY(read_ref(p, &in[nin]));
-    }
-    while (dc_op_any_number(op) && nin < DC_MAX_OPERANDS && dc_scan_accept(&p->scan, ","))
-        DC_TRY(read_ref(p, &in[nin++]));
+    DC_TRY(read_operands(p, op, in, &nin));
     DC_TRY(read_attrs(p, attr, &nattr));
+    DC_TRY(find_bodies(p, op, attr, nattr));
     DC_TRY(dc_scan_expect(&p->scan, ":"));
     DC_TRY(read_type(p, &t));
     return make_node(p, op, in, nin, attr, nattr, &t);
@@ -325,21 +422,9 @@ static dc_status read_results(parser *p)
     return DC_OK;
 }
 
-static dc_status read_func(parser *p)
+/* Parameters, nodes and results of p->f. */
+static dc_status read_inside(parser *p)
 {
-    const char *name;
-    DC_TRY(dc_scan_expect(&p->scan, "func"));
-    dc_scan_skip(&p->scan);
-    const size_t n = word_length(p->scan.at);
-    if (n > 0) {
-        name = dc_name_intern(p->m->names, p->scan.at, n);
-        p->scan.at += n;
-    } else if (*p->scan.at == '"') {
-        DC_TRY(read_string(p, &name));
-    } else {
-        return dc_scan_expected(&p->scan, "a name");
-    }
-    p->f = dc_func_new(p->m, name);
     p->ref.n = 0;
     DC_TRY(dc_scan_expect(&p->scan, "("));
     if (!dc_scan_accept(&p->scan, ")")) {
@@ -353,6 +438,41 @@ static dc_status read_func(parser *p)
         DC_TRY(read_node(p));
     DC_TRY(read_results(p));
     return dc_scan_expect(&p->scan, "}");
+}
+
+/* Behind the word `body`. */
+static dc_status read_body(parser *p)
+{
+    int64_t n;
+    DC_TRY(read_integer(p, &n));
+    if (n != (int64_t)p->body.n)
+        return dc_scan_refuse(&p->scan, "body %u comes next, not %" PRId64, p->body.n, n);
+    p->f = dc_func_new(p->m, "");
+    DC_TRY(read_inside(p));
+    const uint32_t body = dc_body_add(p->m, p->f);
+    dc_func_drop(p->f);
+    DC_PUSH_IN(&p->m->arena, p->body, body);
+    return DC_OK;
+}
+
+static dc_status read_func(parser *p)
+{
+    const char *name;
+    if (dc_scan_accept(&p->scan, "body"))
+        return read_body(p);
+    DC_TRY(dc_scan_expect(&p->scan, "func"));
+    dc_scan_skip(&p->scan);
+    const size_t n = word_length(p->scan.at);
+    if (n > 0) {
+        name = dc_name_intern(p->m->names, p->scan.at, n);
+        p->scan.at += n;
+    } else if (*p->scan.at == '"') {
+        DC_TRY(read_string(p, &name));
+    } else {
+        return dc_scan_expected(&p->scan, "a name");
+    }
+    p->f = dc_func_new(p->m, name);
+    return read_inside(p);
 }
 
 dc_status dc_module_parse(dc_job *j, const char *text, dc_module **out)
@@ -400,10 +520,11 @@ static dc_status check_param(dc_job *j, const dc_func *f, dc_ref r)
 static dc_status check_node(dc_job *j, const dc_func *f, dc_ref r)
 {
     const dc_node *n = &f->node.at[r];
-    dc_type in[DC_MAX_OPERANDS], is, want;
+    dc_type in[DC_MAX_TYPED], is, want;
+    const bool control = n->op < DC_OP__COUNT && dc_op_is((dc_op)n->op, DC_CLASS_CTL);
     dc_job inner = {.opt = j->opt, .log = j->log};
     if (n->op >= DC_OP__COUNT || n->dtype >= DC_DTYPE__COUNT || n->rank > DC_MAX_RANK ||
-        n->nin > DC_MAX_OPERANDS ||
+        n->nin > (control ? DC_MAX_OPERANDS : DC_MAX_TYPED) ||
         (n->nin != dc_op_row_of((dc_op)n->op)->n && !dc_op_any_number((dc_op)n->op)))
         return illegal(j, f, r, "op %d, dtype %d, rank %d, %d operands", n->op, n->dtype, n->rank,
                        n->nin);
@@ -412,16 +533,21 @@ static dc_status check_node(dc_job *j, const dc_func *f, dc_ref r)
     for (int i = 0; i < n->nin; i++) {
         if (n->in[i] == 0 || n->in[i] >= r)
             return illegal(j, f, r, "operand %d is %u, not an earlier node", i + 1, n->in[i]);
-        in[i] = dc_node_type(f, n->in[i]);
+        if (!control)
+            in[i] = dc_node_type(f, n->in[i]);
     }
     want = dc_node_type(f, r);
-    if (dc_infer(&inner, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &want, &is) != DC_OK) {
+    if ((control ? dc_control_infer(&inner, f, (dc_op)n->op, n->in, n->nin, n->attr, n->nattr, &is)
+                 : dc_infer(&inner, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &want, &is)) !=
+        DC_OK) {
         char text[256];
         dc_err_render(&inner.err, 0, text, sizeof text);
         return illegal(j, f, r, "%s", text);
     }
     if (!dc_type_same(&is, &want))
         return illegal(j, f, r, "%s has another type", dc_op_row_of((dc_op)n->op)->name);
+    for (int i = 0; i < dc_node_bodies(n); i++)
+        DC_TRY(dc_func_check(j, dc_body_at(f->module, n->attr[i])));
     return DC_OK;
 }
 

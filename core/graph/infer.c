@@ -137,6 +137,12 @@ static dc_status dtype_iota(const dc_site *s)
     return dtype_want(s);
 }
 
+/* Whoever makes one knows the bodies, and asks dc_control_infer. */
+static dc_status dtype_control(const dc_site *s)
+{
+    return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "control flow belongs to a function");
+}
+
 /* ---- the table ---- */
 
 static rule *const rules[] = {
@@ -155,6 +161,7 @@ static rule *const rules[] = {
 #define IDX(id, lua, n, type, grad, lo, hi)        [DC_OP_##id] = dtype_##type,
 #define SAME(id, lua, n, grad)                     [DC_OP_##id] = dtype_first,
 #define PART(id, lua, n)                           [DC_OP_##id] = dtype_any,
+#define CTL(id, lua, n)                            [DC_OP_##id] = dtype_control,
 #include "core/graph/ops.def"
     /* clang-format on */
 };
@@ -169,7 +176,7 @@ static bool needs_want(dc_op op)
 static dc_status result_dtype(const dc_site *s)
 {
     const dc_op_row *row = dc_op_row_of(s->op);
-    if (dc_op_any_number(s->op) ? s->nin < 1 : s->nin != row->n)
+    if (dc_op_any_number(s->op) ? s->nin < 1 || s->nin > DC_MAX_TYPED : s->nin != row->n)
         return dc_failf(s->j, DC_ERR_ARG, row->name, "%d operands given, %d needed", s->nin,
                         row->n);
     if (needs_want(s->op) && s->want == NULL)

@@ -427,6 +427,12 @@ static dc_status shape_CUSTOM(const dc_site *s)
     return DC_OK;
 }
 
+/* The dtype rule has refused it. */
+static dc_status shape_control(const dc_site *s)
+{
+    DC_BUG("the shape of %s", dc_site_name(s));
+}
+
 /* ---- the table ---- */
 
 static rule *const rules[] = {
@@ -441,6 +447,7 @@ static rule *const rules[] = {
 #define IDX(id, lua, n, type, grad, lo, hi)        [DC_OP_##id] = shape_##id,
 #define SAME(id, lua, n, grad)                     [DC_OP_##id] = shape_##id,
 #define PART(id, lua, n)                           [DC_OP_##id] = shape_##id,
+#define CTL(id, lua, n)                            [DC_OP_##id] = shape_control,
 #include "core/graph/ops.def"
     /* clang-format on */
 };

@@ -14,6 +14,7 @@ typedef enum dc_op {
 #define IDX(id, ...) DC_OP_##id,
 #define SAME(id, ...) DC_OP_##id,
 #define PART(id, ...) DC_OP_##id,
+#define CTL(id, ...) DC_OP_##id,
 #include "core/graph/ops.def"
     DC_OP__COUNT
 } dc_op;
@@ -26,7 +27,8 @@ typedef enum dc_op_class {
     DC_CLASS_CON,
     DC_CLASS_IDX,
     DC_CLASS_SAME,
-    DC_CLASS_PART
+    DC_CLASS_PART,
+    DC_CLASS_CTL
 } dc_op_class;
 
 enum { DC_OPF_COMM = 1, DC_OPF_ASSOC = 2, DC_OPF_IDEM = 4, DC_OPF_CMP = 8, DC_OPF_COSTLY = 16, DC_OPF_NEAR = 32 };
@@ -34,7 +36,7 @@ enum { DC_OPF_COMM = 1, DC_OPF_ASSOC = 2, DC_OPF_IDEM = 4, DC_OPF_CMP = 8, DC_OP
 typedef struct dc_op_row {
     const char *name;
     uint8_t cls;     /* dc_op_class */
-    uint8_t n;       /* operands; 0 of class SAME or PART: any number */
+    uint8_t n;       /* operands; 0 of class SAME, PART or CTL: any number */
     uint8_t flags;
     uint8_t combine; /* of a reduction: the element-wise op that combines */
     double lo, hi;   /* operands of generated tests */
@@ -51,7 +53,8 @@ static inline bool dc_op_is(dc_op op, dc_op_class cls)
 static inline bool dc_op_any_number(dc_op op)
 {
     const dc_op_row *row = dc_op_row_of(op);
-    return row->n == 0 && (row->cls == DC_CLASS_SAME || row->cls == DC_CLASS_PART);
+    return row->n == 0 && (row->cls == DC_CLASS_SAME || row->cls == DC_CLASS_PART ||
+                           row->cls == DC_CLASS_CTL);
 }
 
 /* Identity of a reduction as a pattern of the dtype: 0, the smallest, the largest, 1. */

@@ -6,6 +6,7 @@
  *
  * The walk leaves behind nodes that lost their last user, so the result is cloned once more.
  */
+#include "core/graph/control.h"
 #include "core/graph/custom.h"
 #include "core/graph/dot.h"
 #include "core/graph/simplify_impl.h"
@@ -283,6 +284,7 @@ static dc_ref simplify_site(const dc_simplify_site *s)
         return simplify_index(s);
     case DC_CLASS_SAME: /* walk_node makes them */
     case DC_CLASS_PART:
+    case DC_CLASS_CTL:
         return 0;
     case DC_CLASS_SRC:
         return s->op == DC_OP_IOTA && s->type.dim[s->attr[0]] == 1 ? dc_simplify_const(s, 0) : 0;
@@ -296,6 +298,28 @@ dc_ref dc_simplify_emit(const dc_simplify_site *s)
     return r != 0 ? r : dc_graph_make(s->f, s->op, s->in, s->nin, s->attr, s->nattr, &s->type);
 }
 
+static uint32_t simplified_body(dc_module *m, uint32_t body)
+{
+    dc_func *f = dc_simplify(dc_body_at(m, body));
+    const uint32_t made = dc_body_add(m, f);
+    dc_func_drop(f);
+    return made;
+}
+
+/* A loop or branch with simplified bodies; a pick of one. */
+static dc_ref walk_control(dc_func *to, const dc_node *n, const dc_ref *map)
+{
+    dc_ref in[DC_MAX_OPERANDS];
+    int64_t attr[DC_LOOP_ATTRS];
+    for (int i = 0; i < n->nin; i++)
+        in[i] = map[n->in[i]];
+    for (int i = 0; i < n->nattr; i++)
+        attr[i] = n->attr[i];
+    for (int i = 0; i < dc_node_bodies(n); i++)
+        attr[i] = simplified_body(to->module, (uint32_t)attr[i]);
+    return dc_graph_make(to, (dc_op)n->op, in, n->nin, attr, n->nattr, NULL);
+}
+
 /* Makes node r of `from` again; map holds its operands. */
 static dc_ref walk_node(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *map)
 {
@@ -304,6 +328,8 @@ static dc_ref walk_node(dc_func *to, const dc_func *from, dc_ref r, const dc_ref
         return map[n->in[0]];
     if (n->op == DC_OP_BARRIER)
         return dc_graph_barrier(to, map[n->in[0]], map[n->in[1]]);
+    if (dc_op_is((dc_op)n->op, DC_CLASS_CTL))
+        return walk_control(to, n, map);
     dc_simplify_site s = {.f = to,
                           .op = (dc_op)n->op,
                           .nin = n->nin,

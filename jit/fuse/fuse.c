@@ -103,6 +103,7 @@ bool dc_fuse_keeps_blocked(const fusing *w, dc_ref r)
     case DC_CLASS_IDX:
     case DC_CLASS_CON:
     case DC_CLASS_PART:
+    case DC_CLASS_CTL:
         break;
     }
     return false;

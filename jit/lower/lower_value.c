@@ -260,6 +260,7 @@ static dc_vx lower_fresh(lowering *w, dc_ref r, const dc_ix *pos)
         break;
     case DC_CLASS_RED:
     case DC_CLASS_CON:
+    case DC_CLASS_CTL:
         break;
     }
     DC_BUG("%s %%%u inside the group of another node", dc_op_row_of(n->op)->name, r);

@@ -491,6 +491,7 @@ static bool turn_node(turning *w, dc_ref r)
     case DC_CLASS_IDX:
     case DC_CLASS_SAME:
     case DC_CLASS_PART:
+    case DC_CLASS_CTL:
         return false;
     }
     return false;

@@ -172,6 +172,7 @@ static double ops_of(const splitting *w, dc_ref r)
     case DC_CLASS_SRC:
     case DC_CLASS_SAME:
     case DC_CLASS_PART:
+    case DC_CLASS_CTL:
         break;
     }
     return 0;

@@ -526,6 +526,10 @@ static dc_status node_bound(const analysis *x, dc_ref r)
         for (int64_t i = 0; i < dc_node_count(n); i++)
             x->bound[r][i] = x->bound[n->in[0]][i];
         return DC_OK;
+    case DC_CLASS_CTL: /* nothing is demanded of what comes out of a body */
+        for (int64_t i = 0; i < dc_node_count(n); i++)
+            x->bound[r][i] = (double)INFINITY;
+        return DC_OK;
     case DC_CLASS_SRC:
         return DC_OK; /* exact: parameters, constants, and positions below 2^24 */
     }

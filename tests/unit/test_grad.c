@@ -325,6 +325,7 @@ static const struct {
 #define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = {#grad, RULE_##type},
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = {#grad, RULE_any},
 #define PART(id, lua, n)                                 [DC_OP_##id] = {"none", RULE_any},
+#define CTL(id, lua, n)                                  [DC_OP_##id] = {"none", RULE_any}, /* test_control */
 #define IDX(id, lua, n, type, grad, lo, hi)              [DC_OP_##id] = {#grad, RULE_any},
 #include "core/graph/ops.def"
 };
@@ -490,6 +491,7 @@ static void check_row(dc_op op, uint64_t seed)
             break;
         case DC_CLASS_SRC:
         case DC_CLASS_PART:
+        case DC_CLASS_CTL:
             break;
         }
         check(&t, value, row->name, seed);
