@@ -372,17 +372,37 @@ static dc_status run_test(void *ctx, uint32_t i, bool *out)
     return DC_OK;
 }
 
-static dc_status run_count(void *ctx, uint32_t i, int32_t iteration)
+static dc_status run_limit(void *ctx, uint32_t i, int32_t *out)
 {
     const run *x = ctx;
-    memcpy(x->r->address[x->r->step[i].first + 1], &iteration, sizeof iteration);
+    memcpy(out, x->r->address[x->r->step[i].first + 2], sizeof *out);
+    return DC_OK;
+}
+
+static void resolve(const run *x, uint32_t bind)
+{
+    x->r->address[bind] = (char *)x->slot[x->r->bind[bind].slot] + x->r->bind[bind].offset;
+}
+
+static dc_status run_count(void *ctx, uint32_t i, int32_t element)
+{
+    const run *x = ctx;
+    uint32_t n;
+    memcpy(x->r->address[x->r->step[i].first + 1], &element, sizeof element);
+    const dc_bind_move *move = dc_walk_moves(x->r->walk, i, &n);
+    for (uint32_t k = 0; k < n; k++)
+        resolve(x, move[k].bind);
+    for (uint32_t k = 0; k < n; k++)
+        x->r->address[move[k].bind] =
+            (char *)x->r->address[move[k].bind] +
+            move[k].step * (size_t)dc_walk_element(x->r->walk, move[k].loop);
     return DC_OK;
 }
 
 dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot, dc_run_info *info)
 {
-    static const dc_walk_ops ops = {run_launch, run_copy,  run_check,
-                                    run_test,   run_count, run_bundle};
+    static const dc_walk_ops ops = {run_launch, run_copy,   run_check, run_test,
+                                    run_count,  run_bundle, run_limit};
     static const atomic_bool never;
     const dc_cpu *cpu = (const dc_cpu *)d;
     run x = {.r = r,
@@ -393,6 +413,6 @@ dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot
              .halt = info != NULL ? info->halt : NULL};
     x.look = (dc_look){x.halt != NULL ? x.halt->asked : &never, ask, &x};
     for (uint32_t b = 0; b < r->nbind; b++)
-        r->address[b] = (char *)slot[r->bind[b].slot] + r->bind[b].offset;
+        resolve(&x, b); /* as at element 0 */
     return dc_walk_run(r->walk, j, &ops, &x, info);
 }

@@ -21,7 +21,7 @@ typedef struct run {
 static cu_address address_of(const run *c, uint32_t step, uint32_t bind)
 {
     const dc_bind *x = &dc_walk_binds(c->r->walk, step)[bind];
-    return dc_cu_at((const char *)c->slot[x->slot] + x->offset);
+    return dc_cu_at((const char *)c->slot[x->slot] + dc_walk_offset(c->r->walk, step, bind));
 }
 
 /* In the middle: where memory is short, another attempt would be none of the same call. */
@@ -150,13 +150,18 @@ static dc_status run_test(void *ctx, uint32_t step, bool *out)
     return DC_OK;
 }
 
-static dc_status run_count(void *ctx, uint32_t step, int32_t iteration)
+static dc_status run_limit(void *ctx, uint32_t step, int32_t *out)
+{
+    return read_back(ctx, step, 2, out, sizeof *out);
+}
+
+static dc_status run_count(void *ctx, uint32_t step, int32_t element)
 {
     run *c = ctx;
     DC_TRY(before(c, step));
     cu_result error;
     DC_CU_CALL(c->r->cu, error,
-               MemsetD32Async(address_of(c, step, 1), (unsigned)iteration, 1, c->r->cu->stream));
+               MemsetD32Async(address_of(c, step, 1), (unsigned)element, 1, c->r->cu->stream));
     return after(c, step, error);
 }
 
@@ -174,7 +179,8 @@ static dc_status run_steps(run *c, dc_run_info *info)
                                     .copy = run_copy,
                                     .check = run_check,
                                     .test = run_test,
-                                    .count = run_count};
+                                    .count = run_count,
+                                    .limit = run_limit};
     dc_cu *cu = c->r->cu;
     dc_run_info own;
     if (info == NULL)

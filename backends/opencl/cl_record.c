@@ -217,7 +217,7 @@ dc_status dc_cl_record(dc_device *d, dc_job *j, const dc_command *item, uint32_t
 static char *address_of(const run *c, uint32_t item, uint32_t i)
 {
     const dc_bind *b = &dc_walk_binds(c->r->walk, item)[i];
-    return (char *)c->slot[b->slot] + b->offset;
+    return (char *)c->slot[b->slot] + dc_walk_offset(c->r->walk, item, i);
 }
 
 /* "a run, at kernel 'k'" */
@@ -399,7 +399,12 @@ static dc_status run_test(void *ctx, uint32_t item, bool *out)
     return DC_OK;
 }
 
-static dc_status run_count(void *ctx, uint32_t item, int32_t iteration)
+static dc_status run_limit(void *ctx, uint32_t item, int32_t *out)
+{
+    return read_back(ctx, item, 2, out, sizeof *out);
+}
+
+static dc_status run_count(void *ctx, uint32_t item, int32_t element)
 {
     run *c = ctx;
     const dc_cl *cl = c->r->cl;
@@ -407,8 +412,8 @@ static dc_status run_count(void *ctx, uint32_t item, int32_t iteration)
     size_t at;
     const cl_mem mem = dc_cl_mem_at(cl, address_of(c, item, 1), &at);
     const cl_int error =
-        cl->lib.fn.EnqueueFillBuffer(c->queue, mem, &iteration, sizeof iteration, at,
-                                     sizeof iteration, 0, NULL, c->spent != NULL ? &event : NULL);
+        cl->lib.fn.EnqueueFillBuffer(c->queue, mem, &element, sizeof element, at, sizeof element, 0,
+                                     NULL, c->spent != NULL ? &event : NULL);
     return error == CL_SUCCESS ? given(c, item, event) : failed(c, item, error);
 }
 
@@ -442,7 +447,8 @@ dc_status dc_cl_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
                                     .copy = run_copy,
                                     .check = run_check,
                                     .test = run_test,
-                                    .count = run_count};
+                                    .count = run_count,
+                                    .limit = run_limit};
     dc_cl *cl = dc_cl_of(d);
     run c = {.r = r, .j = j, .slot = slot, .queue = cl->queue};
     dc_run_info own;

@@ -50,6 +50,18 @@ static const dc_func *body_of(const dc_func *f, const dc_node *n, int which)
     return dc_body_at(f->module, n->attr[which]);
 }
 
+dc_ref dc_loop_start(const dc_func *f, dc_ref pick)
+{
+    const dc_node *n = dc_node_at(f, pick), *from = dc_node_at(f, n->in[0]);
+    if (from->op != DC_OP_LOOP)
+        return 0;
+    const dc_loop l = dc_loop_of(from);
+    const int i = (int)n->attr[0];
+    if (i < l.ncarry)
+        return from->in[dc_loop_carry(&l) + i];
+    return dc_loop_may_end(&l) ? from->in[dc_loop_y(&l) + i - l.ncarry] : 0;
+}
+
 int dc_control_results(const dc_func *f, const dc_node *n)
 {
     return (int)body_of(f, n, 0)->result.n;

@@ -81,6 +81,9 @@ static inline int dc_node_bodies(const dc_node *n)
     return n->op == DC_OP_LOOP ? 1 : n->op == DC_OP_BRANCH ? 2 : 0;
 }
 
+/* The operand that a pick of a loop is before the first iteration; 0: there is none. */
+dc_ref dc_loop_start(const dc_func *f, dc_ref pick);
+
 int dc_control_results(const dc_func *f, const dc_node *n);
 dc_type dc_control_result(const dc_func *f, const dc_node *n, int i);
 

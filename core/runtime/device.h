@@ -63,6 +63,17 @@ typedef struct dc_bind {
 } dc_bind;
 
 /*
+ * In the body of a LOOP: the offset of bind `bind` grows by `step` for each element. `loop` says which of the LOOPs around
+ * the command it is, counted from the outermost, which is 0.
+ */
+typedef struct dc_bind_move {
+    uint32_t bind, loop;
+    size_t step;
+} dc_bind_move;
+
+enum { DC_LOOP_DEPTH = 16 }; /* LOOPs inside each other, at most */
+
+/*
  * Commands run as if one after the other. `dep` are the positions of those that one really has to wait
  * for, counted from the begin of the list that it stands in (the whole recording or the body), so
  * that a device may run the others at the same time. A LOOP, BRANCH or BUNDLE and its body count as
@@ -81,12 +92,16 @@ typedef struct dc_command {
     uint32_t nbind;
     /*
      * LAUNCH: buffers in the order of the kernel's parameters. LOOP: [0] a bool, read before each
-     * iteration, the loop ends when it is false (nbind 0: never); [1] an i32 that receives the
-     * number of the iteration, from 0 (nbind 1: not used).
+     * iteration, the loop ends when it is false (nbind 0, or `untested`: never); [1] an i32 that receives the
+     * number of the element that the iteration is for: from 0 up, `reverse` down to 0 (nbind 1: not used); [2] an i32,
+     * read once before the loop: how many iterations there are, none to `grid` (nbind 2: `grid`).
      */
     const dc_bind *bind;
-    size_t bytes;      /* COPY; CHECK: of bind[1] */
-    const char *label; /* name of the kernel, for the profile */
+    uint32_t nmove;
+    const dc_bind_move *move;
+    bool untested, reverse; /* LOOP */
+    size_t bytes;           /* COPY; CHECK: of bind[1] */
+    const char *label;      /* name of the kernel, for the profile */
     uint32_t nbody, nelse;
     uint32_t ndep;
     const uint32_t *dep;

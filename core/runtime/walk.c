@@ -14,17 +14,24 @@ typedef struct node { /* what is kept of a command */
     dc_command_kind kind;
     uint32_t nbind, nbody, nelse;
     int64_t grid;
-    const dc_bind *bind; /* in the walk */
+    const dc_bind *bind;  /* in the walk */
+    uint32_t first, move; /* binds, and moves, of the commands before it */
+    bool untested, reverse;
 } node;
 
 typedef struct frame {
     uint32_t owner;    /* the LOOP or BRANCH, or NO_OWNER */
     uint32_t end;      /* one past the last command of this list */
     int64_t iteration; /* LOOP: that runs, or is about to begin */
+    int64_t most;      /* LOOP: iterations */
 } frame;
 
 struct dc_walk {
     uint32_t n, nframe;
+    uint32_t loops; /* that the position is inside of */
+    int64_t element[DC_LOOP_DEPTH];
+    dc_bind_move *move;
+    uint32_t nmove;
     uint32_t at;    /* next command; a LOOP in its own frame: before its next iteration */
     uint32_t depth; /* of the frame in use */
     frame *frame;
@@ -63,7 +70,8 @@ static void check_binds(const dc_command *x, uint32_t i)
         ok = n == 1;
         break;
     case DC_COMMAND_LOOP:
-        ok = n <= 2 && x->grid >= 0 && (n < 2 || x->grid <= INT32_MAX);
+        ok = n <= 3 && x->grid >= 0 && (n < 2 || x->grid <= INT32_MAX) &&
+             (n > 1 || !(x->untested || x->reverse));
         break;
     case DC_COMMAND_BUNDLE:
         ok = n == 0;
@@ -71,6 +79,9 @@ static void check_binds(const dc_command *x, uint32_t i)
     }
     if (!ok)
         DC_BUG("command %u of kind %d has %u binds and grid %" PRId64, i, x->kind, n, x->grid);
+    for (uint32_t m = 0; m < x->nmove; m++)
+        if (x->move[m].bind >= n || x->move[m].loop >= DC_LOOP_DEPTH)
+            DC_BUG("command %u moves bind %u with loop %u", i, x->move[m].bind, x->move[m].loop);
     if (x->nelse > 0 && x->kind != DC_COMMAND_BRANCH)
         DC_BUG("command %u of kind %d has an else", i, x->kind);
     if (x->nbody > 0 && x->kind != DC_COMMAND_BRANCH && x->kind != DC_COMMAND_LOOP &&
@@ -100,7 +111,7 @@ static void check_bundle(const dc_command *command, uint32_t begin, uint32_t end
 }
 
 /* Items [begin, end) are one list. Returns how deep the bodies in it are nested. */
-static uint32_t check_list(const dc_command *command, uint32_t begin, uint32_t end)
+static uint32_t check_list(const dc_command *command, uint32_t begin, uint32_t end, uint32_t loops)
 {
     uint32_t deepest = 0;
     for (uint32_t i = begin; i < end;) {
@@ -116,8 +127,11 @@ static uint32_t check_list(const dc_command *command, uint32_t begin, uint32_t e
             check_bundle(command, body, i);
         if (x->kind != DC_COMMAND_LOOP && x->kind != DC_COMMAND_BRANCH)
             continue;
-        const uint32_t one = check_list(command, body, body + x->nbody);
-        const uint32_t two = check_list(command, body + x->nbody, i);
+        const uint32_t inside = loops + (x->kind == DC_COMMAND_LOOP);
+        if (inside > DC_LOOP_DEPTH)
+            DC_BUG("%u loops inside each other", inside);
+        const uint32_t one = check_list(command, body, body + x->nbody, inside);
+        const uint32_t two = check_list(command, body + x->nbody, i, inside);
         const uint32_t deeper = 1 + (one > two ? one : two);
         deepest = deeper > deepest ? deeper : deepest;
     }
@@ -130,20 +144,26 @@ static void rewind_walk(dc_walk *w)
 {
     w->at = 0;
     w->depth = 0;
+    w->loops = 0;
     w->frame[0] = (frame){.owner = NO_OWNER, .end = w->n};
 }
 
 dc_walk *dc_walk_new(const dc_command *command, uint32_t n)
 {
-    const uint32_t nframe = 1 + check_list(command, 0, n);
-    const size_t frames = dc_align_up(sizeof(dc_walk) + n * sizeof(node), sizeof(frame));
+    const uint32_t nframe = 1 + check_list(command, 0, n, 0);
+    const size_t frames = dc_align_up(sizeof(dc_walk) + n * sizeof(node), 16);
     const size_t binds = frames + nframe * sizeof(frame);
-    size_t nbind = 0;
-    for (uint32_t i = 0; i < n; i++)
+    size_t nbind = 0, nmove = 0;
+    for (uint32_t i = 0; i < n; i++) {
         nbind += command[i].nbind;
-    dc_walk *w = dc_xalloc(binds + nbind * sizeof(dc_bind)); /* one block: nothing to unwind */
+        nmove += command[i].nmove;
+    }
+    const size_t moves = binds + nbind * sizeof(dc_bind);
+    dc_walk *w = dc_xalloc(moves + nmove * sizeof *w->move); /* one block: nothing to unwind */
     dc_bind *bind = (dc_bind *)(void *)((char *)w + binds);
+    uint32_t first = 0;
     w->n = n;
+    w->move = (dc_bind_move *)(void *)((char *)w + moves);
     w->nframe = nframe;
     w->frame = (frame *)(void *)((char *)w + frames);
     for (uint32_t i = 0; i < n; i++) {
@@ -152,7 +172,16 @@ dc_walk *dc_walk_new(const dc_command *command, uint32_t n)
                             .nbody = command[i].nbody,
                             .nelse = command[i].nelse,
                             .grid = command[i].grid,
-                            .bind = bind};
+                            .bind = bind,
+                            .first = first,
+                            .move = w->nmove,
+                            .untested = command[i].untested,
+                            .reverse = command[i].reverse};
+        for (uint32_t m = 0; m < command[i].nmove; m++) {
+            w->move[w->nmove] = command[i].move[m];
+            w->move[w->nmove++].bind += first;
+        }
+        first += command[i].nbind;
         if (command[i].nbind > 0)
             memcpy(bind, command[i].bind, command[i].nbind * sizeof *bind);
         bind += command[i].nbind;
@@ -177,6 +206,36 @@ uint32_t dc_walk_bind_count(const dc_walk *w)
     return last != NULL ? (uint32_t)(last->bind + last->nbind - w->node->bind) : 0;
 }
 
+int64_t dc_walk_element(const dc_walk *w, uint32_t loop)
+{
+    return loop < w->loops ? w->element[loop] : 0;
+}
+
+/* Moves of the commands [begin, end). */
+static const dc_bind_move *moves_of(const dc_walk *w, uint32_t begin, uint32_t end, uint32_t *n)
+{
+    const uint32_t last = end < w->n ? w->node[end].move : w->nmove;
+    *n = last - w->node[begin].move;
+    return w->move + w->node[begin].move;
+}
+
+size_t dc_walk_offset(const dc_walk *w, uint32_t command, uint32_t bind)
+{
+    const node *x = &w->node[command];
+    uint32_t n;
+    const dc_bind_move *move = moves_of(w, command, command + 1, &n);
+    size_t offset = x->bind[bind].offset;
+    for (uint32_t i = 0; i < n; i++)
+        if (move[i].bind == x->first + bind)
+            offset += move[i].step * (size_t)dc_walk_element(w, move[i].loop);
+    return offset;
+}
+
+const dc_bind_move *dc_walk_moves(const dc_walk *w, uint32_t command, uint32_t *n)
+{
+    return moves_of(w, command, command + 1 + w->node[command].nbody, n);
+}
+
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
 static void enter_body(dc_walk *w, uint32_t owner, uint32_t begin, uint32_t end)
@@ -191,23 +250,43 @@ static dc_status next_iteration(run *r, frame *f)
 {
     dc_walk *w = r->w;
     const node *x = &w->node[f->owner];
-    bool more = f->iteration < x->grid;
-    if (more && x->nbind > 0)
+    bool more = f->iteration < f->most;
+    if (more && x->nbind > 0 && !x->untested)
         DC_TRY(r->ops->test(r->ctx, f->owner, &more));
     if (!more) {
         w->at = f->end;
         w->depth--;
+        w->loops--;
         return DC_OK;
     }
     w->at = f->owner + 1;
-    return x->nbind > 1 ? r->ops->count(r->ctx, f->owner, (int32_t)f->iteration) : DC_OK;
+    const int64_t element = x->reverse ? f->most - 1 - f->iteration : f->iteration;
+    w->element[w->loops - 1] = element;
+    return x->nbind > 1 ? r->ops->count(r->ctx, f->owner, (int32_t)element) : DC_OK;
+}
+
+/* The frame is that of the loop from here on. */
+static dc_status enter_loop(run *r)
+{
+    dc_walk *w = r->w;
+    const node *x = &w->node[w->at];
+    int32_t limit;
+    int64_t most = x->grid;
+    if (x->nbind > 2) {
+        DC_TRY(r->ops->limit(r->ctx, w->at, &limit));
+        most = limit < 0 ? 0 : dc_min_i64(limit, x->grid);
+    }
+    enter_body(w, w->at, w->at, w->at + 1 + x->nbody);
+    w->frame[w->depth].most = most;
+    w->element[w->loops++] = 0;
+    return DC_OK;
 }
 
 static dc_status begin_loop(run *r)
 {
     dc_walk *w = r->w;
     if (w->frame[w->depth].owner != w->at)
-        enter_body(w, w->at, w->at, w->at + 1 + w->node[w->at].nbody);
+        DC_TRY(enter_loop(r));
     return next_iteration(r, &w->frame[w->depth]);
 }
 

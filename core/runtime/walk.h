@@ -25,13 +25,18 @@ typedef struct dc_walk_ops {
     dc_status (*check)(void *ctx, uint32_t command, int32_t *out, uint64_t *bits);
     /* LOOP and BRANCH: the bool at bind[0]. NULL where lists have neither. */
     dc_status (*test)(void *ctx, uint32_t command, bool *out);
-    /* LOOP: the number of the iteration that begins, for the i32 at bind[1]. NULL like `test`. */
-    dc_status (*count)(void *ctx, uint32_t command, int32_t iteration);
+    /*
+     * LOOP: the number of the element that the iteration is for, for the i32 at bind[1]; binds of the body have
+     * moved (dc_walk_offset). NULL like `test`.
+     */
+    dc_status (*count)(void *ctx, uint32_t command, int32_t element);
     /*
      * BUNDLE: the n LAUNCH commands from `first` on, in any order or at the same time. NULL: they are
      * launched one after the other, as they are while times are taken.
      */
     dc_status (*bundle)(void *ctx, uint32_t first, uint32_t n);
+    /* LOOP: the i32 at bind[2]. NULL like `test`. */
+    dc_status (*limit)(void *ctx, uint32_t command, int32_t *out);
 } dc_walk_ops;
 
 /*
@@ -43,6 +48,14 @@ void dc_walk_free(dc_walk *w);
 /* The binds of a command, copied into the walk: those of all commands follow one another there, and so many they are. */
 const dc_bind *dc_walk_binds(const dc_walk *w, uint32_t command);
 uint32_t dc_walk_bind_count(const dc_walk *w);
+/* Where a bind of a command is now in its slot. */
+size_t dc_walk_offset(const dc_walk *w, uint32_t command, uint32_t bind);
+/*
+ * For devices that keep addresses: what moves in LOOP `command`, *n of them, where `bind` counts as dc_walk_binds
+ * does, from the first command's. dc_walk_element: that loop `loop` is at, counted from the outermost; 0 outside.
+ */
+const dc_bind_move *dc_walk_moves(const dc_walk *w, uint32_t command, uint32_t *n);
+int64_t dc_walk_element(const dc_walk *w, uint32_t loop);
 
 /*
  * Runs, or goes on with, the list as dc_run_info says: from the begin when info is NULL or

@@ -169,10 +169,20 @@ static void find_launches(dc_compiling *p, dc_part *x)
         if (s->kind == DC_STEP_BUNDLE && joins) {
             join(p, x, i);
             i += s->nbody;
-        } else if (s->kind == DC_STEP_GROUP) {
+        } else if (s->kind == DC_STEP_GROUP && x->control[s->index] == NULL) {
             alone(p, x, i);
         }
     }
+}
+
+/* Copies of what a loop begins with, its head, and those of its body, which are numbered already. */
+static void number_control(const dc_part *x, uint32_t group, dc_step_launches *l)
+{
+    const dc_control *c = x->control[group];
+    l->nunit = dc_pipeline_starts(x, group, NULL) + 1;
+    l->ncommand = l->nunit;
+    for (int side = 0; side < 2 && c->side[side] != NULL; side++)
+        l->ncommand += c->side[side]->ncommand;
 }
 
 /* Where each step's commands are. The groups of a bundle that is joined have none. */
@@ -186,6 +196,9 @@ static void number_commands(dc_part *x, bool joins)
         const bool bundle = s->kind == DC_STEP_BUNDLE && joins;
         l->first = inside > 0 ? x->launches[i - 1].first : x->ncommand;
         l->ncommand = inside > 0 ? 0 : bundle ? l->n : 1;
+        l->nunit = l->ncommand;
+        if (s->kind == DC_STEP_GROUP && x->control[s->index] != NULL)
+            number_control(x, s->index, l);
         x->ncommand += l->ncommand;
         inside = bundle ? s->nbody : inside > 0 ? inside - 1 : 0;
     }
@@ -193,8 +206,8 @@ static void number_commands(dc_part *x, bool joins)
 
 void dc_pipeline_launches(dc_compiling *p)
 {
-    for (uint32_t n = 0; n < p->npart; n++) {
-        dc_part *x = &p->part[n];
+    for (uint32_t n = p->part.n; n-- > 0;) { /* bodies before what they belong to */
+        dc_part *x = p->part.at[n];
         find_launches(p, x);
         number_commands(x, p->env->target->simt);
         for (uint32_t i = 0; i < x->plan.nstep; i++)

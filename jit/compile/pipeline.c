@@ -23,13 +23,13 @@
 
 static void drop_parts(dc_compiling *p)
 {
-    for (uint32_t n = 0; n < p->npart; n++) {
-        const dc_part *x = &p->part[n];
+    for (uint32_t n = 0; n < p->part.n; n++) {
+        const dc_part *x = p->part.at[n];
         for (uint32_t g = 0; g < x->nkernel; g++)
             if (x->kernel[g] != NULL)
                 dc_kernel_free(x->kernel[g]);
     }
-    p->npart = 0;
+    p->part.n = p->nwhole = 0;
 }
 
 static void release_pipeline(void *what)
@@ -92,11 +92,18 @@ static dc_status simplify(dc_compiling *p)
 
 /* ---- prologue -------------------------------------------------------------------------------- */
 
-static dc_part *add_part(dc_compiling *p, const dc_func *fn)
+dc_part *dc_pipeline_add_part(dc_compiling *p, const dc_func *fn, const dc_exec_desc *desc)
 {
-    dc_part *x = &p->part[p->npart++];
-    *x = (dc_part){.p = p, .fn = fn, .desc = p->e->desc};
+    dc_part *x = DC_NEW(&p->j->scratch, dc_part);
+    *x = (dc_part){.p = p, .fn = fn, .desc = *desc};
+    DC_PUSH_IN(&p->j->scratch, p->part, x);
     return x;
+}
+
+static dc_part *add_whole(dc_compiling *p, const dc_func *fn)
+{
+    p->nwhole++;
+    return dc_pipeline_add_part(p, fn, &p->e->desc);
 }
 
 /* Where derived values lie, one behind the other. */
@@ -132,14 +139,14 @@ static void split(dc_compiling *p, bool whole)
     lay_derived(p, NULL, 0);
     if (whole || e->desc.once || p->env->opt.opt < 2 || skips(p, DC_STAGE_prologue) ||
         !dc_prologue_split(&p->j->scratch, &e->desc, p->fn, p->env->target->simt, &s)) {
-        add_part(p, p->fn);
+        add_whole(p, p->fn);
         return;
     }
-    dc_part *first = add_part(p, s.prologue);
+    dc_part *first = add_whole(p, s.prologue);
     first->is_prologue = true;
     first->desc.nresult = s.n;
     first->desc.nset = first->desc.ncheck = 0;
-    add_part(p, s.body)->desc.ncell += s.n;
+    add_whole(p, s.body)->desc.ncell += s.n;
     lay_derived(p, s.prologue, s.n);
     keep_reads(e, s.reads);
 }
@@ -149,8 +156,8 @@ static void log_graphs(dc_compiling *p)
     char name[120];
     if (!dc_log_on(p->j->log, DC_CH_GRAPH))
         return;
-    for (uint32_t n = 0; n < p->npart; n++) {
-        const dc_part *x = &p->part[n];
+    for (uint32_t n = 0; n < p->part.n; n++) {
+        const dc_part *x = p->part.at[n];
         snprintf(name, sizeof name, "%s%s", p->e->desc.name, x->is_prologue ? ", prologue" : "");
         dc_pipeline_log_graph(p->j, name, x->fn);
     }
@@ -198,14 +205,14 @@ static void log_groups(dc_compiling *p, const dc_part *part)
 }
 
 /* Some OpenCL devices have no f64. */
-static dc_status refuse_f64(dc_compiling *p)
+static dc_status refuse_f64(dc_compiling *p, const dc_func *fn)
 {
-    const bool *live = dc_func_live(p->fn, &p->j->scratch);
-    for (dc_ref r = 1; r < p->fn->node.n && p->env->target->no_f64; r++)
-        if (live[r] && dc_node_at(p->fn, r)->dtype == DC_F64)
+    const bool *live = dc_func_live(fn, &p->j->scratch);
+    for (dc_ref r = 1; r < fn->node.n && p->env->target->no_f64; r++)
+        if (live[r] && dc_node_at(fn, r)->dtype == DC_F64)
             return dc_fail(p->j, DC_ERR_DTYPE,
                            &(dc_fact){.op = p->e->desc.name,
-                                      .type = {dc_node_type(p->fn, r)},
+                                      .type = {dc_node_type(fn, r)},
                                       .word = {"f32 (this device has no f64)"}});
     return DC_OK;
 }
@@ -279,7 +286,7 @@ static dc_status lower(dc_job *j, dc_part *x)
     x->cost_ns = DC_NEW_ARRAY(a, uint64_t, x->groups.n);
     x->nkernel = x->groups.n;
     for (uint32_t g = 0; g < x->groups.n; g++) {
-        if (is_empty(x, g) || x->groups.at[g].is_join)
+        if (x->control[g] != NULL || is_empty(x, g) || x->groups.at[g].is_join)
             continue;
         DC_TRY(dc_lower(j, &x->groups, g, &x->kernel[g]));
         x->group_fact[g].flops = x->kernel[g]->flops;
@@ -297,7 +304,14 @@ static bool in_place(void *ctx, uint32_t group, uint32_t out, uint32_t in)
     const dc_part *x = ctx;
     if (skips(x->p, DC_STAGE_donate))
         return false;
+    if (x->control[group] != NULL)
+        return dc_pipeline_control_in_place(x, group, out, in);
     return dc_lower_in_place(x->kernel[group], &x->groups.at[group], out, in);
+}
+
+static size_t work(void *ctx, uint32_t group)
+{
+    return dc_pipeline_work(ctx, group);
 }
 
 static dc_status plan(dc_compiling *p, dc_part *x)
@@ -305,6 +319,7 @@ static dc_status plan(dc_compiling *p, dc_part *x)
     const dc_plan_in in = {.groups = &x->groups,
                            .desc = &x->desc,
                            .in_place = in_place,
+                           .work = work,
                            .ctx = x,
                            .cost_ns = x->cost_ns,
                            .cache = p->env->target->l2,
@@ -324,24 +339,36 @@ static void join_pieces(dc_compiling *p, dc_part *x)
     x->fn = joined != NULL ? joined : x->fn;
 }
 
+/* The bodies of its loops and branches first: how much memory they need is part of its plan. */
+static dc_status plan_part(dc_compiling *p, dc_part *x)
+{
+    const uint32_t first = p->part.n;
+    DC_TRY(fuse(p, x)); /* graph to groups */
+    DC_TRY(dc_pipeline_add_bodies(p, x));
+    for (uint32_t n = first, end = p->part.n; n < end; n++) {
+        DC_TRY(refuse_f64(p, p->part.at[n]->fn));
+        join_pieces(p, p->part.at[n]);
+        DC_TRY(plan_part(p, p->part.at[n]));
+    }
+    DC_TRY(lower(p->j, x)); /* group to naive nest */
+    return plan(p, x);      /* groups to steps, values to places */
+}
+
 static dc_status plan_parts(dc_compiling *p)
 {
-    for (uint32_t n = 0; n < p->npart; n++)
-        join_pieces(p, &p->part[n]); /* sums of many pieces to memory that they are stored in */
+    for (uint32_t n = 0; n < p->nwhole; n++)
+        join_pieces(p, p->part.at[n]); /* sums of many pieces to memory that they are stored in */
     log_graphs(p);
-    for (uint32_t n = 0; n < p->npart; n++) {
-        DC_TRY(fuse(p, &p->part[n]));     /* graph to groups */
-        DC_TRY(lower(p->j, &p->part[n])); /* group to naive nest */
-        DC_TRY(plan(p, &p->part[n]));     /* groups to steps, values to places */
-    }
+    for (uint32_t n = 0; n < p->nwhole; n++)
+        DC_TRY(plan_part(p, p->part.at[n]));
     return DC_OK;
 }
 
 static size_t arena_of(const dc_compiling *p)
 {
     size_t most = 0;
-    for (uint32_t n = 0; n < p->npart; n++)
-        most = p->part[n].plan.bytes > most ? p->part[n].plan.bytes : most;
+    for (uint32_t n = 0; n < p->nwhole; n++)
+        most = p->part.at[n]->plan.bytes > most ? p->part.at[n]->plan.bytes : most;
     return most;
 }
 
@@ -350,12 +377,12 @@ static dc_status plan_within_limit(dc_compiling *p)
 {
     split(p, false);
     DC_TRY(plan_parts(p));
-    if (p->npart > 1 &&
+    if (p->nwhole > 1 &&
         !dc_memory_limit_allows(p->j, &p->e->desc, p->fn, p->derived_bytes + arena_of(p))) {
         split(p, true);
         DC_TRY(plan_parts(p));
     }
-    const dc_part *body = &p->part[p->npart - 1];
+    const dc_part *body = p->part.at[p->nwhole - 1];
     if (!p->env->device->ops->host)
         p->e->needs = dc_memory_needs_of(p->j, &p->e->mem, &body->desc, body->fn, &body->plan);
     return dc_memory_limit_plan(p->j, &body->desc, body->fn, &body->plan);
@@ -364,6 +391,8 @@ static dc_status plan_within_limit(dc_compiling *p)
 static const char *label_of(const void *ctx, uint32_t group)
 {
     const dc_part *x = ctx;
+    if (x->control[group] != NULL)
+        return x->control[group]->is_loop ? "loop" : "branch";
     return x->p->gen.entry.at[x->entry_of[group]].kernel->name;
 }
 
@@ -371,7 +400,9 @@ static void log_plan(dc_compiling *p, const dc_part *x)
 {
     if (!dc_log_on(p->j->log, DC_CH_PLAN))
         return;
-    if (p->npart > 1)
+    if (x->parent != NULL)
+        dc_text_puts(&p->text, "body of a loop or a branch\n");
+    else if (p->nwhole > 1)
         dc_text_puts(&p->text, x->is_prologue ? "prologue\n" : "body\n");
     dc_plan_print(&x->plan, &x->groups, label_of, x, &p->text);
     log_text(p, DC_CH_PLAN);
@@ -405,14 +436,16 @@ static dc_status lower_in_place(dc_job *j, dc_part *x)
     return DC_OK;
 }
 
-/* Arguments that begin at any element. */
+/* Arguments that begin at any element, and elements of what a loop reads and writes. */
 static void loosen(const dc_part *x, uint32_t group)
 {
     const dc_group *g = &x->groups.at[group];
-    for (uint32_t i = 0; i < g->nin; i++) {
-        const dc_place at = x->plan.home[g->in[i]];
-        dc_buffer *b = &x->kernel[group]->buf.at[g->nout + i];
-        if (at.kind == DC_PLACE_FREE && x->desc.anywhere[at.index])
+    for (uint32_t i = 0; i < g->nout + g->nin; i++) {
+        const dc_ref r = i < g->nout ? g->out[i] : g->in[i - g->nout];
+        dc_place at = x->plan.home[r];
+        dc_buffer *b = &x->kernel[group]->buf.at[i];
+        at.at = 0; /* of a piece; a kernel knows where it lies */
+        if (!dc_pipeline_is_aligned(x, at))
             b->align = (uint8_t)dc_dtype_size((dc_dtype)b->dtype);
     }
 }
@@ -454,13 +487,13 @@ static dc_status compile(dc_compiling *p)
 static dc_status run_stages(dc_compiling *p)
 {
     DC_TRY(simplify(p)); /* graph to smaller graph */
-    DC_TRY(refuse_f64(p));
+    DC_TRY(refuse_f64(p, p->fn));
     DC_TRY(plan_within_limit(
         p)); /* prologue and body; of each: groups, naive nests, steps and places */
-    for (uint32_t n = 0; n < p->npart; n++)
-        DC_TRY(lower_in_place(p->j, &p->part[n])); /* again, where memory is shared */
-    for (uint32_t n = 0; n < p->npart; n++)
-        collect(p, &p->part[n]);                /* equal nests become one */
+    for (uint32_t n = 0; n < p->part.n; n++)
+        DC_TRY(lower_in_place(p->j, p->part.at[n])); /* again, where memory is shared */
+    for (uint32_t n = 0; n < p->part.n; n++)
+        collect(p, p->part.at[n]);              /* equal nests become one */
     DC_TRY(dc_codegen_schedule(&p->gen, p->j)); /* nest to fast nest */
     DC_TRY(dc_codegen_flatten(&p->gen, p->j));  /* nest to flat form */
     dc_pipeline_launches(p);                    /* bundles to kernels that are joined */

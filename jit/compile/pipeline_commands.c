@@ -12,34 +12,37 @@
 
 /* ---- commands ----------------------------------------------------------------------------------- */
 
-/* Derived values are results of the prologue; in the body they stand behind the cells. */
-static dc_bind bind_whole(const dc_part *x, dc_place at)
+/* Binds of a command that is being made, and how they move. */
+typedef struct binding {
+    dc_bind *bind;
+    DC_VEC(dc_bind_move) move;
+} binding;
+
+static void bind_where(const dc_part *x, binding *b, uint32_t i, const dc_where *w)
 {
-    const dc_exec *e = x->p->e;
-    switch ((dc_place_kind)at.kind) {
-    case DC_PLACE_NONE: /* no element of it is ever read */
-        return (dc_bind){DC_SLOT_BLOCK, 0};
-    case DC_PLACE_BLOCK:
-    case DC_PLACE_FREE:
-        return (dc_bind){dc_slot_free(at.index), 0};
-    case DC_PLACE_CELL:
-        return at.index < e->desc.ncell
-                   ? (dc_bind){dc_slot_cell(e, at.index), 0}
-                   : (dc_bind){DC_SLOT_DERIVED, e->derived[at.index - e->desc.ncell].offset};
-    case DC_PLACE_RESULT:
-        return x->is_prologue ? (dc_bind){DC_SLOT_DERIVED, e->derived[at.index].offset}
-                              : (dc_bind){dc_slot_result(e, at.index), 0};
-    case DC_PLACE_TEMP:
-        return (dc_bind){DC_SLOT_ARENA, x->plan.temp[at.index].offset};
-    }
-    DC_BUG("place of kind %d", at.kind);
+    b->bind[i] = w->bind;
+    for (uint32_t k = 0; k < x->loops; k++)
+        if (w->step[k] != 0)
+            DC_PUSH_IN(&x->p->e->mem, b->move, ((dc_bind_move){i, k, w->step[k]}));
 }
 
-static dc_bind bind_place(const dc_part *x, dc_place at)
+static void bind_place(const dc_part *x, binding *b, uint32_t i, dc_place at)
 {
-    dc_bind b = bind_whole(x, at);
-    b.offset += at.at;
-    return b;
+    const dc_where w = dc_pipeline_where(x, at);
+    bind_where(x, b, i, &w);
+}
+
+static binding new_binding(const dc_part *x, uint32_t n)
+{
+    return (binding){.bind = DC_NEW_ARRAY(&x->p->e->mem, dc_bind, n)};
+}
+
+static void take_binding(dc_command *command, const binding *b, uint32_t n)
+{
+    command->bind = b->bind;
+    command->nbind = n;
+    command->move = b->move.at;
+    command->nmove = b->move.n;
 }
 
 static const dc_lifted *lifted_of(const dc_part *x, uint32_t group)
@@ -74,21 +77,21 @@ static uint32_t inputs_of(const dc_part *x, uint32_t group)
 }
 
 /* Of one group. */
-static void bind_group(dc_part *x, uint32_t group, dc_bind *out, dc_bind *in)
+static void bind_group(dc_part *x, uint32_t group, binding *b, uint32_t out, uint32_t in)
 {
     const dc_group *g = &x->groups.at[group];
     const size_t *begin = x->begin[group]; /* of all parameters, or NULL */
     const dc_lifted *lifted = lifted_of(x, group);
     for (uint32_t i = 0; i < g->nout; i++) {
-        out[i] = bind_place(x, x->plan.home[g->out[i]]);
-        out[i].offset += begin != NULL ? begin[i] : 0;
+        bind_place(x, b, out + i, x->plan.home[g->out[i]]);
+        b->bind[out + i].offset += begin != NULL ? begin[i] : 0;
     }
     for (uint32_t i = 0; i < g->nin; i++) {
-        in[i] = bind_place(x, x->plan.home[g->in[i]]);
-        in[i].offset += begin != NULL ? begin[g->nout + i] : 0;
+        bind_place(x, b, in + i, x->plan.home[g->in[i]]);
+        b->bind[in + i].offset += begin != NULL ? begin[g->nout + i] : 0;
     }
     if (lifted != NULL)
-        in[g->nin] = bind_lifted(x->p->e, lifted);
+        b->bind[in + g->nin] = bind_lifted(x->p->e, lifted);
 }
 
 /* The outputs of all its groups, then the inputs of all. */
@@ -100,14 +103,13 @@ static void bind_launch(dc_part *x, const dc_made_launch *l, dc_command *command
         nout += outputs_of(x, l->group[i]);
         nbind += outputs_of(x, l->group[i]) + inputs_of(x, l->group[i]);
     }
-    dc_bind *bind = DC_NEW_ARRAY(&x->p->e->mem, dc_bind, nbind);
+    binding b = new_binding(x, nbind);
     for (uint32_t i = 0, in = nout; i < l->n; i++) {
-        bind_group(x, l->group[i], bind + out, bind + in);
+        bind_group(x, l->group[i], &b, out, in);
         out += outputs_of(x, l->group[i]);
         in += inputs_of(x, l->group[i]);
     }
-    command->bind = bind;
-    command->nbind = nbind;
+    take_binding(command, &b, nbind);
     fact->nout = nout;
 }
 
@@ -158,28 +160,97 @@ static void launch_item(dc_part *x, const dc_made_launch *l, dc_command *command
               command->nbind, entry->flat->nparam, command->label);
 }
 
+static void make_copy(dc_part *x, const dc_where *to, const dc_where *from, size_t bytes,
+                      dc_command *command)
+{
+    binding b = new_binding(x, 2);
+    bind_where(x, &b, 0, to);
+    bind_where(x, &b, 1, from);
+    *command = (dc_command){.kind = DC_COMMAND_COPY, .bytes = bytes, .label = "copy"};
+    take_binding(command, &b, 2);
+    x->p->e->info.copies += !x->is_prologue;
+}
+
 static void copy_item(dc_part *x, const dc_step *s, dc_command *command)
 {
-    dc_bind *bind = DC_NEW_ARRAY(&x->p->e->mem, dc_bind, 2);
-    bind[0] = bind_place(x, s->to);
-    bind[1] = bind_place(x, s->from);
-    *command = (dc_command){
-        .kind = DC_COMMAND_COPY, .nbind = 2, .bind = bind, .bytes = s->bytes, .label = "copy"};
-    x->p->e->info.copies += !x->is_prologue;
+    const dc_where to = dc_pipeline_where(x, s->to), from = dc_pipeline_where(x, s->from);
+    make_copy(x, &to, &from, s->bytes, command);
 }
 
 static void check_item(dc_part *x, const dc_step *s, dc_command *command, dc_command_fact *fact)
 {
     dc_exec *e = x->p->e;
-    dc_bind *bind = DC_NEW_ARRAY(&e->mem, dc_bind, 2);
-    bind[0] = bind_place(x, s->from);
-    bind[1] = bind_place(x, s->to);
+    binding b = new_binding(x, 2);
+    bind_place(x, &b, 0, s->from);
+    bind_place(x, &b, 1, s->to);
     *command = (dc_command){.kind = DC_COMMAND_CHECK,
-                            .nbind = 2,
-                            .bind = bind,
                             .bytes = dc_type_bytes(dc_exec_check_value(e, s->index)),
                             .label = "check"};
+    take_binding(command, &b, 2);
     fact->check = s->index;
+}
+
+/* ---- loops and branches ---- */
+
+static void part_items(dc_part *x, dc_command *command, dc_command_fact *fact);
+
+static dc_where operand_of(const dc_part *x, uint32_t group, int i)
+{
+    const dc_node *n = dc_node_at(x->fn, x->groups.at[group].control);
+    return dc_pipeline_where(x, x->plan.home[n->in[i]]);
+}
+
+static void loop_head(dc_part *x, uint32_t group, dc_command *head)
+{
+    const dc_loop *l = &x->control[group]->loop;
+    const dc_where counter = dc_pipeline_counter(x, group);
+    const uint32_t n = l->flags & DC_LOOP_LIMIT ? 3 : 2;
+    binding b = new_binding(x, n);
+    const dc_where test = l->flags & DC_LOOP_TEST ? dc_pipeline_result(x, group, 0) : counter;
+    bind_where(x, &b, 0, &test);
+    bind_where(x, &b, 1, &counter);
+    if (n > 2) {
+        const dc_where limit = operand_of(x, group, 0);
+        bind_where(x, &b, 2, &limit);
+    }
+    *head = (dc_command){.kind = DC_COMMAND_LOOP,
+                         .grid = l->n,
+                         .untested = (l->flags & DC_LOOP_TEST) == 0,
+                         .reverse = (l->flags & DC_LOOP_REVERSE) != 0,
+                         .label = "loop"};
+    take_binding(head, &b, n);
+}
+
+static void branch_head(dc_part *x, uint32_t group, dc_command *head)
+{
+    binding b = new_binding(x, 1);
+    const dc_where test = operand_of(x, group, 0);
+    bind_where(x, &b, 0, &test);
+    *head = (dc_command){.kind = DC_COMMAND_BRANCH, .label = "branch"};
+    take_binding(head, &b, 1);
+}
+
+/* Copies, the head, the bodies. */
+static void control_items(dc_part *x, uint32_t group, dc_command *command, dc_command_fact *fact)
+{
+    const dc_control *c = x->control[group];
+    const uint32_t n = dc_pipeline_starts(x, group, NULL);
+    const dc_mark mark = dc_arena_mark(&x->p->j->scratch);
+    dc_start *start = DC_NEW_ARRAY(&x->p->j->scratch, dc_start, n);
+    dc_pipeline_starts(x, group, start);
+    for (uint32_t i = 0; i < n; i++)
+        make_copy(x, &start[i].to, &start[i].from, start[i].bytes, &command[i]);
+    dc_arena_rewind(&x->p->j->scratch, mark);
+    dc_command *head = &command[n];
+    if (c->is_loop)
+        loop_head(x, group, head);
+    else
+        branch_head(x, group, head);
+    head->nbody = c->side[0]->ncommand;
+    head->nelse = c->side[1] != NULL ? c->side[1]->ncommand : 0;
+    part_items(c->side[0], head + 1, fact + n + 1);
+    if (c->side[1] != NULL)
+        part_items(c->side[1], head + 1 + head->nbody, fact + n + 1 + head->nbody);
 }
 
 /* The commands of the steps that a step waits for; *n: how many. */
@@ -188,10 +259,10 @@ static const uint32_t *deps_of(const dc_part *x, const dc_step *s, uint32_t *n)
     uint32_t all = 0;
     *n = 0;
     for (uint32_t d = 0; d < s->ndep; d++)
-        all += x->launches[s->dep[d]].ncommand;
+        all += x->launches[s->dep[d]].nunit;
     uint32_t *dep = DC_NEW_ARRAY(&x->p->j->scratch, uint32_t, all);
     for (uint32_t d = 0; d < s->ndep; d++)
-        for (uint32_t k = 0; k < x->launches[s->dep[d]].ncommand; k++)
+        for (uint32_t k = 0; k < x->launches[s->dep[d]].nunit; k++)
             dep[(*n)++] = x->launches[s->dep[d]].first + k;
     return dep;
 }
@@ -202,7 +273,10 @@ static void step_items(dc_part *x, uint32_t step, dc_command *command, dc_comman
     const dc_step_launches *l = &x->launches[step];
     switch ((dc_step_kind)s->kind) {
     case DC_STEP_GROUP:
-        launch_item(x, l->at, command, fact);
+        if (x->control[s->index] != NULL)
+            control_items(x, s->index, command, fact);
+        else
+            launch_item(x, l->at, command, fact);
         return;
     case DC_STEP_COPY:
         copy_item(x, s, command);
@@ -220,6 +294,17 @@ static void step_items(dc_part *x, uint32_t step, dc_command *command, dc_comman
     }
 }
 
+/* The head of a loop waits for its copies, too. */
+static void wait_for_starts(const dc_part *x, const dc_step_launches *l, dc_command *command,
+                            uint32_t n, const uint32_t *dep)
+{
+    const uint32_t copies = l->nunit - 1;
+    uint32_t *all = DC_NEW_ARRAY(&x->p->j->scratch, uint32_t, n + copies);
+    for (uint32_t i = 0; i < n + copies; i++)
+        all[i] = i < n ? dep[i] : l->first + i - n;
+    dc_exec_set_deps(x->p->e, &command[l->first + copies], n + copies, all);
+}
+
 static void part_items(dc_part *x, dc_command *command, dc_command_fact *fact)
 {
     for (uint32_t i = 0; i < x->plan.nstep; i++) {
@@ -230,8 +315,10 @@ static void part_items(dc_part *x, dc_command *command, dc_command_fact *fact)
             continue;
         step_items(x, i, command + l->first, fact + l->first);
         const uint32_t *dep = deps_of(x, &x->plan.step[i], &n);
-        for (uint32_t k = 0; k < l->ncommand; k++)
+        for (uint32_t k = 0; k < l->nunit; k++)
             dc_exec_set_deps(x->p->e, &command[l->first + k], n, dep);
+        if (x->plan.step[i].kind == DC_STEP_GROUP && x->control[x->plan.step[i].index] != NULL)
+            wait_for_starts(x, l, command, n, dep);
         dc_arena_rewind(&x->p->j->scratch, mark);
     }
 }
@@ -275,9 +362,9 @@ static void sum_up(dc_exec *e, const dc_part *x)
 static void make_room_for_constants(dc_compiling *p)
 {
     size_t bytes = 0;
-    for (uint32_t n = 0; n < p->npart; n++)
-        for (uint32_t g = 0; g < p->part[n].nkernel; g++)
-            bytes += lifted_bytes(lifted_of(&p->part[n], g));
+    for (uint32_t n = 0; n < p->part.n; n++)
+        for (uint32_t g = 0; g < p->part.at[n]->nkernel; g++)
+            bytes += lifted_bytes(lifted_of(p->part.at[n], g));
     p->e->constant = dc_arena_alloc(&p->e->mem, bytes);
     p->e->constant_bytes = 0;
 }
@@ -288,15 +375,15 @@ void dc_pipeline_make_items(dc_compiling *p)
     make_room_for_constants(p);
     e->ncommand = e->ntemp = e->nprologue = 0; /* an attempt before may have run out of memory */
     e->info = (dc_exec_info){.nodes = e->info.nodes};
-    for (uint32_t n = 0; n < p->npart; n++) {
-        e->ncommand += p->part[n].ncommand;
-        e->ntemp += p->part[n].plan.ntemp;
+    for (uint32_t n = 0; n < p->nwhole; n++) {
+        e->ncommand += p->part.at[n]->ncommand;
+        e->ntemp += p->part.at[n]->plan.ntemp;
     }
     e->command = DC_NEW_ARRAY(&e->mem, dc_command, e->ncommand);
     e->fact = DC_NEW_ARRAY(&e->mem, dc_command_fact, e->ncommand);
     e->temp = DC_NEW_ARRAY(&e->mem, dc_guarded, e->ntemp);
-    for (uint32_t n = 0, command = 0, temp = 0; n < p->npart; n++) {
-        dc_part *x = &p->part[n];
+    for (uint32_t n = 0, command = 0, temp = 0; n < p->nwhole; n++) {
+        dc_part *x = p->part.at[n];
         part_items(x, e->command + command, e->fact + command);
         part_temps(x, command, e->temp + temp);
         sum_up(e, x);
@@ -366,18 +453,18 @@ static void keep_choices(dc_compiling *p)
     dc_exec *e = p->e;
     uint32_t n = 0;
     e->nchoice = 0;
-    for (uint32_t i = 0; i < p->npart; i++)
-        e->nchoice += p->part[i].groups.nchoice;
+    for (uint32_t i = 0; i < p->part.n; i++)
+        e->nchoice += p->part.at[i]->groups.nchoice;
     e->choice = DC_NEW_ARRAY(&e->mem, dc_exec_choice, e->nchoice);
-    for (uint32_t i = 0; i < p->npart; i++)
-        for (uint32_t c = 0; c < p->part[i].groups.nchoice; c++)
-            e->choice[n++] = choice_of(e, p->part[i].fn, &p->part[i].groups.choice[c]);
+    for (uint32_t i = 0; i < p->part.n; i++)
+        for (uint32_t c = 0; c < p->part.at[i]->groups.nchoice; c++)
+            e->choice[n++] = choice_of(e, p->part.at[i]->fn, &p->part.at[i]->groups.choice[c]);
 }
 
 static void keep_derived(dc_compiling *p)
 {
     dc_exec *e = p->e;
-    const dc_func *fn = p->part[0].fn;
+    const dc_func *fn = p->part.at[0]->fn;
     for (uint32_t i = 0; i < e->nderived; i++) {
         const dc_ref r = fn->result.at[i];
         e->derived[i].op = dc_op_row_of((dc_op)dc_node_at(fn, r)->op)->name;
@@ -401,7 +488,7 @@ static void keep_kernel(dc_exec *e, const dc_entry *from, dc_kept *k)
 static void keep_kernels(dc_compiling *p)
 {
     dc_exec *e = p->e;
-    const dc_plan *body = &p->part[p->npart - 1].plan;
+    const dc_plan *body = &p->part.at[p->nwhole - 1]->plan;
     e->kept = DC_NEW_ARRAY(&e->mem, dc_kept, p->gen.nlaunched);
     for (uint32_t i = 0; i < p->gen.entry.n; i++) {
         const dc_entry *from = &p->gen.entry.at[i];
@@ -419,7 +506,7 @@ static void keep_kernels(dc_compiling *p)
         e->denied_why[c] = body->denied_why[c];
     e->in_part = DC_NEW_ARRAY(&e->mem, bool, e->desc.ncell);
     for (uint32_t c = 0; c < e->desc.ncell; c++)
-        e->in_part[c] = p->part[p->npart - 1].in_part[c];
+        e->in_part[c] = p->part.at[p->nwhole - 1]->in_part[c];
 }
 
 void dc_pipeline_keep(dc_compiling *p)

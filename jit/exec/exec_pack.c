@@ -9,9 +9,12 @@
 
 #include <string.h>
 
-/* A new field needs a row below, or a reason here why it has none: `sets` is found again. */
+/*
+ * A new field needs a row below, or a reason here why it has none: `sets` is found again; what only LOOPs, BRANCHes and
+ * their bodies have is not packed, for no executable with one is.
+ */
 _Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 584 &&
-                                       sizeof(dc_memory_value) == 40 && sizeof(dc_command) == 120 &&
+                                       sizeof(dc_memory_value) == 40 && sizeof(dc_command) == 144 &&
                                        sizeof(dc_command_fact) == 48 && sizeof(dc_kept) == 48 &&
                                        sizeof(dc_exec_choice) == 72 && sizeof(dc_exec_info) == 72 &&
                                        sizeof(dc_guarded) == 24 && sizeof(dc_derived_value) == 40),
@@ -234,7 +237,7 @@ static bool item_is_sound(const dc_exec *e, uint32_t at)
         return x->nbind == 2 && f->check < e->desc.ncheck;
     case DC_COMMAND_BUNDLE:
         return bundle_is_sound(e, at);
-    case DC_COMMAND_LOOP: /* the pipeline makes none */
+    case DC_COMMAND_LOOP:
     case DC_COMMAND_BRANCH:
         break;
     }

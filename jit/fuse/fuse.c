@@ -173,6 +173,8 @@ static const char *why_by_kind(const fusing *w, dc_ref r, const demand *d)
 {
     if (w->level == 0 || w->is_result[r] || fuse_is_part(w, r))
         return FUSE_GIVEN;
+    if ((d->operand & OPERAND_MEMORY) != 0)
+        return "operand of a loop or a branch";
     if (fuse_is_scatter(w, r))
         return "a scatter is a kernel of its own";
     if (fuse_class(w, r) == DC_CLASS_SAME)
@@ -304,6 +306,27 @@ static void stay(fusing *w, dc_ref r, const demand *d)
     set_home(w, r, d->home);
 }
 
+/* Picks are met before what they pick from. */
+static void place_control(fusing *w, dc_ref r)
+{
+    const bool pick = fuse_at(w, r)->op == DC_OP_PICK;
+    const dc_ref control = pick ? fuse_at(w, r)->in[0] : r;
+    fuse_node *x = &w->node[control];
+    w->node[r].maps = 1;
+    w->node[r].stored = pick;
+    if (!pick)
+        return;
+    if (x->home == NO_HOME) {
+        const uint32_t g = new_group(w, r);
+        w->group.at[g].g.control = control;
+        w->group.at[g].never_row_wise = true;
+        set_home(w, control, g);
+    } else {
+        add_output(w, x->home, r);
+    }
+    set_home(w, r, x->home);
+}
+
 static void place_node(fusing *w, dc_ref r)
 {
     fuse_node *x = &w->node[r];
@@ -312,6 +335,10 @@ static void place_node(fusing *w, dc_ref r)
 
     if (fuse_is_param(w, r))
         return;
+    if (fuse_is_control(w, r)) {
+        place_control(w, r);
+        return;
+    }
     x->maps = 1;
     const char *why = why_stored(w, r, &d);
     if (reduction && why == NULL)
@@ -419,7 +446,7 @@ static uint32_t most_buffers(const dc_groups *g)
 {
     uint32_t most = 0;
     for (uint32_t i = 0; i < g->n; i++)
-        if (!g->at[i].is_join && g->at[i].nout + g->at[i].nin > most)
+        if (!g->at[i].is_join && g->at[i].control == 0 && g->at[i].nout + g->at[i].nin > most)
             most = g->at[i].nout + g->at[i].nin;
     return most;
 }

@@ -17,6 +17,8 @@
  * a block whole and adds each row up, while it has it, to a sum for each column. Such a sum is an output
  * with an element for each block and column; what adds the blocks up is another group.
  *
+ * A loop or a branch is a group by itself: it reads its operands, all of which are in memory, and stores its picks.
+ *
  * A result that is itself a parameter has no group. Groups are not ordered; jit/plan/plan.c orders them.
  */
 #ifndef DC_JIT_FUSE_FUSE_H
@@ -27,11 +29,13 @@
 
 typedef struct dc_group {
     uint32_t nout, nin, nafter, nreduce, nbuffered, npartial;
-    dc_ref *out;   /* stored; of one shape, unless row-wise */
-    dc_ref *in;    /* read: parameters and outputs of other groups */
-    dc_ref *after; /* outputs of other groups that a barrier wants to have been computed */
+    dc_ref *out;    /* stored; of one shape, unless row-wise */
+    dc_ref *in;     /* read: parameters and outputs of other groups */
+    dc_ref *after;  /* outputs of other groups that a barrier wants to have been computed */
     dc_ref *reduce; /* ascending; each may be one of `out`. Not row-wise: all over the same axes */
     bool is_join;   /* no kernel: its output is made of what other groups store there */
+    dc_ref
+        control; /* a loop or a branch, whose picks are its outputs: no kernel, but its bodies'; else 0 */
     bool row_wise;
     dc_ref
         shape; /* row-wise: a node whose dims before `split` are the rows, the others the columns */
@@ -53,13 +57,13 @@ typedef enum dc_choice_way {
 
 typedef struct dc_choice {
     dc_ref ref;
-    uint8_t way;     /* dc_choice_way */
-    bool stored;     /* what is cheaper, unless: */
+    uint8_t way; /* dc_choice_way */
+    bool stored; /* what is cheaper, unless: */
     const char
-        *but; /* why it is not stored though that would be, or why there is no choice; NULL */
-    uint32_t ops;    /* of one element, down to memory */
-    size_t bytes;    /* of one element */
-    int64_t times;   /* that an element is computed if it is not stored */
+        *but;      /* why it is not stored though that would be, or why there is no choice; NULL */
+    uint32_t ops;  /* of one element, down to memory */
+    size_t bytes;  /* of one element */
+    int64_t times; /* that an element is computed if it is not stored */
     int64_t elements;
 } dc_choice;
 

@@ -36,8 +36,9 @@ uint32_t dc_fuse_ops(const fusing *w, dc_ref r)
 static bool is_expected_stored(const fusing *w, dc_ref r)
 {
     const fuse_node *x = &w->node[r];
-    return w->is_result[r] || (x->nuser > 1 && fuse_class(w, r) != DC_CLASS_MOV &&
-                               (x->on_reduction || fuse_is_heavy(x)));
+    return w->is_result[r] || fuse_is_control(w, r) ||
+           (x->nuser > 1 && fuse_class(w, r) != DC_CLASS_MOV &&
+            (x->on_reduction || fuse_is_heavy(x)));
 }
 
 /* Does r repeat an epilogue of a reduction along so many columns that it is computed once for a row? */

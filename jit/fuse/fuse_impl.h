@@ -56,7 +56,8 @@ enum fuse_operand {
     OPERAND_OTHER = 4,    /* otherwise than as the right operand of a dot */
     OPERAND_GATHERED = 8, /* by its access map, into tiles of a convolution of thread groups, */
     OPERAND_COLUMNS = 16, /* which wants its last axis last in memory */
-    OPERAND_TILED = 32    /* by a large dot of thread groups, element after element many times */
+    OPERAND_TILED = 32,   /* by a large dot of thread groups, element after element many times */
+    OPERAND_MEMORY = 64   /* as memory, by a loop or a branch */
 };
 
 #define FUSE_BLOCKED ((dc_ref)0) /* no node has this number */
@@ -144,6 +145,12 @@ static inline bool fuse_is_heavy(const fuse_node *x)
 static inline bool fuse_is_part(const fusing *w, dc_ref r)
 {
     return dc_op_is((dc_op)fuse_at(w, r)->op, DC_CLASS_PART);
+}
+
+/* Does it belong to the group of a loop or a branch? */
+static inline bool fuse_is_control(const fusing *w, dc_ref r)
+{
+    return fuse_class(w, r) == DC_CLASS_CTL;
 }
 
 /* Operands that are read. */

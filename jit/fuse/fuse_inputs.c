@@ -58,12 +58,26 @@ static void gather_after(gathering *v, dc_ref r)
         gather_after(v, fuse_at(w, r)->in[i]);
 }
 
+/* Of a loop or a branch: its operands, each of which is in memory. */
+static void gather_operands(gathering *v, dc_ref control)
+{
+    fusing *w = v->w;
+    const dc_node *n = fuse_at(w, control);
+    for (int i = 0; i < n->nin; i++)
+        if (w->seen[n->in[i]] != w->search) {
+            w->seen[n->in[i]] = w->search;
+            DC_PUSH_IN(w->a, v->in, n->in[i]);
+        }
+}
+
 void dc_fuse_find_inputs_of(fusing *w, uint32_t g)
 {
     gathering v = {.w = w, .g = g};
     dc_group *x = &w->group.at[g].g;
     w->search++;
-    for (uint32_t i = 0; i < x->nout; i++)
+    if (x->control != 0)
+        gather_operands(&v, x->control);
+    for (uint32_t i = 0; i < x->nout && x->control == 0; i++)
         gather(&v, x->out[i]);
     x->in = v.in.at;
     x->nin = v.in.n;

@@ -76,6 +76,8 @@ static bool is_large(const fusing *w, const dc_node *n)
 uint8_t dc_fuse_operand_of(const fusing *w, dc_ref u, dc_ref r)
 {
     const dc_node *n = fuse_at(w, u);
+    if (fuse_is_control(w, u) && n->op != DC_OP_PICK)
+        return OPERAND_MEMORY | OPERAND_OTHER;
     if (fuse_class(w, u) != DC_CLASS_CON)
         return w->node[u].operand | OPERAND_OTHER;
     if (w->groups && n->op == DC_OP_CONV)

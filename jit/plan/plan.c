@@ -149,11 +149,19 @@ static void list_wishes(dc_planner *p)
         qsort(p->wishes.at, p->wishes.n, sizeof *p->wishes.at, by_bytes);
 }
 
-/* The operand of a scatter that is changed where it is, or 0. */
+/* What a scatter changes, or a loop begins a pick with; else 0. */
+static dc_ref begins_as(const dc_planner *p, dc_ref r)
+{
+    const dc_node *n = dc_plan_node(p, r);
+    if (n->op == DC_OP_PICK)
+        return dc_loop_start(p->fn, r);
+    return dc_op_is((dc_op)n->op, DC_CLASS_IDX) ? n->in[0] : 0;
+}
+
+/* The same, if it is changed where it is, or 0. */
 static dc_ref changed_by(const dc_planner *p, dc_ref r)
 {
-    const bool scatter = dc_op_is((dc_op)dc_plan_node(p, r)->op, DC_CLASS_IDX);
-    const dc_ref x = scatter ? dc_plan_node(p, r)->in[0] : 0;
+    const dc_ref x = begins_as(p, r);
     return x != 0 && p->becomes[x] == r ? x : 0;
 }
 
@@ -224,12 +232,12 @@ static void find_readers_of(dc_planner *p, dc_ref r, uint32_t except)
     }
 }
 
-/* May group g, a scatter, change value x, which another group stores, where it is? */
-static bool may_change(dc_planner *p, uint32_t g, dc_ref x)
+/* May group g, a scatter or a loop, change value x, which another group stores, to its output `out` where it is? */
+static bool may_change(dc_planner *p, uint32_t g, uint32_t out, dc_ref x)
 {
     const dc_group *s = &p->g->at[g];
     for (uint32_t i = 0; i < s->nin; i++)
-        if (s->in[i] == x && !p->in->in_place(p->in->ctx, g, 0, i))
+        if (s->in[i] == x && !p->in->in_place(p->in->ctx, g, out, i))
             return false;
     find_readers_of(p, x, g);
     mark_after(p, &g, 1);
@@ -239,22 +247,24 @@ static bool may_change(dc_planner *p, uint32_t g, dc_ref x)
     return true;
 }
 
-/* The operand of a scatter that is dead afterwards is updated in place. */
+static void decide_change(dc_planner *p, uint32_t g, uint32_t out)
+{
+    const dc_ref r = p->g->at[g].out[out], x = begins_as(p, r);
+    if (x == 0 || dc_plan_bytes(p, r) == 0 || dc_plan_node(p, r)->op == DC_OP_GATHER ||
+        p->g->group_of[x] == DC_NO_GROUP || is_kept(p, x) || p->becomes[x] != 0 ||
+        !may_change(p, g, out, x))
+        return;
+    for (uint32_t i = 0; i < p->readers.n; i++)
+        edge(p, p->readers.at[i], g);
+    p->becomes[x] = r;
+}
+
+/* The operand of a scatter, or what a loop begins with, is updated in place if it is dead afterwards. */
 static void decide_changes(dc_planner *p)
 {
-    for (uint32_t g = 0; g < p->g->n; g++) {
-        const dc_ref r = p->g->at[g].out[0];
-        if (!dc_op_is((dc_op)dc_plan_node(p, r)->op, DC_CLASS_IDX) || dc_plan_bytes(p, r) == 0 ||
-            dc_plan_node(p, r)->op == DC_OP_GATHER)
-            continue;
-        const dc_ref x = dc_plan_node(p, r)->in[0];
-        if (p->g->group_of[x] == DC_NO_GROUP || is_kept(p, x) || p->becomes[x] != 0 ||
-            !may_change(p, g, x))
-            continue;
-        for (uint32_t i = 0; i < p->readers.n; i++)
-            edge(p, p->readers.at[i], g);
-        p->becomes[x] = r;
-    }
+    for (uint32_t g = 0; g < p->g->n; g++)
+        for (uint32_t out = 0; out < (p->g->at[g].control != 0 ? p->g->at[g].nout : 1); out++)
+            decide_change(p, g, out);
 }
 
 static bool is_writer(const dc_planner *p, uint32_t v)
@@ -347,6 +357,16 @@ static void place_parts(dc_planner *p)
     }
 }
 
+/* What the bodies of a loop or a branch compute with. */
+static void place_work(dc_planner *p, uint32_t g)
+{
+    DC_PUSH_IN(p->a, p->temps,
+               ((dc_temp){.ref = p->g->at[g].control,
+                          .bytes = p->in->work(p->in->ctx, g),
+                          .first = UINT32_MAX}));
+    p->out->work[g] = p->temps.n - 1;
+}
+
 /* After the donations: results that kernels store go to the result's own memory, the rest to the
  * arena. */
 static void place_outputs(dc_planner *p)
@@ -366,6 +386,9 @@ static void place_outputs(dc_planner *p)
                     (dc_place){.kind = DC_PLACE_TEMP, .index = dc_plan_new_temp(p, r)};
         }
     place_parts(p);
+    for (uint32_t g = 0; g < p->g->n; g++)
+        if (p->g->at[g].control != 0)
+            place_work(p, g);
 }
 
 /* ---- bundles --------------------------------------------------------------------------------- */
@@ -405,7 +428,7 @@ static bool begins(dc_planner *p, dc_ref r)
 static bool may_bundle(const dc_planner *p, uint32_t v)
 {
     const dc_group *g = v < p->g->n ? &p->g->at[v] : NULL;
-    if (!p->in->bundles || g == NULL || dc_plan_is_empty(p, v))
+    if (!p->in->bundles || g == NULL || g->control != 0 || dc_plan_is_empty(p, v))
         return false;
     return !p->in->simt || g->nreduce == 0 || p->in->cost_ns[v] <= DC_TUNE_JOIN_REDUCE_NS;
 }
@@ -454,7 +477,8 @@ dc_status dc_plan_make(dc_job *j, dc_arena *a, const dc_plan_in *in, dc_plan *ou
 {
     const dc_groups *g = in->groups;
     const dc_exec_desc *d = in->desc;
-    *out = (dc_plan){.home = DC_NEW_ARRAY(a, dc_place, g->fn->node.n)};
+    *out = (dc_plan){.home = DC_NEW_ARRAY(a, dc_place, g->fn->node.n),
+                     .work = DC_NEW_ARRAY(a, uint32_t, g->n)};
     dc_planner p = {.a = a, .in = in, .g = g, .fn = g->fn, .d = d, .out = out};
     p.barrier = g->n + d->ncheck;
     p.nv = p.barrier + 1;

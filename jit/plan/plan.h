@@ -18,6 +18,9 @@
  * end stores it.
  *
  * Values of no elements have no memory (place NONE) and make no step.
+ *
+ * A loop is one step, of a group without a kernel (dc_group.control). Its carries are in the memory of its picks, where
+ * what they begin with is copied, unless that is computed there: a value that nothing needs afterwards.
  */
 #ifndef DC_JIT_PLAN_PLAN_H
 #define DC_JIT_PLAN_PLAN_H
@@ -41,7 +44,12 @@ typedef struct dc_place {
 } dc_place;
 
 /* BUNDLE: the groups that follow are one launch. */
-typedef enum dc_step_kind { DC_STEP_GROUP, DC_STEP_CHECK, DC_STEP_COPY, DC_STEP_BUNDLE } dc_step_kind;
+typedef enum dc_step_kind {
+    DC_STEP_GROUP,
+    DC_STEP_CHECK,
+    DC_STEP_COPY,
+    DC_STEP_BUNDLE
+} dc_step_kind;
 
 typedef struct dc_step {
     uint8_t kind;      /* dc_step_kind */
@@ -54,7 +62,7 @@ typedef struct dc_step {
 } dc_step;
 
 typedef struct dc_temp {
-    dc_ref ref;           /* what it holds */
+    dc_ref ref;           /* what it holds; a loop or a branch: what its bodies need */
     size_t bytes, offset; /* of the value itself, inside the guards */
     uint32_t first, last; /* steps between which it is alive, both included; of groups in a bundle
                              the bundle */
@@ -69,7 +77,8 @@ typedef struct dc_plan {
     size_t lower_bound; /* no plan with this order needs less */
     uint32_t donated, denied;
     const char **denied_why; /* by cell: why it was; NULL where it was not. Static texts */
-    uint32_t first_set; /* the first step that writes a cell; nstep if none does */
+    uint32_t first_set;      /* the first step that writes a cell; nstep if none does */
+    uint32_t *work;          /* by group: of a loop or a branch, the temporary for its bodies */
 } dc_plan;
 
 typedef struct dc_plan_in {
@@ -77,6 +86,8 @@ typedef struct dc_plan_in {
     const dc_exec_desc *desc; /* its fn is not looked at, groups->fn is */
     /* May input `in` of the group live in the memory of output `out`? */
     bool (*in_place)(void *ctx, uint32_t group, uint32_t out, uint32_t in);
+    /* Bytes that the bodies of a loop or a branch need. NULL: there is neither. */
+    size_t (*work)(void *ctx, uint32_t group);
     void *ctx;
     const uint64_t *cost_ns; /* by group: a guess */
     size_t guard;            /* bytes left free before and after each temporary */

@@ -5,6 +5,7 @@
 #ifndef DC_JIT_PLAN_PLAN_IMPL_H
 #define DC_JIT_PLAN_PLAN_IMPL_H
 
+#include "core/graph/control.h"
 #include "jit/plan/plan.h"
 #include "jit/plan/plan_bundle.h"
 
@@ -106,7 +107,8 @@ static inline uint32_t dc_plan_new_temp(dc_planner *p, dc_ref r)
 
 static inline bool dc_plan_is_empty(const dc_planner *p, uint32_t group)
 {
-    return p->g->at[group].is_join || dc_plan_bytes(p, p->g->at[group].out[0]) == 0;
+    const dc_group *g = &p->g->at[group];
+    return g->is_join || (g->control == 0 && dc_plan_bytes(p, g->out[0]) == 0);
 }
 
 static inline bool dc_plan_in_arena(const dc_planner *p, dc_ref r)

@@ -93,6 +93,11 @@ static void copies_at_end(dc_planner *p)
     }
 }
 
+static dc_place work_of(const dc_planner *p, uint32_t group)
+{
+    return (dc_place){.kind = DC_PLACE_TEMP, .index = p->out->work[group]};
+}
+
 static void extend_life(dc_planner *p, dc_place at, uint32_t s)
 {
     if (at.kind != DC_PLACE_TEMP)
@@ -117,6 +122,8 @@ static void find_lifetimes(dc_planner *p)
                 extend_life(p, p->out->home[g->out[k]], head);
             for (uint32_t k = 0; k < g->nin; k++)
                 extend_life(p, p->out->home[g->in[k]], head);
+            if (g->control != 0)
+                extend_life(p, work_of(p, s->index), i);
         } else if (s->kind != DC_STEP_BUNDLE) {
             extend_life(p, s->to, i);
             extend_life(p, s->from, i);
@@ -165,7 +172,7 @@ static dc_visit visit(dc_planner *p, const dc_step *s)
 {
     dc_visit v = {.check = s->kind == DC_STEP_CHECK, .nbody = s->nbody};
     const dc_group *g = s->kind == DC_STEP_GROUP ? &p->g->at[s->index] : NULL;
-    dc_access *room = DC_NEW_ARRAY(p->a, dc_access, g != NULL ? g->nin + g->nout : 2);
+    dc_access *room = DC_NEW_ARRAY(p->a, dc_access, g != NULL ? g->nin + g->nout + 1 : 2);
     if (g == NULL && s->kind != DC_STEP_BUNDLE) {
         access(p, &v, room, s->from, false, 0);
         access(p, &v, room, s->to, s->kind == DC_STEP_COPY, 0);
@@ -174,6 +181,8 @@ static dc_visit visit(dc_planner *p, const dc_step *s)
         access(p, &v, room, p->out->home[g->in[i]], false, 0);
     for (uint32_t i = 0; g != NULL && i < g->nout; i++)
         access(p, &v, room, p->out->home[g->out[i]], true, p->g->join_of[g->out[i]]);
+    if (g != NULL && g->control != 0)
+        access(p, &v, room, work_of(p, s->index), true, 0);
     v.access = room;
     return v;
 }

@@ -203,8 +203,7 @@ dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, const dc_tar
         const dc_node *n = dc_node_at(f, r);
         if (map[r] != 0 || !live[r])
             continue;
-        dc_ref in[8];
-        DC_ASSERT(n->nin <= (int)DC_COUNTOF(in), "%d operands", n->nin);
+        dc_ref in[DC_MAX_OPERANDS];
         for (int i = 0; i < n->nin; i++)
             in[i] = map[n->in[i]];
         const dc_type t = dc_node_type(f, r);

@@ -194,7 +194,7 @@ typedef struct run { /* context of the walk */
 static void *address_of(const run *x, uint32_t command, uint32_t bind)
 {
     const dc_bind *b = &x->r->command[command].bind[bind];
-    return (char *)x->slot[b->slot] + b->offset;
+    return (char *)x->slot[b->slot] + dc_walk_offset(x->r->walk, command, bind);
 }
 
 static dc_status run_launch(void *ctx, uint32_t command)
@@ -238,9 +238,15 @@ static dc_status run_test(void *ctx, uint32_t command, bool *out)
     return DC_OK;
 }
 
-static dc_status run_count(void *ctx, uint32_t command, int32_t iteration)
+static dc_status run_count(void *ctx, uint32_t command, int32_t element)
 {
-    memcpy(address_of(ctx, command, 1), &iteration, sizeof iteration);
+    memcpy(address_of(ctx, command, 1), &element, sizeof element);
+    return DC_OK;
+}
+
+static dc_status run_limit(void *ctx, uint32_t command, int32_t *out)
+{
+    memcpy(out, address_of(ctx, command, 2), sizeof *out);
     return DC_OK;
 }
 
@@ -252,7 +258,8 @@ static dc_status sim_run(dc_device *d, dc_job *j, dc_recording *r, void *const *
                                     .check = run_check,
                                     .test = run_test,
                                     .count = run_count,
-                                    .bundle = run_bundle};
+                                    .bundle = run_bundle,
+                                    .limit = run_limit};
     run x = {j, r, slot};
     DC_UNUSED(d);
     return dc_walk_run(r->walk, j, &ops, &x, info);

@@ -6,15 +6,19 @@
  *
  * After fresh graphs come those of tests/random/corpus.txt: "seed size" a line, those that failed
  * once. The program large_graphs is the same with axes as long as those of small networks, and with
- * tests/random/corpus_large.txt.
+ * tests/random/corpus_large.txt; loop_graphs with loops and branches, where every value is exact
+ * (tests/unit/loopgen.h), and with tests/random/corpus_loops.txt.
  */
+#include "core/eval/eval.h"
 #include "core/graph/gtext.h"
 
 #include "tests/random/suite.h"
 
 enum { GRAPH_SIZES = 16 };
 
-#ifdef RANDOM_LARGE
+#if defined RANDOM_LOOPS
+#define CORPUS "tests/random/corpus_loops.txt"
+#elif defined RANDOM_LARGE
 #define CORPUS "tests/random/corpus_large.txt"
 #else
 #define CORPUS "tests/random/corpus.txt"
@@ -94,6 +98,40 @@ static dc_status compute(run *x, dc_job *j)
     return s;
 }
 
+#ifdef RANDOM_LOOPS
+static void fill(rng *r, const dc_type *t, bool special, void *out)
+{
+    DC_UNUSED(special);
+    loopgen_input(r, t, out);
+}
+
+/* The interpreter's values, exactly; bounds stay 0. */
+static dc_status want(run *x, dc_job *j)
+{
+    const dc_func *f = x->f;
+    DC_TRY(dc_eval(j, f, DC_EVAL_ROUND, (const void *const *)x->param, x->got));
+    for (uint32_t i = 0; i < f->result.n; i++) {
+        const dc_type t = dc_node_type(f, f->result.at[i]);
+        const dc_dtype d = (dc_dtype)t.dtype;
+        for (int64_t k = 0; k < dc_type_count(&t); k++)
+            x->value[i][k] =
+                dc_value_of(d, dc_bits_load(d, (char *)x->got[i] + (size_t)k * dc_dtype_size(d)));
+        memset(x->got[i], 0xa5, dc_type_bytes(&t));
+    }
+    return DC_OK;
+}
+#else
+static void fill(rng *r, const dc_type *t, bool special, void *out)
+{
+    graphgen_input(r, t, special, out);
+}
+
+static dc_status want(run *x, dc_job *j)
+{
+    return graphgen_bound(j, x->f, (const void *const *)x->param, x->value, x->bound);
+}
+#endif
+
 static dc_status prepare(run *x, dc_job *j, rng *r, bool special)
 {
     const dc_func *f = x->f;
@@ -105,7 +143,7 @@ static dc_status prepare(run *x, dc_job *j, rng *r, bool special)
     for (uint32_t i = 0; i < f->param.n; i++) {
         const dc_type t = dc_node_type(f, f->param.at[i]);
         x->param[i] = dc_arena_alloc(a, dc_type_bytes(&t) + 1);
-        graphgen_input(r, &t, special, x->param[i]);
+        fill(r, &t, special, x->param[i]);
     }
     for (uint32_t i = 0; i < f->result.n; i++) {
         const dc_type t = dc_node_type(f, f->result.at[i]);
@@ -113,7 +151,7 @@ static dc_status prepare(run *x, dc_job *j, rng *r, bool special)
         x->value[i] = DC_NEW_ARRAY(a, double, dc_type_count(&t) + 1);
         x->bound[i] = DC_NEW_ARRAY(a, double, dc_type_count(&t) + 1);
     }
-    return graphgen_bound(j, f, (const void *const *)x->param, x->value, x->bound);
+    return want(x, j);
 }
 
 static void print_graph(const graph *g)

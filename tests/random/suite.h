@@ -20,6 +20,7 @@
 
 #include "tests/t.h"
 #include "tests/unit/graphgen.h"
+#include "tests/unit/loopgen.h"
 #include "tests/unit/rng.h"
 
 enum { SUITE_BATCH = 64 }; /* graphs in a function at most */
@@ -33,10 +34,12 @@ typedef struct suite {
     int batch;
 } suite;
 
-/* A graph of this seed; of the programs large_*, with axes as long as those of small networks. */
+/* A graph of this seed; of the programs large_*, with axes as long as those of small networks; of loop_*, with loops. */
 static inline dc_func *suite_graph(dc_module *m, uint64_t seed, int size)
 {
-#ifdef RANDOM_LARGE
+#if defined RANDOM_LOOPS
+    return loopgen_func(m, seed, size);
+#elif defined RANDOM_LARGE
     return graphgen_large(m, seed, size);
 #else
     return graphgen_func(m, seed, size);
@@ -52,7 +55,7 @@ static inline void suite_append(dc_func *to, const dc_func *from, dc_ref *map)
     for (dc_ref r = 1; r < from->node.n; r++) {
         const dc_node *n = dc_node_at(from, r);
         const dc_type t = dc_node_type(from, r);
-        dc_ref in[8];
+        dc_ref in[DC_MAX_OPERANDS];
         if (map[r] != 0)
             continue;
         for (int i = 0; i < n->nin; i++)

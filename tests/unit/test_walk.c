@@ -15,6 +15,9 @@ enum { MOST = 64, NMEM = 24, TRACE = 60000 };
 /* A device of integers: slots do not matter, offsets are indices into mem. */
 typedef struct machine {
     const dc_command *command;
+    const dc_walk *walk; /* that says how far binds have moved; NULL: `element` does */
+    int64_t element[DC_LOOP_DEPTH];
+    uint32_t loops;
     int32_t mem[NMEM];
     uint32_t trace[TRACE]; /* what ran: command and what it saw */
     uint32_t ntrace, bundles;
@@ -23,7 +26,14 @@ typedef struct machine {
 
 static int32_t *at(machine *m, uint32_t i, uint32_t bind)
 {
-    return &m->mem[m->command[i].bind[bind].offset];
+    const dc_command *x = &m->command[i];
+    size_t offset = x->bind[bind].offset;
+    for (uint32_t k = 0; k < x->nmove; k++)
+        if (x->move[k].bind == bind && x->move[k].loop < m->loops)
+            offset += x->move[k].step * (size_t)m->element[x->move[k].loop];
+    if (m->walk != NULL)
+        offset = dc_walk_offset(m->walk, i, bind);
+    return &m->mem[offset % NMEM];
 }
 
 static void note(machine *m, uint32_t what, int32_t value)
@@ -82,6 +92,14 @@ static dc_status count(void *ctx, uint32_t i, int32_t iteration)
     return DC_OK;
 }
 
+static dc_status limit(void *ctx, uint32_t i, int32_t *out)
+{
+    machine *m = ctx;
+    *out = *at(m, i, 2) % 8 - 2;
+    note(m, i, *out);
+    return DC_OK;
+}
+
 static dc_status bundle(void *ctx, uint32_t first, uint32_t n)
 {
     machine *m = ctx;
@@ -91,8 +109,35 @@ static dc_status bundle(void *ctx, uint32_t first, uint32_t n)
     return DC_OK;
 }
 
-static const dc_walk_ops ops = {launch, copy, check, test, count, NULL},
-                         together = {launch, copy, check, test, count, bundle};
+static const dc_walk_ops ops = {launch, copy, check, test, count, NULL, limit},
+                         together = {launch, copy, check, test, count, bundle, limit};
+
+static int64_t reference(machine *m, uint32_t begin, uint32_t end);
+
+static int64_t reference_loop(machine *m, uint32_t i)
+{
+    const dc_command *x = &m->command[i];
+    int64_t fault = -1, most = x->grid;
+    int32_t n = 0;
+    bool yes = true;
+    if (x->nbind > 2) {
+        limit(m, i, &n);
+        most = n < most ? n : most;
+    }
+    m->element[m->loops++] = 0;
+    for (int64_t k = 0; k < most && fault < 0; k++) {
+        if (x->nbind > 0 && !x->untested)
+            test(m, i, &yes);
+        if (!yes)
+            break;
+        m->element[m->loops - 1] = x->reverse ? most - 1 - k : k;
+        if (x->nbind > 1)
+            count(m, i, (int32_t)m->element[m->loops - 1]);
+        fault = reference(m, i + 1, i + 1 + x->nbody);
+    }
+    m->loops--;
+    return fault;
+}
 
 /* The reference: recursion. Returns the fault, or -1. */
 static int64_t reference(machine *m, uint32_t begin, uint32_t end)
@@ -115,15 +160,7 @@ static int64_t reference(machine *m, uint32_t begin, uint32_t end)
             fault = found >= 0 ? (int64_t)i : -1;
             break;
         case DC_COMMAND_LOOP:
-            for (int64_t k = 0; k < x->grid && fault < 0; k++) {
-                if (x->nbind > 0)
-                    test(m, i, &yes);
-                if (!yes)
-                    break;
-                if (x->nbind > 1)
-                    count(m, i, (int32_t)k);
-                fault = reference(m, body, other);
-            }
+            fault = reference_loop(m, i);
             break;
         case DC_COMMAND_BRANCH:
             test(m, i, &yes);
@@ -145,6 +182,7 @@ typedef struct making {
     rng r;
     dc_command command[MOST];
     dc_bind bind[MOST][3];
+    dc_bind_move move[MOST][3];
     uint32_t dep[MOST][MOST];
     uint32_t n;
     bool checks;
@@ -194,8 +232,10 @@ static void make_item(making *m, int depth, uint32_t end)
         x.nbind = 1;
         break;
     case DC_COMMAND_LOOP:
-        x.nbind = (uint32_t)rng_below(&m->r, 3);
+        x.nbind = (uint32_t)rng_below(&m->r, 4);
         x.grid = rng_below(&m->r, 5);
+        x.untested = x.nbind > 1 && rng_below(&m->r, 3) == 0;
+        x.reverse = x.nbind > 1 && rng_below(&m->r, 3) == 0;
         x.nbody = body_of(m, depth, end - m->n);
         break;
     case DC_COMMAND_BRANCH:
@@ -207,6 +247,11 @@ static void make_item(making *m, int depth, uint32_t end)
         x.nbody = bundle_of(m, end - m->n);
         break;
     }
+    x.move = m->move[i];
+    for (; x.nbind > 0 && x.nmove < 3 && rng_below(&m->r, 3) == 0; x.nmove++)
+        m->move[i][x.nmove] =
+            (dc_bind_move){(uint32_t)rng_below(&m->r, x.nbind), (uint32_t)rng_below(&m->r, 4),
+                           (size_t)rng_below(&m->r, 5)};
     m->command[i] = x;
 }
 
@@ -274,17 +319,20 @@ static void try_list(const dc_command *command, uint32_t n, const dc_walk_ops *b
     const int64_t fault = reference(&want, 0, n);
 
     start(&got, command, seed);
+    got.walk = w;
     CHECK_EQ(dc_walk_run(w, NULL, by, &got, &info), DC_OK);
     CHECK_EQ(info.fault_command, fault);
     CHECK_EQ(info.next, 0);
     CHECK(same(&want, &got));
 
     start(&got, command, seed);
+    got.walk = w;
     const uint32_t slices = run_sliced(w, by, &got, UINT32_MAX, &info);
     CHECK_EQ(info.fault_command, fault);
     CHECK(same(&want, &got));
     for (uint32_t k = 1; k < slices && k < 40; k++) {
         start(&got, command, seed);
+        got.walk = w;
         info = (dc_run_info){0};
         run_sliced(w, by, &got, k, &info);
         CHECK_EQ(info.fault_command, fault);
@@ -483,7 +531,7 @@ static dc_status slow_launch(void *ctx, uint32_t i)
 static void test_times(void)
 {
     const dc_command list[] = {LAUNCH(2), FOR(3, 1), LAUNCH(3), IF(0, 0, 1), LAUNCH(4)};
-    const dc_walk_ops slow = {slow_launch, copy, check, test, count, bundle};
+    const dc_walk_ops slow = {slow_launch, copy, check, test, count, bundle, limit};
     uint64_t ns[5] = {0};
     dc_run_info info = {.nanoseconds = ns};
     dc_walk *w = dc_walk_new(list, DC_COUNTOF(list));
@@ -532,7 +580,7 @@ static void refused(const dc_command *command, uint32_t n, const char *part)
 
 static void test_refusals(void)
 {
-    static const dc_bind b[3];
+    static const dc_bind b[4];
     static const uint32_t zero[] = {0}, one[] = {1}, two[] = {2};
     refused((dc_command[]){FOR(1, 1)}, 1, "leave its list");
     refused((dc_command[]){FOR(1, 1), FOR(1, 1), LAUNCH(0)}, 3, "leave its list");
@@ -542,7 +590,11 @@ static void test_refusals(void)
     refused((dc_command[]){{.kind = DC_COMMAND_CHECK, .nbind = 2, .bytes = 9, .bind = b}}, 1,
             "2 binds");
     refused((dc_command[]){{.kind = DC_COMMAND_BRANCH}}, 1, "0 binds");
-    refused((dc_command[]){{.kind = DC_COMMAND_LOOP, .nbind = 3, .bind = b}}, 1, "3 binds");
+    refused((dc_command[]){{.kind = DC_COMMAND_LOOP, .nbind = 4, .bind = b}}, 1, "4 binds");
+    refused((dc_command[]){{.kind = DC_COMMAND_LOOP, .nbind = 1, .bind = b, .reverse = true}}, 1,
+            "1 binds");
+    refused((dc_command[]){{.nbind = 1, .bind = b, .nmove = 1, .move = &(dc_bind_move){1, 0, 4}}},
+            1, "moves bind 1 with loop 0");
     refused((dc_command[]){{.kind = DC_COMMAND_LAUNCH, .grid = -1}}, 1, "grid -1");
     refused((dc_command[]){{.kind = DC_COMMAND_LAUNCH, .nbody = 1}, LAUNCH(0)}, 2, "has a body");
     refused((dc_command[]){{.kind = DC_COMMAND_LOOP, .nelse = 1}, LAUNCH(0)}, 2, "has an else");
