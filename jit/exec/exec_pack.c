@@ -9,10 +9,7 @@
 
 #include <string.h>
 
-/*
- * A new field needs a row below, or a reason here why it has none: `sets` is found again; what only LOOPs, BRANCHes and
- * their bodies have is not packed, for no executable with one is.
- */
+/* A new field needs a row below, or a reason here why it has none: `sets` is found again. */
 _Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 584 &&
                                        sizeof(dc_memory_value) == 40 && sizeof(dc_command) == 144 &&
                                        sizeof(dc_command_fact) == 48 && sizeof(dc_kept) == 48 &&
@@ -74,6 +71,13 @@ RECORD(numbers, uint32_t);
 static const field bind_fields[] = {{SLOT(dc_bind, slot)}, {F(dc_bind, offset)}};
 RECORD(bind, dc_bind);
 
+static const field move_fields[] = {
+    {F(dc_bind_move, bind)},
+    {UPTO(dc_bind_move, loop, DC_LOOP_DEPTH - 1)},
+    {F(dc_bind_move, step)},
+};
+RECORD(move, dc_bind_move);
+
 static const field digest_fields[] = {
     {F(dc_packed_kernel, text.word[0])},
     {F(dc_packed_kernel, text.word[1])},
@@ -105,7 +109,11 @@ static const field command_fields[] = {
     {F(dc_command, cost_ns)},
     {F(dc_command, bytes)},
     {F(dc_command, nbody)},
+    {F(dc_command, nelse)},
+    {UPTO(dc_command, untested, 1)},
+    {UPTO(dc_command, reverse, 1)},
     {OWN(dc_command, bind, nbind, &bind)},
+    {OWN(dc_command, move, nmove, &move)},
     {OWN(dc_command, dep, ndep, &numbers)},
 };
 RECORD(command, dc_command);
@@ -224,10 +232,28 @@ static bool launch_is_sound(const dc_exec *e, uint32_t at)
            x->nbind == (uint64_t)e->kept[k].nout + e->kept[k].nin;
 }
 
+/* Bodies follow their head. */
+static bool bodies_are_sound(const dc_exec *e, uint32_t at)
+{
+    const dc_command *x = &e->command[at];
+    const uint32_t left = e->ncommand - at - 1;
+    return x->nbody <= left && x->nelse <= left - x->nbody;
+}
+
+static bool moves_are_sound(const dc_command *x)
+{
+    for (uint32_t m = 0; m < x->nmove; m++)
+        if (x->move[m].bind >= x->nbind || x->move[m].loop >= DC_LOOP_DEPTH)
+            return false;
+    return true;
+}
+
 static bool item_is_sound(const dc_exec *e, uint32_t at)
 {
     const dc_command *x = &e->command[at];
     const dc_command_fact *f = &e->fact[at];
+    if (!moves_are_sound(x))
+        return false;
     switch (x->kind) {
     case DC_COMMAND_LAUNCH:
         return launch_is_sound(e, at);
@@ -238,8 +264,10 @@ static bool item_is_sound(const dc_exec *e, uint32_t at)
     case DC_COMMAND_BUNDLE:
         return bundle_is_sound(e, at);
     case DC_COMMAND_LOOP:
+        return (x->nbind == 2 || x->nbind == 3) && x->nelse == 0 && x->grid <= INT32_MAX &&
+               bodies_are_sound(e, at);
     case DC_COMMAND_BRANCH:
-        break;
+        return x->nbind == 1 && bodies_are_sound(e, at);
     }
     return false;
 }
