@@ -6,6 +6,7 @@
  * lie where the picks of the loop do. A body reads element i of an x, and stores element i of a y, where it is: the
  * binds of its commands move with the loop (dc_bind_move).
  */
+#include "core/graph/custom.h"
 #include "jit/compile/pipeline_impl.h"
 #include "jit/rewrite/contraction_layout.h"
 #include "jit/rewrite/conv_layout.h"
@@ -31,6 +32,15 @@ static dc_ref copy_param(dc_func *to, const dc_func *body, uint32_t i)
     return dc_graph_param(to, &t, body->label.at[i]);
 }
 
+/* A y that is a carry, too, is one value stored twice: a node of its own, so that one kernel stores both. */
+static dc_ref apart_from_carries(dc_func *to, dc_ref y, const dc_ref *carry, int ncarry)
+{
+    bool twice = false;
+    for (int i = 0; i < ncarry; i++)
+        twice = twice || carry[i] == y;
+    return twice && dc_node_at(to, y)->op != DC_OP_PARAM ? dc_graph_barrier(to, y, y) : y;
+}
+
 /* As control.h orders parameters and results, to as a part has them: free ones first, results before sets. */
 static const dc_func *loop_function(dc_arena *a, const dc_func *body, const dc_loop *l)
 {
@@ -45,7 +55,7 @@ static const dc_func *loop_function(dc_arena *a, const dc_func *body, const dc_l
         param[i] = copy_param(to, body, i);
     dc_graph_inline(to, body, param, result);
     for (int i = 0; i < l->ny; i++)
-        DC_PUSH(to->result, result[l->ncarry + i]);
+        DC_PUSH(to->result, apart_from_carries(to, result[l->ncarry + i], result, l->ncarry));
     for (int i = 0; i < l->ncarry; i++)
         DC_PUSH(to->result, result[i]);
     return to;
