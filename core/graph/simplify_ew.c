@@ -4,6 +4,8 @@
  */
 #include "core/graph/simplify_impl.h"
 
+#include <math.h>
+
 static dc_ref emit_unary(const dc_simplify_site *s, dc_op op, dc_ref a)
 {
     return dc_simplify_emit(
@@ -17,6 +19,31 @@ static dc_ref emit_binary(const dc_simplify_site *s, dc_op op, dc_ref a, dc_ref 
 }
 
 /* ---- facts ---- */
+
+/* Is every element +0, more, or NaN? Looks a few nodes deep; false when it does not know. */
+static bool is_positive(const dc_func *f, dc_ref r, int depth)
+{
+    const dc_node *n = dc_node_at(f, r);
+    if (depth == 0)
+        return false;
+    switch ((int)n->op) {
+    case DC_OP_CONST:
+        return !signbit(dc_value_of((dc_dtype)n->dtype, (uint64_t)n->attr[0]));
+    case DC_OP_EXP:
+    case DC_OP_ABS:
+    case DC_OP_IOTA:
+        return true;
+    case DC_OP_MAX:
+        return is_positive(f, n->in[0], depth - 1) || is_positive(f, n->in[1], depth - 1);
+    case DC_OP_RESHAPE:
+    case DC_OP_PERMUTE:
+    case DC_OP_EXPAND:
+    case DC_OP_SLICE:
+    case DC_OP_FLIP:
+        return is_positive(f, n->in[0], depth - 1);
+    }
+    return false;
+}
 
 bool dc_simplify_no_minus_zero(const dc_func *f, dc_ref r, int depth)
 {
@@ -36,8 +63,12 @@ bool dc_simplify_no_minus_zero(const dc_func *f, dc_ref r, int depth)
     case DC_OP_CAST:
         return !dc_dtype_is_float((dc_dtype)dc_node_at(f, n->in[0])->dtype);
     case DC_OP_ADD:
-    case DC_OP_MAX:
         return dc_simplify_no_minus_zero(f, n->in[0], depth - 1) ||
+               dc_simplify_no_minus_zero(f, n->in[1], depth - 1);
+    case DC_OP_MAX: /* of -0 and less it is -0 */
+        if (is_positive(f, n->in[0], depth - 1) || is_positive(f, n->in[1], depth - 1))
+            return true;
+        return dc_simplify_no_minus_zero(f, n->in[0], depth - 1) &&
                dc_simplify_no_minus_zero(f, n->in[1], depth - 1);
     case DC_OP_MIN:
         return dc_simplify_no_minus_zero(f, n->in[0], depth - 1) &&

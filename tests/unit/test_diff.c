@@ -5,6 +5,7 @@
  *   test_diff [seed [graphs]]
  */
 #include "tests/unit/diff.h"
+#include "tests/unit/opgen.h"
 
 static long by_row;
 
@@ -12,131 +13,12 @@ static long by_row;
 
 static const int64_t shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {2, 16, 33}, {13, 1, 64}};
 
-/* Attributes for a unary movement or reduction of a rank-3 operand; fills the type wanted. */
-static int attributes(dc_op op, const int64_t *dim, int64_t *attr, dc_type *want)
-{
-    switch ((int)op) {
-    case DC_OP_PERMUTE:
-        memcpy(attr, (const int64_t[]){2, 0, 1}, 3 * sizeof *attr);
-        return 3;
-    case DC_OP_RESHAPE:
-        want->rank = 2;
-        want->dim[0] = dim[0] * dim[1];
-        want->dim[1] = dim[2];
-        return 0;
-    case DC_OP_SLICE:
-        for (int i = 0; i < 3; i++) {
-            attr[i] = dim[i] / 3;
-            attr[3 + i] = 1 + i % 2;
-            want->dim[i] = (dim[i] - attr[i] + attr[3 + i] - 1) / attr[3 + i];
-        }
-        return 6;
-    case DC_OP_PAD:
-        for (int i = 0; i < 3; i++) {
-            attr[i] = i;
-            attr[3 + i] = 1 + i % 2;
-            want->dim[i] = attr[i] + (dim[i] - 1) * attr[3 + i] + 1 + 2;
-        }
-        attr[6] = 1;
-        return 7;
-    case DC_OP_FLIP:
-    case DC_OP_SUM:
-    case DC_OP_MAXR:
-    case DC_OP_MINR:
-    case DC_OP_PROD:
-        attr[0] = 5;
-        return 1;
-    default:
-        return 0;
-    }
-}
-
-/* The other operands of gather and scatter along axis 1: integers of dtype `to`, what is put. */
-static void index_operand(dc_type *t, int i, dc_dtype to, int64_t nb)
-{
-    const dc_type x = *t;
-    if (i == 1) {
-        *t = dc_type_make(to, 2, (int64_t[]){nb > 0 ? x.dim[0] : 3, 5});
-    } else if (i == 2) {
-        t->rank = (uint8_t)(4 - nb);
-        t->dim[1] = nb > 0 ? 5 : 3;
-        t->dim[2] = nb > 0 ? x.dim[2] : 5;
-        t->dim[3] = x.dim[2];
-    }
-}
-
-/* One node of the op with operands of dtype t; false where the op does not take the dtype. */
-static dc_func *one_node(dc_module *m, dc_op op, dc_dtype t, dc_dtype to, const int64_t *dim)
-{
-    dc_job *j = &rt->job;
-    const dc_op_row *row = dc_op_row_of(op);
-    dc_func *f = dc_func_new(m, row->name);
-    dc_type type = dc_type_make(t, 3, dim), want = type;
-    int64_t attr[DC_CONV_ATTRS] = {0};
-    dc_ref in[4], out;
-    int nattr = 0;
-    const int nin = op == DC_OP_CUSTOM ? 3 : row->n;
-    for (int i = 0; i < nin; i++) {
-        dc_type ti = type;
-        if (op == DC_OP_WHERE && i == 0)
-            ti.dtype = DC_BOOL;
-        if (op == DC_OP_EXPAND)
-            ti.dim[1] = 1;
-        if (op == DC_OP_DOT && i == 1) {
-            ti.dim[0] = 6;
-            ti.dim[1] = dim[2];
-            ti.dim[2] = dim[1];
-        }
-        if (op == DC_OP_CONV && i == 1) { /* of axis 1 to as many channels, over 2 of axis 2 */
-            ti.dim[0] = ti.dim[1];
-            ti.dim[2] = 2;
-        }
-        if (row->cls == DC_CLASS_IDX)
-            index_operand(&ti, i, to, dim[0] % 2);
-        in[i] = dc_graph_param(f, &ti, "x");
-    }
-    if (op == DC_OP_DOT) { /* contracts axes 1, 2 with 2, 1 */
-        memcpy(attr, (const int64_t[]){0, 2, 1, 2, 2, 1}, 6 * sizeof *attr);
-        nattr = 6;
-    } else if (op == DC_OP_CONV) {
-        dc_conv c = dc_conv_plain(1);
-        c.dim[0].lo = c.dim[0].hi = 1;
-        nattr = dc_conv_write(&c, attr);
-    } else if (row->cls == DC_CLASS_IDX) {
-        attr[0] = 1;
-        attr[1] = dim[0] % 2;
-        nattr = 2;
-    } else if (op == DC_OP_CUSTOM) { /* the value, one input, its gradient */
-        memcpy(attr, (const int64_t[]){1, 0, 1}, 3 * sizeof *attr);
-        nattr = 3;
-    } else if (op == DC_OP_HOLE || op == DC_OP_BARRIER) {
-        nattr = op == DC_OP_HOLE ? 2 : 1;
-    } else if (op == DC_OP_IOTA) {
-        attr[0] = 1;
-        nattr = 1;
-    } else if (op == DC_OP_CONST) {
-        attr[0] = (int64_t)dc_bits_of(t, 3);
-        nattr = 1;
-    } else {
-        nattr = attributes(op, dim, attr, &want);
-    }
-    if (op == DC_OP_CAST)
-        want.dtype = (uint8_t)to;
-    const dc_status s = dc_make(j, f, op, in, nin, attr, nattr, &want, &out);
-    j->err = (dc_err){0};
-    if (s != DC_OK)
-        return NULL;
-    DC_PUSH(f->result, out);
-    return f;
-}
-
 static void test_rows(dc_module *m, rng *r)
 {
     for (int op = 0; op < DC_OP__COUNT; op++) {
         long cases = 0;
-        if (op == DC_OP_PARAM ||
-            dc_op_is((dc_op)op, DC_CLASS_PART) || /* test_eval and lua/test_slices have those, */
-            dc_op_is((dc_op)op, DC_CLASS_CTL))    /* loop_graphs these */
+        if (op == DC_OP_PARAM || dc_op_is((dc_op)op, DC_CLASS_PART) ||
+            dc_op_is((dc_op)op, DC_CLASS_CTL)) /* test_eval, lua/test_slices, test_control */
             continue;
         for (int t = 0; t < DC_DTYPE__COUNT; t++)
             for (size_t s = 0; s < DC_COUNTOF(shapes); s++)
@@ -144,7 +26,8 @@ static void test_rows(dc_module *m, rng *r)
                     const bool any_index = t == DC_F32 || to == DC_I32;
                     if (dc_op_is((dc_op)op, DC_CLASS_IDX) ? !any_index : op != DC_OP_CAST && to > 0)
                         continue;
-                    dc_func *f = one_node(m, (dc_op)op, (dc_dtype)t, (dc_dtype)to, shapes[s]);
+                    dc_func *f =
+                        opgen_func(&rt->job, m, (dc_op)op, (dc_dtype)t, (dc_dtype)to, shapes[s]);
                     if (f == NULL)
                         continue;
                     cases++;

@@ -66,6 +66,7 @@ static const struct {
     {"  %7 = exp %1" F "  %8 = const {0}" F "  %9 = add %7, %8" F "  return %9", "  %7 = exp %1" F "  return %7"},
     {ZERO "  %8 = maximum %1, %7" F "  %9 = add %8, %7" F "  return %9",
      ZERO "  %8 = maximum %1, %7" F "  return %8"},
+    {C(3212836864) F "  %8 = maximum %1, %7" F "  %9 = const {0}" F "  %10 = add %8, %9" F "  return %10", NULL}, /* of -0 and -1: -0 */
     {C(0) I "  %8 = add %3, %7" I "  return %8", "  return %3"},
     {"  %7 = neg %2" F "  %8 = add %1, %7" F "  return %8", "  %7 = sub %1, %2" F "  return %7"},
     {"  %7 = neg %1" F "  %8 = add %7, %2" F "  return %8", "  %7 = sub %2, %1" F "  return %7"},

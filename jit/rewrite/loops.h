@@ -1,0 +1,25 @@
+/*
+ * Loops and branches (core/graph/control.h) to fewer, shorter and simpler ones, inside of bodies, too.
+ *
+ *   - Loops that run over the same elements and carry the same values become one (a forward loop and the copy of it
+ *     that keeps more for the gradient).
+ *   - Carries, ys, constants and xs that nothing reads are dropped; equal ones are one; what a loop carries and does not
+ *     change is a constant; constants that cost nothing are made in the body.
+ *   - What a body computes of constants alone is computed before the loop.
+ *   - Contractions of xs and constants are computed before the loop, for all iterations at once; contractions that only
+ *     ys need are computed behind it, of the values of all iterations (core/graph/batch.h).
+ *   - Loops of no and of one iteration, and short ones of small bodies, are written out; so is what a branch on a
+ *     constant chooses.
+ *
+ * In:  a function after simplification. Out: another one of the same module, or the same where there is no loop and no
+ *      branch. Exact for every value. Constants that were found leave work to dc_simplify. Runs below a recovery
+ *      point.
+ */
+#ifndef DC_JIT_REWRITE_LOOPS_H
+#define DC_JIT_REWRITE_LOOPS_H
+
+#include "core/graph/graph.h"
+
+const dc_func *dc_loops(dc_job *j, const dc_func *f);
+
+#endif
