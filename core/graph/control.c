@@ -129,7 +129,7 @@ static dc_status check_counts(const site *s, const int64_t *attr, int nattr, dc_
         return refuse(s, "there is no such body");
     if (attr[1] < 0 || attr[1] > INT32_MAX)
         return refuse(s, "the number of iterations is out of range");
-    if (attr[2] < 0 || attr[2] > (DC_LOOP_REVERSE | DC_LOOP_LIMIT | DC_LOOP_TEST))
+    if (attr[2] < 0 || attr[2] > DC_LOOP_FLAGS)
         return refuse(s, "unknown flags");
     *l = dc_loop_read(attr);
     const dc_func *body = dc_body_at(s->f->module, attr[0]);

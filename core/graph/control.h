@@ -16,6 +16,7 @@
  *   REVERSE   from the last element to the first
  *   LIMIT     so many elements, at most n, at least none; the number is an operand
  *   TEST      carry 0 is a bool[] that is looked at before each iteration: false ends the loop
+ *   REMAT     for gradients alone: of an iteration nothing is kept but the carries it began with
  *
  * With LIMIT or TEST elements of ys may be left out: the last operands are what stands there, and their number is ys.
  *
@@ -27,7 +28,8 @@
 
 #include "core/graph/graph.h"
 
-enum { DC_LOOP_REVERSE = 1, DC_LOOP_LIMIT = 2, DC_LOOP_TEST = 4 };
+enum { DC_LOOP_REVERSE = 1, DC_LOOP_LIMIT = 2, DC_LOOP_TEST = 4, DC_LOOP_REMAT = 8 };
+enum { DC_LOOP_FLAGS = DC_LOOP_REVERSE | DC_LOOP_LIMIT | DC_LOOP_TEST | DC_LOOP_REMAT };
 enum { DC_LOOP_ATTRS = 7, DC_BRANCH_ATTRS = 2 };
 
 typedef struct dc_loop {

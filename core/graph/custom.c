@@ -22,30 +22,43 @@ int dc_node_inputs(const dc_node *n)
 
 /* ---- pieces of a graph ----------------------------------------------------------------------- */
 
-/* What the roots are made of; of custom nodes, the gradients only if asked for. */
-static bool *made_of(dc_job *j, const dc_func *f, const dc_ref *root, int n, bool gradients)
+/*
+ * A custom node that stands for the cotangent and the value by holes of this id: they are its own, whatever other node
+ * has holes of the same id. Copies of a body have them.
+ */
+static bool binds(const dc_node *n, int64_t id)
+{
+    return id != 0 && n->op == DC_OP_CUSTOM && n->attr[1] == id;
+}
+
+/* What the roots are made of; of custom nodes, the gradients only if asked for, and not of those that bind id. */
+static bool *made_of(dc_job *j, const dc_func *f, const dc_ref *root, int n, bool gradients,
+                     int64_t id)
 {
     bool *part = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
     for (int i = 0; i < n; i++)
         part[root[i]] = true;
     for (dc_ref r = f->node.n; r-- > 1;) {
         const dc_node *x = dc_node_at(f, r);
-        const int nin = gradients ? x->nin : dc_node_inputs(x);
+        const int nin = gradients && !binds(x, id) ? x->nin : dc_node_inputs(x);
         for (int i = 0; part[r] && i < nin; i++)
             part[x->in[i]] = true;
     }
     return part;
 }
 
-/* By node: is it one of `from`, or made of one? */
-static bool *depending(dc_job *j, const dc_func *f, const dc_ref *from, int n)
+/* By node: is it one of `from`, or made of one? Not through gradients of nodes that bind id. */
+static bool *depending(dc_job *j, const dc_func *f, const dc_ref *from, int n, int64_t id)
 {
     bool *does = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
     for (int i = 0; i < n; i++)
         does[from[i]] = true;
-    for (dc_ref r = 1; r < f->node.n; r++)
-        for (int i = 0; i < dc_node_at(f, r)->nin; i++)
-            does[r] = does[r] || does[dc_node_at(f, r)->in[i]];
+    for (dc_ref r = 1; r < f->node.n; r++) {
+        const dc_node *x = dc_node_at(f, r);
+        const int nin = binds(x, id) ? dc_node_inputs(x) : x->nin;
+        for (int i = 0; i < nin; i++)
+            does[r] = does[r] || does[x->in[i]];
+    }
     return does;
 }
 
@@ -81,13 +94,15 @@ static dc_ref again(dc_func *f, dc_ref r, const dc_ref *map)
 typedef struct change { /* to[i] in the place of from[i] */
     const dc_ref *from, *to;
     int n;
+    int64_t id; /* of holes that are replaced; 0 none */
 } change;
 
 /* The roots after a change, in place; what does not depend on it is shared. */
 static void replace_nodes(dc_job *j, dc_func *f, change c, dc_ref *root, int n)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    const bool *part = made_of(j, f, root, n, true), *does = depending(j, f, c.from, c.n);
+    const bool *part = made_of(j, f, root, n, true, c.id);
+    const bool *does = depending(j, f, c.from, c.n, c.id);
     const dc_ref end = f->node.n;
     dc_ref *map = DC_NEW_ARRAY(&j->scratch, dc_ref, end);
     for (int i = 0; i < c.n; i++)
@@ -102,13 +117,19 @@ static void replace_nodes(dc_job *j, dc_func *f, change c, dc_ref *root, int n)
 
 static dc_ref replaced(dc_job *j, const dc_custom *c, dc_ref root, const dc_ref *to, int n)
 {
-    replace_nodes(j, c->f, (change){c->stand_in, to, n}, &root, 1);
+    replace_nodes(j, c->f, (change){c->stand_in, to, n, 0}, &root, 1);
     return root;
 }
 
 static bool is_float(const dc_func *f, dc_ref r)
 {
     return dc_dtype_is_float((dc_dtype)dc_node_at(f, r)->dtype);
+}
+
+/* Can a gradient flow through it? */
+static bool flows(const dc_func *f, dc_ref r)
+{
+    return is_float(f, r) || dc_is_control(dc_node_at(f, r));
 }
 
 /*
@@ -119,8 +140,8 @@ static int captures(dc_job *j, const dc_custom *c, dc_ref y, dc_ref *out, int mo
 {
     const dc_func *f = c->f;
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    bool *part = made_of(j, f, &y, 1, false);
-    const bool *does = depending(j, f, c->stand_in, c->n);
+    bool *part = made_of(j, f, &y, 1, false, 0);
+    const bool *does = depending(j, f, c->stand_in, c->n, 0);
     bool *varies = DC_NEW_ARRAY(&j->scratch, bool, f->node.n), *read;
     read = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
     int n = 0;
@@ -131,7 +152,7 @@ static int captures(dc_job *j, const dc_custom *c, dc_ref y, dc_ref *out, int mo
         varies[r] = is_float(f, r) &&
                     (x->op == DC_OP_PARAM || x->op == DC_OP_BARRIER || x->op == DC_OP_HOLE);
         for (int i = 0; i < dc_node_inputs(x) && x->op != DC_OP_STOP; i++)
-            varies[r] = varies[r] || (is_float(f, r) && varies[x->in[i]]);
+            varies[r] = varies[r] || (flows(f, r) && varies[x->in[i]]);
         for (int i = 0; part[r] && does[r] && x->op != DC_OP_STOP && i < dc_node_inputs(x); i++)
             read[x->in[i]] = true;
     }
@@ -246,7 +267,7 @@ dc_status dc_custom_remat(dc_job *j, dc_custom *c, dc_ref y, dc_ref *out)
         where[nwrt] = i;
         wrt[nwrt++] = i < n ? later[i] : c->x[i];
     }
-    DC_TRY(dc_grad_pull(j, f, same, c->dy, wrt, nwrt, part));
+    DC_TRY(dc_grad_pull(j, f, &same, &c->dy, 1, wrt, nwrt, part));
     for (int i = 0; i < nwrt; i++)
         dx[where[i]] = part[i];
     return dc_custom_end(j, c, dx, out);
@@ -261,7 +282,7 @@ void dc_custom_pull(dc_job *j, dc_func *f, dc_ref r, dc_ref cotangent, dc_ref *o
     dc_ref dx[DC_CUSTOM_INPUTS];
     for (int i = 0; i < given; i++)
         dx[i] = n.in[1 + n.attr[0] + i];
-    replace_nodes(j, f, (change){from, (const dc_ref[]){cotangent, r}, 2}, dx, given);
+    replace_nodes(j, f, (change){from, (const dc_ref[]){cotangent, r}, 2, n.attr[1]}, dx, given);
     for (int i = 0, at = 0; i < (int)n.attr[0]; i++)
         out[i] = n.attr[2] >> i & 1 ? dx[at++] : 0;
 }

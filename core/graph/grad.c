@@ -6,9 +6,10 @@
  * wrt node reaches through floats; only they get a cotangent. Every gradient named in core/graph/ops.def
  * is one function dc_grad_<grad> that turns the cotangent of a node into parts for its active operands.
  * Parts are ordinary nodes, so gradients of gradients need nothing more.
- * The rules are in core/graph/grad_ew.c and core/graph/grad_move.c; flat operations (floor, comparisons,
- * whatever leaves the floats) have none, and the derivative 0.
+ * The rules are in core/graph/grad_ew.c, core/graph/grad_move.c and core/graph/grad_control.c; flat operations
+ * (floor, comparisons, whatever leaves the floats) have none, and the derivative 0.
  */
+#include "core/graph/control.h"
 #include "core/graph/custom.h"
 #include "core/graph/grad_impl.h"
 
@@ -51,23 +52,44 @@ static void (*const rules[DC_OP__COUNT])(const dc_vjp *) = {
 #define IDX(id, lua, n, type, grad, lo, hi)              [DC_OP_##id] = dc_grad_##grad,
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = dc_grad_##grad,
 #include "core/graph/ops.def"
+    [DC_OP_LOOP] = dc_grad_loop, [DC_OP_BRANCH] = dc_grad_branch, [DC_OP_PICK] = dc_grad_pick,
 };
 /* clang-format on */
 
-/* Up to the loss: what a wrt node reaches through floats and operations with a gradient. */
-static bool *active_nodes(dc_job *j, const dc_func *f, dc_ref loss, const dc_ref *wrt, int n)
+/* A loop or branch by itself is no float; what its results are made of flows through it. */
+static bool flows(const dc_node *n)
 {
-    bool *active = DC_NEW_ARRAY(&j->scratch, bool, loss + 1);
+    return rules[n->op] != NULL && (dc_dtype_is_float((dc_dtype)n->dtype) || dc_is_control(n));
+}
+
+bool *dc_grad_active(dc_job *j, const dc_func *f, const dc_ref *wrt, int n, dc_ref last)
+{
+    bool *active = DC_NEW_ARRAY(&j->scratch, bool, last + 1);
     for (int i = 0; i < n; i++)
-        if (wrt[i] <= loss)
+        if (wrt[i] <= last)
             active[wrt[i]] = true;
-    for (dc_ref r = 1; r <= loss; r++) {
+    for (dc_ref r = 1; r <= last; r++) {
         const dc_node *node = dc_node_at(f, r);
-        const bool flows = rules[node->op] != NULL && dc_dtype_is_float((dc_dtype)node->dtype);
-        for (int i = 0; flows && i < dc_node_inputs(node); i++)
+        for (int i = 0; flows(node) && i < dc_node_inputs(node); i++)
             active[r] = active[r] || active[node->in[i]];
     }
     return active;
+}
+
+bool *dc_grad_reached(dc_job *j, const dc_func *f, const bool *active, const dc_ref *y, int n)
+{
+    bool *reached = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
+    dc_ref last = 0;
+    for (int i = 0; i < n; i++) {
+        reached[y[i]] = active[y[i]];
+        last = y[i] > last ? y[i] : last;
+    }
+    for (dc_ref r = last; r > 0; r--) {
+        const dc_node *node = dc_node_at(f, r);
+        for (int i = node->op == DC_OP_CUSTOM; reached[r] && i < dc_node_inputs(node); i++)
+            reached[node->in[i]] = reached[node->in[i]] || active[node->in[i]];
+    }
+    return reached;
 }
 
 /* What the loss is made of, on any path. */
@@ -109,57 +131,95 @@ static dc_status check_request(dc_job *j, const dc_func *f, dc_ref loss, const d
     return DC_OK;
 }
 
-/*
- * From node y, whose cotangent is given, down; a part for each active node in what is returned. Below
- * a leaf nothing is followed.
- */
-static dc_ref *walk(dc_job *j, dc_func *f, dc_ref y, dc_ref g, const bool *active, const bool *leaf)
+/* What is asked for: of nodes y, whose cotangents are given, down; below a leaf nothing is followed. */
+typedef struct request {
+    dc_job *j;
+    dc_func *f;
+    const dc_ref *y, *g;
+    int n;
+    dc_ref last; /* of y */
+    const bool *active, *leaf;
+} request;
+
+/* out[r]: the cotangent of node r, 0 for none. */
+static dc_status walk(const request *q, dc_ref **out)
 {
-    dc_ref *cotangent = DC_NEW_ARRAY(&j->scratch, dc_ref, y + 1);
-    const dc_gradpart **part = DC_NEW_ARRAY(&j->scratch, const dc_gradpart *, y + 1);
-    cotangent[y] = g;
-    for (dc_ref r = y; r > 0; r--) {
-        cotangent[r] = dc_gradsum(&j->scratch, f, part[r], cotangent[r]);
+    dc_job *j = q->j;
+    dc_func *f = q->f;
+    dc_ref *cotangent = DC_NEW_ARRAY(&j->scratch, dc_ref, q->last + 1);
+    const dc_gradpart **part = DC_NEW_ARRAY(&j->scratch, const dc_gradpart *, q->last + 1);
+    dc_status status = DC_OK;
+    for (int i = 0; i < q->n; i++) {
+        dc_ref *sum = &cotangent[q->y[i]];
+        *sum = *sum == 0 ? q->g[i] : dc_graph_op2(f, DC_OP_ADD, *sum, q->g[i]);
+    }
+    for (dc_ref r = q->last; r > 0 && status == DC_OK; r--) {
         const dc_node *node = dc_node_at(f, r);
-        const dc_vjp v = {j, f, r, cotangent[r], *node, active, cotangent, part};
+        if (!dc_is_control(node))
+            cotangent[r] = dc_gradsum(&j->scratch, f, part[r], cotangent[r]);
+        node = dc_node_at(f, r);
+        const dc_vjp v = {j, f, r, cotangent[r], *node, q->active, cotangent, part, &status};
         bool wanted = false;
         for (int i = 0; i < dc_node_inputs(node); i++)
-            wanted = wanted || active[node->in[i]];
-        if (wanted && v.g != 0 && rules[v.n.op] != NULL && !leaf[r])
+            wanted = wanted || q->active[node->in[i]];
+        if (wanted && v.g != 0 && rules[v.n.op] != NULL && !q->leaf[r])
             run_rule(&v);
     }
-    return cotangent;
+    *out = cotangent;
+    return status;
 }
 
-dc_status dc_grad(dc_job *j, dc_func *f, dc_ref loss, const dc_ref *wrt, int n, dc_ref *out)
+static dc_status grad(dc_job *j, dc_func *f, dc_ref loss, const dc_ref *wrt, int n, dc_ref *out)
 {
-    DC_TRY(check_request(j, f, loss, wrt, n));
-    const dc_mark mark = dc_arena_mark(&j->scratch);
-    const bool *active = active_nodes(j, f, loss, wrt, n), *read = read_nodes(j, f, loss);
+    const bool *active = dc_grad_active(j, f, wrt, n, loss), *read = read_nodes(j, f, loss);
+    DC_TRY(dc_grad_bounded(j, f, active, dc_grad_reached(j, f, active, &loss, 1)));
     const bool *no_leaf = DC_NEW_ARRAY(&j->scratch, bool, loss + 1);
-    const dc_ref *cotangent = walk(j, f, loss, dc_graph_like(f, loss, 1), active, no_leaf);
+    const dc_ref one = dc_graph_like(f, loss, 1);
+    dc_ref *cotangent;
+    DC_TRY(walk(&(request){j, f, &loss, &one, 1, loss, active, no_leaf}, &cotangent));
     for (int i = 0; i < n; i++) {
         out[i] = 0;
         if (wrt[i] > loss || !read[wrt[i]])
             continue;
         out[i] = cotangent[wrt[i]] != 0 ? cotangent[wrt[i]] : dc_graph_like(f, wrt[i], 0);
     }
-    dc_arena_rewind(&j->scratch, mark);
     return DC_OK;
 }
 
-dc_status dc_grad_pull(dc_job *j, dc_func *f, dc_ref y, dc_ref cotangent, const dc_ref *wrt, int n,
-                       dc_ref *out)
+dc_status dc_grad(dc_job *j, dc_func *f, dc_ref loss, const dc_ref *wrt, int n, dc_ref *out)
+{
+    DC_TRY(check_request(j, f, loss, wrt, n));
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    const dc_status status = grad(j, f, loss, wrt, n, out);
+    dc_arena_rewind(&j->scratch, mark);
+    return status;
+}
+
+static dc_status pull(request *q, const dc_ref *wrt, int n, dc_ref *out)
+{
+    dc_ref *cotangent;
+    for (int i = 0; i < q->n; i++)
+        q->last = q->y[i] > q->last ? q->y[i] : q->last;
+    bool *leaf = DC_NEW_ARRAY(&q->j->scratch, bool, q->last + 1);
+    q->active = dc_grad_active(q->j, q->f, wrt, n, q->last);
+    q->leaf = leaf;
+    for (int i = 0; i < n; i++)
+        if (wrt[i] <= q->last)
+            leaf[wrt[i]] = true;
+    DC_TRY(
+        dc_grad_bounded(q->j, q->f, q->active, dc_grad_reached(q->j, q->f, q->active, q->y, q->n)));
+    DC_TRY(walk(q, &cotangent));
+    for (int i = 0; i < n; i++)
+        out[i] = wrt[i] <= q->last ? cotangent[wrt[i]] : 0;
+    return DC_OK;
+}
+
+dc_status dc_grad_pull(dc_job *j, dc_func *f, const dc_ref *y, const dc_ref *cotangent, int ny,
+                       const dc_ref *wrt, int n, dc_ref *out)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    const bool *active = active_nodes(j, f, y, wrt, n);
-    bool *leaf = DC_NEW_ARRAY(&j->scratch, bool, y + 1);
-    for (int i = 0; i < n; i++)
-        if (wrt[i] <= y)
-            leaf[wrt[i]] = true;
-    const dc_ref *parts = walk(j, f, y, cotangent, active, leaf);
-    for (int i = 0; i < n; i++)
-        out[i] = wrt[i] <= y ? parts[wrt[i]] : 0;
+    const dc_status status =
+        pull(&(request){.j = j, .f = f, .y = y, .g = cotangent, .n = ny}, wrt, n, out);
     dc_arena_rewind(&j->scratch, mark);
-    return DC_OK;
+    return status;
 }

@@ -4,6 +4,7 @@
  *   grad.c        the walk, and gradients given by hand
  *   grad_ew.c     rules of element-wise operations and reductions
  *   grad_move.c   rules of movement, indexing and contractions
+ *   grad_control.c  of branches; of loops, with grad_loop.c, grad_stack.c, grad_cut.c (core/graph/grad_loop.h)
  */
 #ifndef DC_CORE_GRAPH_GRAD_IMPL_H
 #define DC_CORE_GRAPH_GRAD_IMPL_H
@@ -19,7 +20,9 @@ typedef struct dc_vjp {
     dc_node n;   /* a copy, since making nodes moves the array */
     const bool *active;
     dc_ref *cotangent;
-    const dc_gradpart **part; /* by ref: the last part of its cotangent so far */
+    const dc_gradpart **part; /* by ref: the last part of its cotangent so far; of a loop or a
+                                 branch, the last pick that has a cotangent */
+    dc_status *status;        /* a rule that cannot do it leaves a failure here */
 } dc_vjp;
 
 /* A rule runs if an operand wants its part; with one operand it need not ask. */
@@ -55,5 +58,30 @@ dc_grad_rule dc_grad_reshape, dc_grad_permute, dc_grad_expand, dc_grad_slice, dc
 dc_grad_rule dc_grad_gather, dc_grad_scatter, dc_grad_scatter_add, dc_grad_dot, dc_grad_conv;
 /* grad.c: given by hand */
 dc_grad_rule dc_grad_custom, dc_grad_barrier;
+/* grad_control.c, grad_loop.c */
+dc_grad_rule dc_grad_pick, dc_grad_branch, dc_grad_loop;
+
+/* By node up to `last`: does wrt reach it through floats and operations with a gradient? */
+bool *dc_grad_active(dc_job *j, const dc_func *f, const dc_ref *wrt, int n, dc_ref last);
+/* By node: does the walk from y come to it? */
+bool *dc_grad_reached(dc_job *j, const dc_func *f, const bool *active, const dc_ref *y, int n);
+/* Has every loop that the walk comes to a largest number of iterations? GRAD_UNBOUNDED. */
+dc_status dc_grad_bounded(dc_job *j, const dc_func *f, const bool *active, const bool *reached);
+
+/*
+ * By parameter of the body of a loop or branch node (`which` of its bodies): does it carry a derivative? Operands do
+ * where active says so, and carries that any iteration makes of what does.
+ */
+bool *dc_grad_varying(dc_job *j, const dc_func *f, const dc_node *n, int which, const bool *active);
+
+/* By result of v's node: its cotangent, 0 for none. */
+dc_ref *dc_vjp_results(const dc_vjp *v, int n);
+
+/*
+ * What the roots are made of, down to the nodes of `stop` and with those of them that are read; and a copy of it, in
+ * `to`: map holds what stands for parameters and stops, and receives the rest.
+ */
+bool *dc_cone(dc_job *j, const dc_func *f, const dc_ref *root, int n, const bool *stop);
+void dc_cone_copy(dc_func *to, const dc_func *from, const bool *cone, dc_ref *map);
 
 #endif

@@ -15,6 +15,7 @@
 #include "jit/rewrite/contraction_layout.h"
 #include "jit/rewrite/conv_layout.h"
 #include "jit/rewrite/disjoint_sum.h"
+#include "jit/rewrite/loops.h"
 #include "jit/rewrite/prologue.h"
 
 #include <inttypes.h>
@@ -73,11 +74,22 @@ static bool skips(const dc_compiling *p, dc_stage stage)
     return dc_skips(p->env->skip, stage);
 }
 
+/* What has left a body, or been inlined, may be simpler now. */
+static void rewrite_loops(dc_compiling *p)
+{
+    const dc_func *fn = dc_loops(p->j, p->fn);
+    if (fn != p->fn && !skips(p, DC_STAGE_simplify))
+        fn = dc_simplify(fn);
+    p->fn = fn;
+}
+
 static dc_status simplify(dc_compiling *p)
 {
     p->fn = p->e->desc.fn;
     if (!skips(p, DC_STAGE_simplify))
         p->fn = dc_simplify(p->fn);
+    if (p->env->opt.opt >= 1 && !skips(p, DC_STAGE_loops))
+        rewrite_loops(p);
     if (p->env->opt.opt >= 2 && !skips(p, DC_STAGE_layout)) {
         const dc_target *groups = p->env->target->simt ? p->env->target : NULL;
         if (strcmp(p->env->opt.math, "strict") != 0)

@@ -237,7 +237,7 @@ static void test_refused(void)
                       "  %3 = loop %1 {0, 4, 0, 0, 1, 1, 1} : bool[0]\n  return\n}\n",
                   "the number of operands");
     check_refused(SUM "func f(%1: f32[], %2: f32[4]) {\n"
-                      "  %3 = loop %1, %2 {0, 4, 8, 0, 1, 1, 1} : bool[0]\n  return\n}\n",
+                      "  %3 = loop %1, %2 {0, 4, 16, 0, 1, 1, 1} : bool[0]\n  return\n}\n",
                   "unknown flags");
     check_refused(SUM "func f(%1: f32[2], %2: f32[4]) {\n"
                       "  %3 = loop %1, %2 {0, 4, 0, 0, 1, 1, 1} : bool[0]\n  return\n}\n",

@@ -117,6 +117,43 @@ static void after_grad(bool done)
     release_step(step.module);
 }
 
+/* A loop that a limit may end, with a product and a branch in it. */
+static const char looping[] = "body 0(%1: f32[2]) {\n"
+                              "  %2 = sin %1 : f32[2]\n"
+                              "  return %2\n"
+                              "}\n"
+                              "body 1(%1: f32[2]) {\n"
+                              "  %2 = exp %1 : f32[2]\n"
+                              "  return %2\n"
+                              "}\n"
+                              "body 2(%1: i32[], %2: f32[2, 2], %3: f32[2], %4: f32[2]) {\n"
+                              "  %5 = dot %3, %2 {0, 1, 0, 0} : f32[2]\n"
+                              "  %6 = add %5, %4 : f32[2]\n"
+                              "  %7 = const {1} : i32[]\n"
+                              "  %8 = lt %1, %7 : bool[]\n"
+                              "  %9 = branch %8, %6 {0, 1} : bool[0]\n"
+                              "  %10 = pick %9 {0} : f32[2]\n"
+                              "  return %10, %5\n"
+                              "}\n"
+                              "func f(%1: i32[], %2: f32[2, 2], %3: f32[2], %4: f32[3, 2]) {\n"
+                              "  %5 = loop %1, %2, %3, %4, %4 {2, 3, 2, 1, 1, 1, 1} : bool[0]\n"
+                              "  %6 = pick %5 {1} : f32[3, 2]\n"
+                              "  %7 = sum %6 {3} : f32[]\n"
+                              "  return %7\n"
+                              "}\n";
+
+static void make_loop(void)
+{
+    must(dc_module_parse(job, looping, &step.module) == DC_OK, "a loop");
+    step.fn = step.module->func.at[0];
+}
+
+static dc_status do_grad_loop(dc_job *j, void *ctx)
+{
+    (void)ctx;
+    return dc_grad(j, step.fn, step.fn->result.at[0], &step.fn->param.at[1], STEP_NCELL, step.grad);
+}
+
 static dc_func *simple;
 
 static dc_status do_simplify(dc_job *j, void *ctx)
@@ -380,6 +417,7 @@ static void try_core(void)
         {.name = "build", .body = do_build, .after = after_build},
         {.name = "parameter", .before = make_params, .body = do_param, .after = after_param},
         {.name = "grad", .before = make_forward, .body = do_grad, .after = after_grad},
+        {.name = "grad of a loop", .before = make_loop, .body = do_grad_loop, .after = after_grad},
         {.name = "simplify", .before = make_step, .body = do_simplify, .after = after_simplify},
         {.name = "eval", .before = make_step, .body = do_eval, .after = after_eval},
         {.name = "print", .before = make_step, .body = do_print, .after = after_print},
