@@ -1,14 +1,15 @@
 /*
  * The module: its table, what it tells about itself, and the modules of stdlib/ for `require`.
  */
-#include "dsl/base/late.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/error.h"
 #include "dsl/base/hints.h"
 #include "dsl/base/interrupt.h"
+#include "dsl/base/late.h"
 #include "dsl/base/scope.h"
 #include "dsl/batch_gather.h"
+#include "dsl/control/control.h"
 #include "dsl/dsl.h"
 #include "dsl/fn/fn.h"
 #include "dsl/internals.h"
@@ -266,8 +267,10 @@ static int l_load(lua_State *L)
 static const struct {
     const char *name, *module;
 } written_in_lua[] = {
-    {"checkpoint", "deepc.files"},  {"load", "deepc.files"}, {"options", "deepc.options"},
-    {"progress", "deepc.progress"}, {"save", "deepc.files"},
+    {"checkpoint", "deepc.files"},  {"load", "deepc.files"},     {"options", "deepc.options"},
+    {"progress", "deepc.progress"}, {"save", "deepc.files"},     {"cond", "deepc.control"},
+    {"fori", "deepc.control"},      {"loop", "deepc.control"},   {"map", "deepc.control"},
+    {"scan", "deepc.control"},      {"switch", "deepc.control"},
 };
 
 static int leave_written(lua_State *L, int status, lua_KContext ctx)
@@ -386,7 +389,8 @@ static const dc_bindings *const all[] = {
     &dc_conv_pool_bindings,   &dc_static_bindings,      &dc_dim_print_bindings,
     &dc_fn_bindings,          &module_bindings,         &dc_internal_bindings,
     &dc_fntune_bindings,      &dc_batches_bindings,     &dc_file_bindings,
-    &dc_layer_bindings,       &dc_terminal_bindings,
+    &dc_layer_bindings,       &dc_terminal_bindings,    &dc_control_bindings,
+    &dc_loop_bindings,        &dc_branch_bindings,
 };
 
 /* Every type of userdata but the context, and its own functions. */
@@ -409,6 +413,7 @@ static const struct {
     {&dc_order_type, NULL},
     {&dc_batches_type, &dc_batches_methods},
     {&dc_file_type, &dc_file_methods},
+    {&dc_control_type, &dc_control_methods},
 };
 
 /* Every upvalue that a finalizer of ours needs is the context itself, so it outlives them. */

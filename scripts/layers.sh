@@ -30,8 +30,9 @@ may() {
     formats) echo "$core formats" ;;
     dsl/base) echo "$core jit formats dsl/base" ;;
     dsl/ops) echo "$core jit formats dsl/base dsl/ops" ;;
+    dsl/control) echo "$core jit formats dsl/base dsl/ops dsl/control" ;;
     dsl/fn) echo "$core jit formats dsl/base dsl/ops dsl/fn" ;;
-    dsl) echo "$core jit formats dsl dsl/base dsl/ops dsl/fn" ;;
+    dsl) echo "$core jit formats dsl dsl/base dsl/ops dsl/control dsl/fn" ;;
     vm) echo "$core jit formats backends dsl vm" ;;
     esac
 }

@@ -62,23 +62,31 @@ static bool *depending(dc_job *j, const dc_func *f, const dc_ref *from, int n, i
     return does;
 }
 
-dc_ref dc_graph_again(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *in)
+/* Node r of `from` in `to`, with other attributes. */
+static dc_ref make_again(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *in,
+                         const int64_t *attr)
 {
     const dc_node n = *dc_node_at(from, r);
     const dc_type t = dc_node_type(from, r);
     const char *where = to->where, *path = to->path;
     to->where = to->path = NULL;
-    int64_t attr[DC_LOOP_ATTRS];
-    if (dc_is_control(&n))
-        dc_bodies_import(to->module, from->module, &n, attr);
     const dc_ref made = n.op == DC_OP_BARRIER
                             ? dc_graph_barrier(to, in[0], in[1])
-                            : dc_graph_make(to, (dc_op)n.op, in, n.nin,
-                                            dc_is_control(&n) ? attr : n.attr, n.nattr, &t);
+                            : dc_graph_make(to, (dc_op)n.op, in, n.nin, attr, n.nattr, &t);
     to->where = where;
     to->path = path;
     dc_func_copy_origin(to, made, from, r);
     return made;
+}
+
+dc_ref dc_graph_again(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *in)
+{
+    const dc_node *n = dc_node_at(from, r);
+    int64_t attr[DC_LOOP_ATTRS];
+    if (!dc_is_control(n))
+        return make_again(to, from, r, in, n->attr);
+    dc_bodies_import(to->module, from->module, n, attr);
+    return make_again(to, from, r, in, attr);
 }
 
 /* Node r of f on what stands for its operands; 0: they stay. */
@@ -113,6 +121,12 @@ static void replace_nodes(dc_job *j, dc_func *f, change c, dc_ref *root, int n)
     for (int i = 0; i < n; i++)
         root[i] = map[root[i]] != 0 ? map[root[i]] : root[i];
     dc_arena_rewind(&j->scratch, mark);
+}
+
+void dc_graph_replace(dc_job *j, dc_func *f, const dc_ref *from, const dc_ref *to, int n,
+                      dc_ref *root, int nroot)
+{
+    replace_nodes(j, f, (change){from, to, n, 0}, root, nroot);
 }
 
 static dc_ref replaced(dc_job *j, const dc_custom *c, dc_ref root, const dc_ref *to, int n)
@@ -165,6 +179,72 @@ static int captures(dc_job *j, const dc_custom *c, dc_ref y, dc_ref *out, int mo
         }
     dc_arena_rewind(&j->scratch, mark);
     return n;
+}
+
+/* ---- without gradients ------------------------------------------------------------------------ */
+
+static bool has_custom(const dc_func *f)
+{
+    for (dc_ref r = 1; r < f->node.n; r++) {
+        const dc_node *n = dc_node_at(f, r);
+        bool found = n->op == DC_OP_CUSTOM;
+        for (int i = 0; i < dc_node_bodies(n) && !found; i++)
+            found = has_custom(dc_body_at(f->module, n->attr[i]));
+        if (found)
+            return true;
+    }
+    return false;
+}
+
+/* The number of a body that is this one without gradients. */
+static int64_t strip_body(dc_module *m, int64_t number)
+{
+    const dc_func *from = dc_body_at(m, number);
+    if (!has_custom(from))
+        return number;
+    dc_func *to = dc_func_new(m, from->name);
+    dc_ref *map = DC_NEW_ARRAY(&m->arena, dc_ref, from->node.n);
+    for (uint32_t i = 0; i < from->param.n; i++) {
+        const dc_type t = dc_node_type(from, from->param.at[i]);
+        map[from->param.at[i]] = dc_graph_param(to, &t, from->label.at[i]);
+        dc_func_copy_origin(to, to->param.at[i], from, from->param.at[i]);
+    }
+    dc_custom_strip(to, from, map);
+    for (uint32_t i = 0; i < from->result.n; i++)
+        DC_PUSH(to->result, map[from->result.at[i]]);
+    number = dc_body_add(m, to);
+    dc_func_drop(to);
+    return number;
+}
+
+void dc_custom_strip(dc_func *to, const dc_func *from, dc_ref *map)
+{
+    bool *part = DC_NEW_ARRAY(&to->module->arena, bool, from->node.n);
+    for (uint32_t i = 0; i < from->result.n; i++)
+        part[from->result.at[i]] = true;
+    for (dc_ref r = from->node.n; r-- > 1;) {
+        const dc_node *n = dc_node_at(from, r);
+        const int nin = n->op == DC_OP_CUSTOM ? 1 : n->nin;
+        for (int i = 0; part[r] && i < nin; i++)
+            part[n->in[i]] = true;
+    }
+    for (dc_ref r = 1; r < from->node.n; r++) {
+        const dc_node *n = dc_node_at(from, r);
+        dc_ref in[DC_MAX_OPERANDS];
+        int64_t attr[DC_LOOP_ATTRS];
+        if (!part[r] || map[r] != 0)
+            continue;
+        if (n->op == DC_OP_CUSTOM) {
+            map[r] = map[n->in[0]];
+            continue;
+        }
+        DC_ASSERT(n->op != DC_OP_HOLE, "hole %u is left", r);
+        for (int i = 0; i < n->nin; i++)
+            in[i] = map[n->in[i]];
+        for (int i = 0; dc_is_control(n) && i < n->nattr; i++)
+            attr[i] = i < dc_node_bodies(n) ? strip_body(from->module, n->attr[i]) : n->attr[i];
+        map[r] = make_again(to, from, r, in, dc_is_control(n) ? attr : n->attr);
+    }
 }
 
 /* ---- recording ------------------------------------------------------------------------------- */

@@ -20,6 +20,19 @@ dc_ref dc_graph_barrier(dc_func *f, dc_ref a, dc_ref token);
 /* Node r of `from` once more, in `to` on other operands; it comes from where r came from. */
 dc_ref dc_graph_again(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *in);
 
+/*
+ * Puts to[i] in the place of from[i] wherever the roots are made of it, in the list of roots; what does not depend on
+ * it is shared.
+ */
+void dc_graph_replace(dc_job *j, dc_func *f, const dc_ref *from, const dc_ref *to, int n,
+                      dc_ref *root, int nroot);
+
+/*
+ * Copies what the results of `from` are made of into `to`, without the gradients that were given by hand, in bodies
+ * too. map has the parameters, and receives the rest.
+ */
+void dc_custom_strip(dc_func *to, const dc_func *from, dc_ref *map);
+
 typedef struct dc_custom {
     dc_func *f;
     int n;

@@ -163,6 +163,15 @@ dc_status dc_random_site(dc_job *j, dc_func *f, const dc_val call[2], uint32_t s
     return w.status;
 }
 
+dc_status dc_random_fold(dc_job *j, dc_func *f, dc_val i, dc_val key[2])
+{
+    writer w = {j, f, DC_OK, DC_F32};
+    const dc_val n = cast(&w, i, DC_U32), old[2] = {key[0], key[1]};
+    for (uint32_t k = 0; k < 2; k++)
+        key[k] = threefry(&w, old, n, u32(&w, k));
+    return w.status;
+}
+
 /* ---- floats ---------------------------------------------------------------------------------- */
 
 /* Bits of the mantissa, the hidden one included. */

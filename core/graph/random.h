@@ -5,7 +5,8 @@
  *
  * The state of a generator is u32[4]: a key and how often it has advanced, low word first. Draws
  * outside compiled functions are site 0 of an advance each; a call of a compiled function advances
- * once, and its draws are sites 1, 2 ...
+ * once, and its draws are sites 1, 2 ... In a body of a loop the number of the element is folded into the key, of the
+ * outermost loop first.
  */
 #ifndef DC_CORE_GRAPH_RANDOM_H
 #define DC_CORE_GRAPH_RANDOM_H
@@ -28,6 +29,9 @@ void dc_random_advance(uint32_t state[DC_RANDOM_STATE]);
 /* The keys of a call and the state after it. */
 dc_status dc_random_call(dc_job *j, dc_func *f, dc_val state, dc_val call[2], dc_val *next);
 dc_status dc_random_site(dc_job *j, dc_func *f, const dc_val call[2], uint32_t site, dc_val key[2]);
+
+/* The key of iteration i of a loop, i32[], from 0: every draw of a body has a key for each iteration. */
+dc_status dc_random_fold(dc_job *j, dc_func *f, dc_val i, dc_val key[2]);
 
 /* t is a float type; numbers are of its dtype. NULL, NULL: from 0 to 1; mean 0, deviation 1. */
 dc_status dc_random_uniform(dc_job *j, dc_func *f, const dc_val key[2], const dc_type *t,

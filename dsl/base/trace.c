@@ -26,6 +26,8 @@ dc_trace *dc_trace_current(lua_State *L, dc_dsl *d)
     }
     for (dc_trace *t = d->trace; t != NULL && t->frame != NULL && is_dead(t->frame->L);)
         t->frame = t->frame->outer;
+    for (dc_trace *t = d->trace; t != NULL && t->body != NULL && is_dead(t->body->L);)
+        dc_trace_body_end(t, t->body);
     return d->trace;
 }
 

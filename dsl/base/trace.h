@@ -36,6 +36,29 @@ typedef struct dc_trace_check {
     dc_place place;
 } dc_trace_check;
 
+/* What a cell was when a body began. */
+typedef struct dc_trace_saved {
+    uint32_t nread; /* versions; 0: the body leaves it alone */
+    dc_val set;
+    bool is_set;
+    dc_ref stand_in; /* its value in the body of a loop */
+} dc_trace_saved;
+
+/* A body of a loop, or a side of a branch, that is traced, or was. In the arena of the trace. */
+typedef struct dc_trace_body {
+    struct dc_trace_body *outer; /* when it has ended: one that ended before */
+    const char *op, *where;      /* "scan", "train.lua:12", of its call; static, interned */
+    bool loop;
+    lua_State *L;            /* where it runs */
+    uint64_t born, last;     /* handles made before it, and when it ended */
+    dc_ref mark;             /* the first node that is its own */
+    dc_val i;                /* of a loop: the number of the element, a stand-in */
+    uint32_t ncheck, nprint; /* what there was before it; */
+    int nline;               /* lines of prints */
+    uint32_t ncell;
+    dc_trace_saved *cell; /* [ncell] */
+} dc_trace_body;
+
 /* What a static object (dsl/fn/static.c) has now: a number for each value it ever had. */
 typedef struct dc_static_value {
     uint64_t number;
@@ -82,10 +105,12 @@ struct dc_trace {
         *guards;   /* captured locals noted so far (guard_trace.c); the specialisation's */
     lua_Hook hook; /* that was there before the trace */
     int hook_mask, hook_count;
-    const char *silent; /* the layer that last returned nothing; interned, NULL: none did */
-    uint32_t draws;     /* of the generator, numbered */
-    dc_val call[2];     /* with the first one: keys of a call */
-    dc_uses uses;       /* of results that the script made */
+    const char *silent;  /* the layer that last returned nothing; interned, NULL: none did */
+    uint32_t draws;      /* of the generator, numbered */
+    dc_val call[2];      /* with the first one: keys of a call */
+    dc_uses uses;        /* of results that the script made */
+    dc_trace_body *body; /* of loops and branches, innermost */
+    dc_trace_body *left; /* those that ended, but for those in another one; the last one first */
 };
 
 /* Inside a body; released at once where there is no memory for all of it. */
@@ -124,6 +149,17 @@ dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out);
 /* The same of a handle or a number, from Lua. Raises. */
 dc_val dc_trace_operand(lua_State *L, dc_trace *t, const dc_operand *in);
 dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c);
+/*
+ * A body begins: in that of a loop the cells that are known get stand-ins. When it ends, nothing stays of what it set,
+ * tested and printed; tensors that were made in it may not be used any more.
+ */
+dc_trace_body *dc_trace_body_begin(dc_trace *t, lua_State *L, const char *op, const char *where,
+                                   bool loop);
+void dc_trace_body_end(dc_trace *t, dc_trace_body *b);
+/* The ended body in which the handle of this number was made, or NULL. */
+const dc_trace_body *dc_trace_body_left(const dc_trace *t, uint64_t born);
+/* Pushes the table of what dc.print shows, whose lines are from 1 on; made when first asked for. */
+void dc_trace_push_prints(lua_State *L, const dc_trace *t);
 /* A function with arguments, captured tensors, then cells; results, sets, checks. */
 dc_func *dc_trace_close(dc_trace *t);
 /* Drops the graphs; captured tensors, cells and checks stay. */

@@ -134,6 +134,12 @@ dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c)
     return &t->cell.at[t->cell.n - 1];
 }
 
+static dc_status refuse_left(dc_job *j, const dc_trace_body *b)
+{
+    return dc_fail(j, b->loop ? DC_ERR_LEFT_LOOP : DC_ERR_LEFT_BRANCH,
+                   &(dc_fact){.word = {b->op, b->where != NULL ? b->where : "?"}});
+}
+
 dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
 {
     switch (h->kind) {
@@ -148,6 +154,8 @@ dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
     case DC_HANDLE_TRACED:
         if (h->serial != t->serial)
             return dc_fail(j, DC_ERR_LEAKED, &(dc_fact){.word = {h->fn}});
+        if (t->left != NULL && dc_trace_body_left(t, h->born) != NULL)
+            return refuse_left(j, dc_trace_body_left(t, h->born));
         dc_uses_mark(h);
         *out = h->val;
         return DC_OK;
@@ -204,6 +212,13 @@ static void push_part(lua_State *L, const char *name)
     lua_newtable(L);
     lua_pushvalue(L, -1);
     lua_setfield(L, -3, name);
+}
+
+void dc_trace_push_prints(lua_State *L, const dc_trace *t)
+{
+    dc_trace_push_refs(L, t);
+    push_part(L, "prints");
+    lua_remove(L, -2);
 }
 
 /* Pushes "state@train.lua:12#3"; counts only where `next` is asked for. The references are on top. */
@@ -289,23 +304,6 @@ static void move_param(dc_func *to, const dc_func *from, dc_ref r, dc_ref *map)
     map[r] = dc_graph_param(to, &type, from->label.at[index]);
 }
 
-static void copy_nodes(dc_func *to, const dc_func *from, const bool *live, dc_ref *map)
-{
-    for (dc_ref r = 1; r < from->node.n; r++) {
-        const dc_node *n = dc_node_at(from, r);
-        dc_ref in[DC_MAX_OPERANDS];
-        if (!live[r] || map[r] != 0)
-            continue;
-        if (n->op == DC_OP_CUSTOM) { /* no gradient is taken any more */
-            map[r] = map[n->in[0]];
-            continue;
-        }
-        for (int i = 0; i < n->nin; i++)
-            in[i] = map[n->in[i]];
-        map[r] = dc_graph_again(to, from, r, in);
-    }
-}
-
 static void list_results(dc_trace *t, dc_func *f)
 {
     for (uint32_t i = 0; i < t->result.n; i++)
@@ -324,14 +322,13 @@ dc_func *dc_trace_close(dc_trace *t)
     dc_func *from = t->f, *to = dc_func_new(t->module, t->name);
     list_results(t, from);
     dc_ref *map = DC_NEW_ARRAY(&t->module->arena, dc_ref, from->node.n);
-    const bool *live = dc_func_live(from, &t->module->arena);
     for (uint32_t i = 0; i < t->arg.n; i++)
         move_param(to, from, t->arg.at[i], map);
     for (uint32_t i = 0; i < t->captured.n; i++)
         move_param(to, from, t->captured.at[i].ref, map);
     for (uint32_t i = 0; i < t->cell.n; i++)
         move_param(to, from, t->cell.at[i].read.at[0].ref, map);
-    copy_nodes(to, from, live, map);
+    dc_custom_strip(to, from, map); /* no gradient is taken any more */
     for (uint32_t i = 0; i < from->result.n; i++)
         DC_PUSH(to->result, map[from->result.at[i]]);
     return to;

@@ -94,8 +94,9 @@ static void refuse_forbidden(lua_State *L, dc_dsl *d, const dc_trace *t)
                           &(dc_blame){.hint = strcmp(name, "math.random") == 0
                                                   ? "dc.rand draws anew at each call"
                                                   : NULL});
-        if (L == t->L)
-            dc_error_fact(L, d, DC_ERR_YIELD, &(dc_fact){.word = {t->name}}, NULL);
+        if (L == t->L || (t->body != NULL && L == t->body->L))
+            dc_error_fact(L, d, DC_ERR_YIELD,
+                          &(dc_fact){.word = {L == t->L ? t->name : t->body->op}}, NULL);
     }
     lua_pop(L, 2);
 }

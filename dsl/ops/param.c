@@ -202,6 +202,10 @@ static int l_set(lua_State *L)
                       &(dc_blame){.hint = alone
                                               ? "with a colon: p:set(value); cells have :set"
                                               : "cells have :set; dc.state(type, init) makes one"});
+    if (h->cell == d->generator && dc_trace_here(L, d) != NULL && d->trace->body != NULL)
+        dc_error_raisef(
+            L, d, DC_ERR_REENTER, "set",
+            "the generator advances once in a call; it is not set in a loop or a branch");
     const dc_type own = h->cell->type, *t = &own;
     const dc_place place = dc_place_find(L, d);
     setting a = {.d = d, .cell = h->cell, .place = &place};

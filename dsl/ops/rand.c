@@ -11,7 +11,8 @@
  *
  * With a seed the key is that of the seed. Without, it comes from the generator: outside typed
  * functions it is fixed when the draw is written, and the generator advances; a traced function
- * reads the generator and sets it once, whatever number of draws there are in it.
+ * reads the generator and sets it once, whatever number of draws there are in it. In a loop the number of the element
+ * is part of the key, so that each iteration draws anew.
  */
 #include "core/graph/random.h"
 #include "dsl/base/args.h"
@@ -108,12 +109,22 @@ static dc_status call_keys(dc_job *j, dc_dsl *d)
     return dc_param_record(j, t, d->generator, next);
 }
 
+/* The loops around, the outermost one first. */
+static dc_status fold_loops(dc_job *j, dc_trace *t, const dc_trace_body *b, dc_val key[2])
+{
+    if (b == NULL)
+        return DC_OK;
+    DC_TRY(fold_loops(j, t, b->outer, key));
+    return b->loop ? dc_random_fold(j, t->f, b->i, key) : DC_OK;
+}
+
 static dc_status site_key(dc_job *j, dc_dsl *d, dc_val key[2])
 {
     dc_trace *t = d->trace;
     if (t->draws == 0)
         DC_TRY(call_keys(j, d));
-    return dc_random_site(j, t->f, t->call, ++t->draws, key);
+    DC_TRY(dc_random_site(j, t->f, t->call, ++t->draws, key));
+    return fold_loops(j, t, t->body, key);
 }
 
 /* Operands: the two words of the key, then the two numbers of the kind. */

@@ -20,6 +20,7 @@ local any = {
   ["nn.Layer.summary"] = {}, -- types, one for each argument
   ["nn.Layer.forward"] = {}, -- that of a class, which test_of_every_layer_called calls
   ["Function.export"] = {}, -- sizes to compile for
+  ["dc.cond"] = {}, ["dc.switch"] = {}, -- what the functions are called with
   ["dc.print"] = {}, ["dc.scope"] = {}, ["Scope.keep"] = {}, ["Scope.close"] = {}, -- values of any kind
 }
 
