@@ -130,6 +130,56 @@ static bool read_through(const dc_func *to, dc_dot *d, dc_ref *in, int side)
     return true;
 }
 
+/* Is it one piece of memory, as far as can be seen here? */
+static bool is_whole(const dc_func *to, dc_ref r)
+{
+    const dc_op op = (dc_op)dc_node_at(to, r)->op;
+    return op == DC_OP_RESHAPE || !dc_op_is(op, DC_CLASS_MOV);
+}
+
+/* Contracting axes i and i + 1 of one side become one. */
+static dc_ref with_joined_axes(dc_func *to, dc_dot *d, dc_ref r, int side, int i)
+{
+    const dc_node *n = dc_node_at(to, r);
+    const int64_t at = d->contract[side][i];
+    int64_t *const list[3] = {d->batch[side], d->contract[side], d->free[side]};
+    const int count[3] = {d->nbatch, d->ncontract, d->nfree[side]};
+    int64_t dim[DC_MAX_RANK];
+    int rank = 0;
+    for (int k = 0; k < n->rank; k++)
+        if (k == at + 1)
+            dim[rank - 1] *= n->dim[k];
+        else
+            dim[rank++] = n->dim[k];
+    for (int l = 0; l < 3; l++)
+        for (int k = 0; k < count[l]; k++)
+            list[l][k] -= list[l][k] > at;
+    return dc_graph_reshape(to, r, rank, dim);
+}
+
+/* Terms along neighbouring axes of both sides are terms along one, which is split and packed as one. */
+static bool join_contracted(dc_func *to, dc_dot *d, dc_ref *in)
+{
+    bool any = false;
+    if (!is_whole(to, in[0]) || !is_whole(to, in[1]))
+        return false;
+    for (int i = 0; i + 1 < d->ncontract;) {
+        if (d->contract[0][i + 1] != d->contract[0][i] + 1 ||
+            d->contract[1][i + 1] != d->contract[1][i] + 1) {
+            i++;
+            continue;
+        }
+        for (int side = 0; side < 2; side++)
+            in[side] = with_joined_axes(to, d, in[side], side, i);
+        d->ncontract--;
+        for (int side = 0; side < 2; side++)
+            for (int k = i + 1; k < d->ncontract; k++)
+                d->contract[side][k] = d->contract[side][k + 1];
+        any = true;
+    }
+    return any;
+}
+
 /* Does memory go along the terms or the results? Groups of threads copy tiles of either. */
 static bool is_tiled(const dc_node *operand, const dc_dot *d, int side)
 {
@@ -149,7 +199,8 @@ static dc_ref laid_out(dc_func *to, const dc_func *f, const dc_node *n, const dc
     if (is_single_term(dc_node_at(to, in[0]), &d))
         return outer_product(to, &d, n, in);
     const bool left_through = read_through(to, &d, in, 0);
-    const bool through = read_through(to, &d, in, 1) || left_through;
+    bool through = read_through(to, &d, in, 1) || left_through;
+    through |= join_contracted(to, &d, in);
     const dc_node *a = dc_node_at(to, in[0]), *b = dc_node_at(to, in[1]);
     const int64_t rows = free_count(a, &d, 0), columns = free_count(b, &d, 1);
     const int last = last_free(&d, 1);
