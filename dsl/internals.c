@@ -10,6 +10,7 @@
  *   label(cell [, text])     the name of a cell
  *   fail(row, op, text, hint, role, tensor, ...)
  *   check_class(labels, n, op)   a run-time test that all labels are in 0..n-1
+ *   check_length(lengths, n, op) that all lengths are in 0..n
  *   idx(path)                a file as a tensor
  *   seed()                   that of the context
  *   options(op, table, name, ...)   refuses what is neither nil nor a table of these names
@@ -201,16 +202,26 @@ static int l_module(lua_State *L)
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
-static int l_check_class(lua_State *L)
+static int check_range(lua_State *L, dc_err_id id, int64_t n, const char *role)
 {
     dc_dsl *d = dc_dsl_of(L);
     lua_settop(L, 3);
     dc_data_check_index(L, d, 1,
-                        (dc_trace_check){.id = DC_ERR_CLASS,
-                                         .classes = luaL_checkinteger(L, 2),
+                        (dc_trace_check){.id = id,
+                                         .classes = n,
                                          .op = dc_place_intern(d, "%s", luaL_checkstring(L, 3)),
-                                         .role = "labels"});
+                                         .role = role});
     return 0;
+}
+
+static int l_check_class(lua_State *L)
+{
+    return check_range(L, DC_ERR_CLASS, luaL_checkinteger(L, 2), "labels");
+}
+
+static int l_check_length(lua_State *L)
+{
+    return check_range(L, DC_ERR_LENGTH, luaL_checkinteger(L, 2) + 1, "lengths");
 }
 
 /* ---- files and batches ----------------------------------------------------------------------- */
@@ -288,6 +299,7 @@ static const dc_binding bindings[] = {
     {"number", l_number, DC_ANY, DC_IN_LIBRARY},
     {"fail", l_fail, DC_ANY, DC_IN_LIBRARY},
     {"check_class", l_check_class, DC_ANY, DC_IN_LIBRARY},
+    {"check_length", l_check_length, DC_ANY, DC_IN_LIBRARY},
     {"idx", l_idx, DC_ANY, DC_IN_LIBRARY},
     {"seed", l_seed, DC_ANY, DC_IN_LIBRARY},
     {"options", l_options, DC_ANY, DC_IN_LIBRARY},

@@ -2,11 +2,12 @@
  * Entries of what is written in Lua: functions of stdlib/ behind a C function that counts arguments, and the
  * __call of layers. Both note which of their results a script uses.
  */
+#include "dsl/stdlib_entry.h"
+
 #include "dsl/base/binding.h"
 #include "dsl/base/error.h"
 #include "dsl/base/trace.h"
 #include "dsl/base/uses.h"
-#include "dsl/stdlib_entry.h"
 
 #include <string.h>
 
@@ -18,16 +19,27 @@ static bool notes_uses(lua_State *L, dc_dsl *d)
     return (d->watch != NULL || dc_trace_here(L, d) != NULL) && dc_place_by_script(L);
 }
 
+/* Is there one among the results, from index `first` on? */
+static bool has_record(lua_State *L, int first)
+{
+    for (int i = first; i <= lua_gettop(L); i++)
+        if (lua_type(L, i) == LUA_TTABLE)
+            return true;
+    return false;
+}
+
 /*
  * Notes those of the n results on top of the stack that were made since `born` handles were, as results of what the
- * script has called by this name; unless it did something besides (dc_dsl.effect).
+ * script has called by this name; unless it did something besides (dc_dsl.effect), or gave a record, which may hold what
+ * is used.
  */
 static void note_results(lua_State *L, dc_dsl *d, int n, uint64_t born, const char *name)
 {
     const dc_trace *t = dc_trace_here(L, d);
-    if (name == NULL || d->effect > born)
+    const int first = lua_gettop(L) - n + 1;
+    if (name == NULL || d->effect > born || has_record(L, first))
         return;
-    for (int i = lua_gettop(L) - n + 1; i <= lua_gettop(L); i++) {
+    for (int i = first; i <= lua_gettop(L); i++) {
         dc_handle *h = dc_handle_look(L, i);
         if (h == NULL || h->born <= born)
             continue;

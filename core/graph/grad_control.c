@@ -8,6 +8,8 @@
 #include "core/graph/custom.h"
 #include "core/graph/grad_impl.h"
 
+#include <stdio.h>
+
 /* ---- picks ----------------------------------------------------------------------------------- */
 
 void dc_grad_pick(const dc_vjp *v)
@@ -79,12 +81,14 @@ bool *dc_grad_varying(dc_job *j, const dc_func *f, const dc_node *n, int which, 
 
 /* ---- loops without a bound ------------------------------------------------------------------- */
 
+/* It was made at another line than where the gradient is asked for. */
 static dc_status refuse_unbounded(dc_job *j, const dc_func *f, const dc_node *n)
 {
-    const dc_status status = dc_fail(j, DC_ERR_GRAD_UNBOUNDED, &(dc_fact){.op = "grad"});
-    if (n->origin != 0)
-        dc_err_at(j, f->origins.at[n->origin].where, f->origins.at[n->origin].path);
-    return status;
+    const char *where = n->origin != 0 ? f->origins.at[n->origin].where : NULL;
+    char words[200] = "a loop";
+    if (where != NULL)
+        snprintf(words, sizeof words, "the loop at %s", where);
+    return dc_fail(j, DC_ERR_GRAD_UNBOUNDED, &(dc_fact){.op = "grad", .word = {words}});
 }
 
 static dc_status bounded_body(dc_job *j, const dc_func *f, const dc_node *n, int which,

@@ -133,6 +133,8 @@ bool *dc_grad_cut(dc_job *j, const dc_func *w, const bool *wanted, const bool *b
     return kept;
 }
 
+/* ---- of a loop -------------------------------------------------------------------------------- */
+
 bool dc_grad_costly(const dc_node *n)
 {
     switch ((dc_op_class)dc_op_row_of((dc_op)n->op)->cls) {
@@ -152,4 +154,91 @@ bool dc_grad_costly(const dc_node *n)
         return false;
     }
     return false;
+}
+
+static void find_backward(dc_loopgrad *g)
+{
+    const dc_func *w = g->w;
+    g->back = DC_NEW_ARRAY(&g->j->scratch, bool, w->node.n);
+    for (uint32_t i = g->body->param.n; i < w->param.n; i++)
+        g->back[w->param.at[i]] = true;
+    for (dc_ref r = 1; r < w->node.n; r++)
+        for (int i = 0; i < dc_node_at(w, r)->nin; i++)
+            g->back[r] = g->back[r] || g->back[dc_node_at(w, r)->in[i]];
+}
+
+static bool is_x(const dc_loopgrad *g, dc_ref r)
+{
+    const dc_node *n = dc_node_at(g->w, r);
+    return n->op == DC_OP_PARAM && n->attr[0] >= dc_loopgrad_x(g) &&
+           n->attr[0] < (int64_t)g->body->param.n;
+}
+
+dc_ref *dc_loopgrad_roots(dc_loopgrad *g, int *n)
+{
+    dc_ref *root = DC_NEW_ARRAY(&g->j->scratch, dc_ref, 2 * g->body->param.n + g->w->node.n);
+    *n = 0;
+    for (int p = 1; p < (int)g->body->param.n; p++) {
+        const bool constant = p < dc_loopgrad_carry(g);
+        const dc_ref r = constant ? g->rest[p] : g->sunk[p] ? 0 : g->part[p];
+        if (r != 0)
+            root[(*n)++] = r;
+    }
+    for (dc_ref r = 1; r < g->w->node.n; r++)
+        if (g->leaf[r] && !is_x(g, r) && (g->kept == NULL || !g->kept[r]))
+            root[(*n)++] = r;
+    return root;
+}
+
+int dc_loopgrad_y(const dc_loopgrad *g, dc_ref r)
+{
+    for (int i = 0; i < g->l.ny; i++)
+        if (g->result[g->l.ncarry + i] == r)
+            return i;
+    return -1;
+}
+
+static bool is_carry(const dc_loopgrad *g, dc_ref r)
+{
+    const dc_node *n = dc_node_at(g->w, r);
+    return n->op == DC_OP_PARAM && n->attr[0] >= dc_loopgrad_carry(g) &&
+           n->attr[0] < dc_loopgrad_x(g);
+}
+
+/* What keeping r costs: its bytes. What is a y anyway costs nothing. */
+static int64_t cost_of(const dc_loopgrad *g, dc_ref r)
+{
+    const dc_node *n = dc_node_at(g->w, r);
+    const dc_type t = dc_node_type(g->w, r);
+    if (dc_is_control(n) || (dc_op_is((dc_op)n->op, DC_CLASS_SRC) && !is_carry(g, r)))
+        return DC_CUT_NEVER;
+    if (dc_loopgrad_y(g, r) >= 0)
+        return 0;
+    return dc_min_i64(dc_max_i64(1, (int64_t)dc_type_bytes(&t)), INT64_C(1) << 48);
+}
+
+/*
+ * Banned is what takes time: contractions, reductions, indexing, what loops and branches inside made, what has a
+ * gradient given by hand; of a carry there is only what was kept. With REMAT, carries alone.
+ */
+void dc_loopgrad_keep(dc_loopgrad *g)
+{
+    const uint32_t end = g->w->node.n;
+    dc_arena *a = &g->j->scratch;
+    bool *forward = DC_NEW_ARRAY(a, bool, end), *banned = DC_NEW_ARRAY(a, bool, end);
+    int64_t *cost = DC_NEW_ARRAY(a, int64_t, end);
+    int n;
+    find_backward(g);
+    const dc_ref *root = dc_loopgrad_roots(g, &n);
+    for (dc_ref r = 1; r < end; r++) {
+        const dc_node *node = dc_node_at(g->w, r);
+        const bool costly = (g->l.flags & DC_LOOP_REMAT) == 0 && dc_grad_costly(node);
+        forward[r] = !g->back[r];
+        banned[r] = forward[r] && !g->fixed[r] && (costly || is_carry(g, r));
+        cost[r] = cost_of(g, r);
+    }
+    bool *wanted = dc_cone(g->j, g->w, root, n, forward);
+    for (dc_ref r = 1; r < end; r++)
+        wanted[r] = wanted[r] && forward[r];
+    g->kept = dc_grad_cut(g->j, g->w, wanted, banned, cost);
 }

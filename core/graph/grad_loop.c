@@ -99,8 +99,6 @@ static dc_status pull_iteration(dc_loopgrad *g)
     return DC_OK;
 }
 
-/* ---- what is kept ---------------------------------------------------------------------------- */
-
 static void find_fixed(dc_loopgrad *g)
 {
     const dc_func *w = g->w;
@@ -113,97 +111,6 @@ static void find_fixed(dc_loopgrad *g)
         for (int i = 0; i < n->nin; i++)
             g->fixed[r] = g->fixed[r] && g->fixed[n->in[i]];
     }
-}
-
-static void find_back(dc_loopgrad *g)
-{
-    const dc_func *w = g->w;
-    g->back = DC_NEW_ARRAY(&g->j->scratch, bool, w->node.n);
-    for (uint32_t i = g->body->param.n; i < w->param.n; i++)
-        g->back[w->param.at[i]] = true;
-    for (dc_ref r = 1; r < w->node.n; r++)
-        for (int i = 0; i < dc_node_at(w, r)->nin; i++)
-            g->back[r] = g->back[r] || g->back[dc_node_at(w, r)->in[i]];
-}
-
-static bool is_x(const dc_loopgrad *g, dc_ref r)
-{
-    const dc_node *n = dc_node_at(g->w, r);
-    return n->op == DC_OP_PARAM && n->attr[0] >= dc_loopgrad_x(g) &&
-           n->attr[0] < (int64_t)g->body->param.n;
-}
-
-/*
- * What the backward loop makes in each iteration: cotangents of carries, terms of sums, rows; not what is known to be
- * kept.
- */
-static dc_ref *roots_of(dc_loopgrad *g, int *n)
-{
-    dc_ref *root = new_refs(g, 2 * g->body->param.n + g->w->node.n);
-    *n = 0;
-    for (int p = 1; p < (int)g->body->param.n; p++) {
-        const bool constant = p < dc_loopgrad_carry(g);
-        const dc_ref r = constant ? g->rest[p] : g->sunk[p] ? 0 : g->part[p];
-        if (r != 0)
-            root[(*n)++] = r;
-    }
-    for (dc_ref r = 1; r < g->w->node.n; r++)
-        if (g->leaf[r] && !is_x(g, r) && (g->kept == NULL || !g->kept[r]))
-            root[(*n)++] = r;
-    return root;
-}
-
-/* The y that stacks r, or -1. */
-static int y_of(const dc_loopgrad *g, dc_ref r)
-{
-    for (int i = 0; i < g->l.ny; i++)
-        if (g->result[g->l.ncarry + i] == r)
-            return i;
-    return -1;
-}
-
-static bool is_carry(const dc_loopgrad *g, dc_ref r)
-{
-    const dc_node *n = dc_node_at(g->w, r);
-    return n->op == DC_OP_PARAM && n->attr[0] >= dc_loopgrad_carry(g) &&
-           n->attr[0] < dc_loopgrad_x(g);
-}
-
-/* What keeping r costs: its bytes. What is a y anyway costs nothing. */
-static int64_t cost_of(const dc_loopgrad *g, dc_ref r)
-{
-    const dc_node *n = dc_node_at(g->w, r);
-    const dc_type t = dc_node_type(g->w, r);
-    if (dc_is_control(n) || (dc_op_is((dc_op)n->op, DC_CLASS_SRC) && !is_carry(g, r)))
-        return DC_CUT_NEVER;
-    if (y_of(g, r) >= 0)
-        return 0;
-    return dc_min_i64(dc_max_i64(1, (int64_t)dc_type_bytes(&t)), INT64_C(1) << 48);
-}
-
-/*
- * Banned is what takes time: contractions, reductions, indexing, what loops and branches inside made, what has a
- * gradient given by hand; of a carry there is only what was kept. With REMAT, carries alone.
- */
-static void choose_kept(dc_loopgrad *g)
-{
-    const uint32_t end = g->w->node.n;
-    dc_arena *a = &g->j->scratch;
-    bool *forward = DC_NEW_ARRAY(a, bool, end), *banned = DC_NEW_ARRAY(a, bool, end);
-    int64_t *cost = DC_NEW_ARRAY(a, int64_t, end);
-    int n;
-    const dc_ref *root = roots_of(g, &n);
-    for (dc_ref r = 1; r < end; r++) {
-        const dc_node *node = dc_node_at(g->w, r);
-        const bool costly = (g->l.flags & DC_LOOP_REMAT) == 0 && dc_grad_costly(node);
-        forward[r] = !g->back[r];
-        banned[r] = forward[r] && !g->fixed[r] && (costly || is_carry(g, r));
-        cost[r] = cost_of(g, r);
-    }
-    bool *wanted = dc_cone(g->j, g->w, root, n, forward);
-    for (dc_ref r = 1; r < end; r++)
-        wanted[r] = wanted[r] && forward[r];
-    g->kept = dc_grad_cut(g->j, g->w, wanted, banned, cost);
 }
 
 /* ---- loops under construction ---------------------------------------------------------------- */
@@ -288,7 +195,7 @@ static dc_ref flat(dc_func *f, dc_ref r)
 static bool more_to_keep(const dc_loopgrad *g)
 {
     for (dc_ref r = 1; r < g->w->node.n; r++)
-        if (g->kept[r] && y_of(g, r) < 0)
+        if (g->kept[r] && dc_loopgrad_y(g, r) < 0)
             return true;
     return false;
 }
@@ -302,7 +209,7 @@ static void find_stacks(dc_loopgrad *g, dc_ref from, int ncarry)
         g->loose[x] = dc_loop_may_end(&g->l);
     }
     for (dc_ref r = 1; r < g->w->node.n; r++) {
-        const int y = g->kept[r] ? y_of(g, r) : -1;
+        const int y = g->kept[r] ? dc_loopgrad_y(g, r) : -1;
         if (y < 0)
             continue;
         g->stack[r] = dc_graph_pick(g->f, from, ncarry + y);
@@ -335,7 +242,7 @@ static dc_status build_forward(dc_loopgrad *g)
     for (int i = 0; i < nresult; i++)
         root[n++] = g->result[i];
     for (dc_ref r = 1; r < g->w->node.n; r++)
-        if (g->kept[r] && y_of(g, r) < 0)
+        if (g->kept[r] && dc_loopgrad_y(g, r) < 0)
             root[n++] = r;
     dc_cone_copy(x.b, g->w, dc_cone(g->j, g->w, root, n, NULL), x.map);
     x.l.nconst = g->l.nconst;
@@ -477,6 +384,16 @@ static void add_xs(loop_build *x, const bool *cone)
     x->l.nx = (int)(x->b->param.n - before);
 }
 
+/* r as a y, unless it is one; the number of the result. row[r] is that and 1, 0 for none. */
+static int add_row(loop_build *x, dc_ref r, dc_ref *row)
+{
+    if (row[r] == 0) {
+        row[r] = (dc_ref)(1 + x->l.ncarry + x->l.ny);
+        add_y(x, x->map[r]);
+    }
+    return (int)row[r] - 1;
+}
+
 static void add_results(loop_build *x, backward *back, const dc_ref *sum, dc_ref *row)
 {
     dc_loopgrad *g = x->g;
@@ -491,16 +408,12 @@ static void add_results(loop_build *x, backward *back, const dc_ref *sum, dc_ref
         }
     for (int k = 0; k < g->l.nx; k++) {
         const dc_ref r = g->part[dc_loopgrad_x(g) + k];
-        if (r == 0 || g->sunk[dc_loopgrad_x(g) + k])
-            continue;
-        back->y[k] = x->l.ncarry + x->l.ny;
-        add_y(x, x->map[r]);
+        if (r != 0 && !g->sunk[dc_loopgrad_x(g) + k])
+            back->y[k] = add_row(x, r, row);
     }
     for (dc_ref r = 1; r < g->w->node.n; r++)
-        if (g->leaf[r] && g->stack[r] == 0) {
-            row[r] = (dc_ref)(1 + x->l.ncarry + x->l.ny);
-            add_y(x, x->map[r]);
-        }
+        if (g->leaf[r] && g->stack[r] == 0)
+            add_row(x, r, row);
 }
 
 /* As a branch that leaves the carries and gives zeros in rows that the loop did not reach: constant 1 is the first. */
@@ -549,7 +462,7 @@ static dc_status build_backward(dc_loopgrad *g, backward *back)
     dc_ref *sum = new_refs(g, (uint32_t)nparam), *row = new_refs(g, g->w->node.n);
     const bool *stop = stops_of(g);
     int n;
-    const dc_ref *root = roots_of(g, &n);
+    const dc_ref *root = dc_loopgrad_roots(g, &n);
     back->carry = DC_NEW_ARRAY(&g->j->scratch, int, nparam);
     back->y = DC_NEW_ARRAY(&g->j->scratch, int, g->l.nx);
     for (int p = 0; p < nparam; p++)
@@ -573,7 +486,7 @@ static dc_status build_backward(dc_loopgrad *g, backward *back)
         skip_rows(&x);
     DC_TRY(end_loop(&x, NULL, 0, &back->loop));
     for (dc_ref r = 1; r < g->w->node.n; r++)
-        if (row[r] != 0)
+        if (g->leaf[r] && row[r] != 0)
             g->stack[r] = dc_graph_pick(g->f, back->loop, (int)row[r] - 1);
     return DC_OK;
 }
@@ -610,8 +523,7 @@ static dc_status differentiate(const dc_vjp *v, dc_loopgrad *g)
     DC_TRY(pull_iteration(g));
     find_fixed(g);
     dc_loopgrad_sink(g);
-    find_back(g);
-    choose_kept(g);
+    dc_loopgrad_keep(g);
     g->stack = new_refs(g, g->w->node.n);
     g->loose = DC_NEW_ARRAY(&g->j->scratch, bool, g->w->node.n);
     g->outer = new_refs(g, g->w->node.n);

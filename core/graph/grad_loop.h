@@ -62,6 +62,14 @@ static inline dc_ref dc_loopgrad_operand(const dc_loopgrad *g, int p)
     return g->in[dc_loop_const(&g->l) + p - 1];
 }
 
+/* The y that stacks r, or -1. */
+int dc_loopgrad_y(const dc_loopgrad *g, dc_ref r);
+/*
+ * What the backward loop makes in each iteration: cotangents of carries, terms of sums, rows; not what is known to be
+ * kept.
+ */
+dc_ref *dc_loopgrad_roots(dc_loopgrad *g, int *n);
+
 /* Does it take more time than to read it again? Such a value is not computed twice if it can be helped. */
 bool dc_grad_costly(const dc_node *n);
 
@@ -72,6 +80,9 @@ bool dc_grad_costly(const dc_node *n);
 #define DC_CUT_NEVER (INT64_MAX / 4) /* cost of what cannot be kept */
 bool *dc_grad_cut(dc_job *j, const dc_func *w, const bool *wanted, const bool *banned,
                   const int64_t *cost);
+
+/* Sets back, kept. */
+void dc_loopgrad_keep(dc_loopgrad *g);
 
 /* Sets sunk, rest, leaf. */
 void dc_loopgrad_sink(dc_loopgrad *g);

@@ -27,7 +27,7 @@ typedef struct dc_trace_capture {
 typedef struct dc_trace_check {
     dc_ref position, value;
     int64_t classes;  /* what is allowed is 0..classes - 1 */
-    dc_err_id id;     /* CLASS or POSITION */
+    dc_err_id id;     /* CLASS, LENGTH or POSITION */
     int axis;         /* of POSITION */
     const char *op;   /* static or interned */
     const char *role; /* of the tensor; static */

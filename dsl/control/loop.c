@@ -197,6 +197,25 @@ static dc_status add_checks(assembly *s)
     return DC_OK;
 }
 
+/* A while loop ends where a test of data has found something: what it would compute from there may never end. */
+static dc_status end_at_fault(assembly *s, dc_ref position, dc_ref *test)
+{
+    dc_ref zero, clean;
+    DC_TRY(number(s, DC_I32, 0, &zero));
+    DC_TRY(dc_control_ew(s->j, s->f, DC_OP_LT, (dc_ref[]){position, zero}, 2, &clean));
+    return dc_control_ew(s->j, s->f, DC_OP_AND, (dc_ref[]){*test, clean}, 2, test);
+}
+
+static dc_status end_at_faults(assembly *s)
+{
+    const int first = s->nall - 2 * (int)s->ncheck;
+    for (uint32_t i = 0; i < s->a->c->ntest; i++)
+        DC_TRY(end_at_fault(s, s->start[2 * i], &s->carry[0].init));
+    for (uint32_t i = 0; i < s->ncheck; i++)
+        DC_TRY(end_at_fault(s, s->carry[first + 2 * (int)i].next, &s->carry[0].next));
+    return DC_OK;
+}
+
 /* How many iterations there were. */
 static dc_status add_count(assembly *s)
 {
@@ -254,6 +273,8 @@ static dc_status make_carries(assembly *s)
     if (s->test >= 0)
         DC_TRY(put_test(s));
     DC_TRY(add_checks(s));
+    if (s->test >= 0)
+        DC_TRY(end_at_faults(s));
     s->count = -1;
     if (s->a->nline > 0 && (s->test >= 0 || s->a->limit != NULL)) {
         s->count = s->nall;

@@ -7,6 +7,7 @@
  * A second trace of the same key must give the same graph over the same tensors and cells; it is
  * compared by fingerprint and never compiled.
  */
+#include "core/graph/control.h"
 #include "dsl/base/args.h"
 #include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
@@ -150,7 +151,8 @@ static uint64_t step_hash(const dc_func *f, dc_ref r)
     for (int k = 0; k < n->rank; k++)
         h = dc_hash_mix(h, (uint64_t)n->dim[k]);
     for (int i = 0; i < n->nattr; i++)
-        h = dc_hash_mix(h, (uint64_t)n->attr[i]);
+        h = dc_hash_mix(h, i < dc_node_bodies(n) ? f->module->body.at[n->attr[i]].hash
+                                                 : (uint64_t)n->attr[i]);
     return h;
 }
 
@@ -160,10 +162,15 @@ static const char *step_where(dc_dsl *d, const dc_func *f, dc_ref r)
     return origin != 0 ? dc_name_intern_text(d->rt->names, f->origins.at[origin].where) : NULL;
 }
 
+/* Those of a body in front of the loop or branch that it is of. */
 static void note_steps(dc_dsl *d, dc_spec *s, const dc_func *f)
 {
-    for (dc_ref r = 1; r < f->node.n; r++)
+    for (dc_ref r = 1; r < f->node.n; r++) {
+        const dc_node *n = dc_node_at(f, r);
+        for (int i = 0; i < dc_node_bodies(n); i++)
+            note_steps(d, s, dc_body_at(f->module, n->attr[i]));
         DC_PUSH(s->step, ((dc_fn_step){step_hash(f, r), step_where(d, f, r)}));
+    }
 }
 
 /* ---- compiling ------------------------------------------------------------------------------- */

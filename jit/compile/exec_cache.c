@@ -79,7 +79,7 @@ static void put_node(dc_text *out, const dc_node *n)
 }
 
 /* A copy has the nodes that matter and no others, numbered in an order of their own. */
-static void put_graph(dc_text *out, const dc_func *fn)
+static void put_function(dc_text *out, const dc_func *fn)
 {
     put_number(out, fn->node.n);
     for (dc_ref r = 1; r < fn->node.n; r++)
@@ -89,6 +89,15 @@ static void put_graph(dc_text *out, const dc_func *fn)
     put_number(out, fn->origins.n);
     for (uint32_t o = 1; o < fn->origins.n; o++)
         put_number(out, fn->origins.at[o].next);
+}
+
+/* Bodies are named by their numbers in the module, which has those of this function alone. */
+static void put_graph(dc_text *out, const dc_func *fn)
+{
+    put_function(out, fn);
+    put_number(out, fn->module->body.n);
+    for (uint32_t i = 0; i < fn->module->body.n; i++)
+        put_function(out, fn->module->body.at[i].fn);
 }
 
 static void put_description(dc_text *out, const dc_exec_desc *d)
@@ -136,7 +145,7 @@ bool dc_exec_cache_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_
     if (depends == NULL)
         return false;
     dc_text *text = dc_job_text(j);
-    dc_text_puts(text, "executable 9\n");
+    dc_text_puts(text, "executable 10\n");
     const bool known = dc_build_id_put(text);
     dc_text_printf(text, "\n%s", depends);
     put_target(text, env->target);

@@ -67,6 +67,13 @@ function Flatten:forward(x)
   return y
 end
 
+-- Each element 0 with probability p, the others times 1 / (1 - p).
+function core.drop(x, p)
+  local drawn = dc.rand(("f32[%s]"):format(table.concat(x.shape, ", ")))
+  local narrow, wide = core.in_f32(x)
+  return narrow(dc.where(drawn:ge(p), wide * (1 / (1 - p)), 0))
+end
+
 ---While training, sets each element to 0 with probability p and multiplies the others by 1 / (1 - p), so
 ---that the expected value stays (Srivastava et al., 2014); in evaluation mode x itself. Draws from the
 ---generator, anew at each call of a typed function.
@@ -100,9 +107,7 @@ function Dropout:forward(x)
   if not self.training or self.p == 0 then
     return x
   end
-  local drawn = dc.rand(("f32[%s]"):format(table.concat(x.shape, ", ")))
-  local narrow, wide = core.in_f32(x)
-  local y = narrow(dc.where(drawn:ge(self.p), wide * (1 / (1 - self.p)), 0))
+  local y = core.drop(x, self.p)
   return y
 end
 

@@ -48,6 +48,20 @@ f(dc.ones "f32[4]")
     "f, 6: nothing uses the value of mean" })
 end
 
+-- Of several results one is enough; a record is not looked into.
+function TestUses:test_results_of_recurrent_layers()
+  lu.assertEquals(notes [[
+local lstm, gru = nn.LSTM(2, 3), nn.GRU(2, 3)
+local f = dc.fn("f(x: f32[4, 2]) -> f32[]", function(x)
+  local _, state = lstm(x)
+  local _, h = gru(x)
+  local y = gru(x) -- luacheck: ignore
+  return state.h:sum() + h:sum()
+end)
+f(dc.ones "f32[4, 2]")
+]], { "f, 7: nothing uses the value of gru (nn.GRU 2 -> 3)" })
+end
+
 function TestUses:test_functions_of_the_library_and_layers()
   lu.assertEquals(notes [[
 local net = nn.Sequential { nn.Linear(4, 4), nn.ReLU() }
