@@ -270,7 +270,7 @@ static const struct {
     {"checkpoint", "deepc.files"},  {"load", "deepc.files"},     {"options", "deepc.options"},
     {"progress", "deepc.progress"}, {"save", "deepc.files"},     {"cond", "deepc.control"},
     {"fori", "deepc.control"},      {"loop", "deepc.control"},   {"map", "deepc.control"},
-    {"scan", "deepc.control"},      {"switch", "deepc.control"},
+    {"scan", "deepc.control"},      {"switch", "deepc.control"}, {"vmap", "deepc.vmap"},
 };
 
 static int leave_written(lua_State *L, int status, lua_KContext ctx)
@@ -390,7 +390,7 @@ static const dc_bindings *const all[] = {
     &dc_fn_bindings,          &module_bindings,         &dc_internal_bindings,
     &dc_fntune_bindings,      &dc_batches_bindings,     &dc_file_bindings,
     &dc_layer_bindings,       &dc_terminal_bindings,    &dc_control_bindings,
-    &dc_loop_bindings,        &dc_branch_bindings,
+    &dc_loop_bindings,        &dc_branch_bindings,      &dc_vmap_bindings,
 };
 
 /* Every type of userdata but the context, and its own functions. */

@@ -128,10 +128,10 @@ local function compare(a, b, path)
   end
 end
 
--- A number becomes a tensor: of the type of `like`, a scalar, where there is one.
+-- A number becomes a tensor: of the type of `like`, a scalar, where there is one. A cell becomes its value.
 local function tensor(v, like)
   if not scalar(v) then
-    return v
+    return core.control_read(v)
   elseif like ~= nil and #like.shape == 0 then
     return dc.full(like, v)
   end
@@ -141,6 +141,12 @@ end
 local function make_tensors(tree, like)
   for i, v in ipairs(tree.leaves) do
     tree.leaves[i] = tensor(v, like and like.leaves[i])
+  end
+end
+
+local function read_cells(tree)
+  for i, v in ipairs(tree.leaves) do
+    tree.leaves[i] = scalar(v) and v or core.control_read(v)
   end
 end
 
@@ -264,7 +270,7 @@ local function trace_loop(c, init, xs)
     init = init.leaves, stand = stand, next = next.leaves, xs = xs.leaves, element = element, ys = ys.leaves,
     n = c.n, reverse = c.reverse, limit = c.limit,
   })
-  return put_together(init.shape, last), put_together(ys.shape, stacked)
+  return last, stacked, ys.shape
 end
 
 -- ---- loops as loops ----
@@ -320,12 +326,30 @@ local function stack(xs, list)
   return y
 end
 
+-- Without an iteration a trace tells the types of what would be stacked.
+local function stack_nothing(c, init, xs)
+  local found = {}
+  dc.fn(c.op .. "() -> ()", function()
+    local _, stacked, shape = trace_loop(c, init, xs)
+    found.shape = shape
+    for i, y in ipairs(stacked) do
+      found[i] = describe(y)
+    end
+  end)
+  for i, text in ipairs(found) do
+    found[i] = dc.zeros(text)
+  end
+  return put_together(found.shape, found)
+end
+
 local function run_loop(c, init, xs)
   local next, first, lists = init, nil, {}
   local n = c.limit and math.min(c.n, math.max(0, c.limit:item())) or c.n
   if n == 0 and c.stacks then
-    fail("ARG", c.op, "inside a typed function it may be empty",
-      "the loop has no iteration: outside typed functions nothing tells the types of what it stacks")
+    return put_together(init.shape, init.leaves), stack_nothing(c, init, xs)
+  end
+  if c.test and core.checking() then -- without values it may never end
+    n = math.min(n, 1)
   end
   for k = 0, n - 1 do
     local at = c.reverse and n - 1 - k or k
@@ -357,7 +381,8 @@ local function run(c, init, xs)
   end
   make_tensors(start)
   if core.tracing() then
-    return trace_loop(c, start, xs)
+    local last, stacked, shape = trace_loop(c, start, xs)
+    return put_together(start.shape, last), put_together(shape, stacked)
   end
   return run_loop(c, start, xs)
 end
@@ -403,6 +428,7 @@ function control.scan(body, init, xs, options)
   local c = { op = op, body = body, stacks = true, reverse = flag(op, options.reverse, "reverse"),
     needs = "the next carry is needed, then what is stacked", returns = "return carry, y" }
   local tree = take_apart(op, xs, "xs")
+  read_cells(tree)
   c.n = length_of(op, tree, options.length ~= nil and size(op, options.length, "length") or nil)
   return run(c, init, tree)
 end
@@ -412,6 +438,7 @@ function control.map(f, xs)
   check_function(op, "the first argument", f)
   local c = { op = op, body = f, stacks = true, only_y = true, needs = "one is needed", returns = nil }
   local tree = take_apart(op, xs, "xs")
+  read_cells(tree)
   c.n = length_of(op, tree)
   local _, ys = run(c, nil, tree)
   return ys
@@ -446,7 +473,7 @@ function control.fori(n, body, init, options)
       core.fail("ARG", op, ("the number of iterations is %s; a whole number or an i32[] is needed"):format(describe(n)),
         #n.shape == 0 and ':cast "i32"' or nil, "of", n)
     end
-    c.limit, c.n = n, c.n or MOST
+    c.limit, c.n = core.control_read(n), c.n or MOST
   else
     local times = size(op, n, "the number of iterations")
     c.n = math.min(times, c.n or times)
@@ -550,6 +577,7 @@ function control.cond(p, yes, no, ...)
   elseif not core.tracing() then
     return plain_side(op, p:item() and yes or no, ...)
   end
+  p = core.control_read(p)
   local c = { op = op, list = { yes, no }, names = { "the side for true", "the side for false" } }
   local leaves = trace_sides(c, 1, 2, function() return p end, ...)
   return give(c.first, leaves)
@@ -580,5 +608,12 @@ function control.switch(i, list, ...)
   local leaves = trace_sides(c, 1, #list, function(k) return i:lt(k) end, ...)
   return give(c.first, leaves)
 end
+
+-- For vmap.lua.
+core.trees = {
+  LEAF = LEAF, NONE = NONE, DEEP = DEEP, fail = fail, keys_of = keys_of, path_to = path_to, scalar = scalar,
+  take_apart = take_apart, put_together = put_together, compare = compare, make_tensors = make_tensors,
+  check_function = check_function, name_of = name_of, size = size,
+}
 
 return core.entries(control)

@@ -39,6 +39,7 @@ static dc_status make_many(dc_eval_state *s, dc_ref r, int more)
 
 typedef struct looping {
     dc_eval_state *s;
+    dc_ref r;
     dc_loop l;
     const dc_func *body;
     const dc_ref *in;
@@ -79,7 +80,7 @@ static dc_status iterate(looping *w)
         w->result[k] = w->next[k];
     for (int k = 0; k < l->ny; k++)
         w->result[l->ncarry + k] = w->y[k] + (size_t)w->i * w->y_bytes[k];
-    DC_TRY(dc_eval(w->s->j, w->body, w->s->mode, w->param, w->result));
+    DC_TRY(dc_eval_body(w->s, w->r, w->body, w->i, w->param, w->result));
     for (int k = 0; k < l->ncarry; k++)
         w->param[1 + l->nconst + k] = w->next[k];
     w->carry = w->next;
@@ -118,7 +119,7 @@ static void prepare_loop(looping *w, dc_ref r)
 dc_status dc_eval_loop(dc_eval_state *s, dc_ref r)
 {
     const dc_node *n = dc_node_at(s->f, r);
-    looping w = {.s = s, .l = dc_loop_of(n), .in = n->in};
+    looping w = {.s = s, .r = r, .l = dc_loop_of(n), .in = n->in};
     w.body = dc_body_at(s->f->module, w.l.body);
     DC_TRY(make_many(s, r, w.l.ncarry));
     prepare_loop(&w, r);
@@ -146,7 +147,7 @@ dc_status dc_eval_branch(dc_eval_state *s, dc_ref r)
     const void **param = DC_NEW_ARRAY(&s->j->scratch, const void *, body->param.n);
     for (uint32_t i = 0; i < body->param.n; i++)
         param[i] = s->value[n->in[1 + i]];
-    return dc_eval(s->j, body, s->mode, param, s->many[r].at);
+    return dc_eval_body(s, r, body, -1, param, s->many[r].at);
 }
 
 void dc_eval_pick(dc_eval_state *s, dc_ref r)

@@ -9,6 +9,7 @@
 
 #include "core/base/number.h"
 #include "core/eval/eval_impl.h"
+#include "core/graph/control.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +17,8 @@
 #include <string.h>
 
 struct dc_eval_search {
-    bool *bad;            /* [n] the value has some that are not finite */
+    bool *bad; /* [n] the value has some that are not finite; of a loop or a branch, an operand */
+    dc_eval_culprit *inner;   /* [n] of a loop or a branch: found in its body */
     dc_eval_culprit *culprit; /* [n] of them at most, in the order of the nodes */
     uint32_t nculprit;
 };
@@ -75,7 +77,7 @@ static bool only_moves(const dc_node *n)
     return dc_op_is(op, DC_CLASS_SRC) || dc_op_is(op, DC_CLASS_MOV) ||
            dc_op_is(op, DC_CLASS_SAME) || op == DC_OP_PARAM || op == DC_OP_GATHER ||
            op == DC_OP_SCATTER || op == DC_OP_WHERE || op == DC_OP_STOP || op == DC_OP_MAX ||
-           op == DC_OP_MIN || op == DC_OP_MAXR || op == DC_OP_MINR;
+           op == DC_OP_MIN || op == DC_OP_MAXR || op == DC_OP_MINR || op == DC_OP_PICK;
 }
 
 /* Such a value is made of operands that are, at worst, as `before`. */
@@ -135,14 +137,28 @@ static void count_whole(const dc_eval_state *s, const dc_node *n, dc_ref r, dc_e
     }
 }
 
+/* A result of a loop or a branch: who made it was found in its body, or it came in by an operand. */
+static void look_at_pick(dc_eval_state *s, const dc_node *n, dc_ref r)
+{
+    dc_eval_culprit m = s->search->inner[n->in[0]];
+    if (m.ref == 0)
+        return;
+    m.node = r;
+    s->search->culprit[s->search->nculprit++] = m;
+}
+
 void dc_eval_look(dc_eval_state *s, dc_ref r)
 {
     const dc_node *n = dc_node_at(s->f, r);
-    dc_eval_culprit m = {.ref = r};
+    dc_eval_culprit m = {.ref = r, .node = r, .i = -1};
+    for (int o = 0; o < n->nin && dc_is_control(n); o++)
+        s->search->bad[r] = s->search->bad[r] || s->search->bad[n->in[o]];
     if (!dc_dtype_is_float((dc_dtype)n->dtype) ||
         worst_of(s->mode, (dc_dtype)n->dtype, s->value[r], dc_node_count(n)) == 0)
         return;
     s->search->bad[r] = true;
+    if (n->op == DC_OP_PICK)
+        look_at_pick(s, n, r);
     if (only_moves(n))
         return;
     if (dc_op_is((dc_op)n->op, DC_CLASS_EW))
@@ -168,16 +184,40 @@ static dc_eval_culprit first_maker(dc_job *j, const dc_func *f, const struct dc_
             if (s->bad[dc_node_at(f, r)->in[o]])
                 reaches[dc_node_at(f, r)->in[o]] = true;
     for (uint32_t i = 0; i < s->nculprit; i++)
-        if (reaches[s->culprit[i].ref])
+        if (reaches[s->culprit[i].node])
             return s->culprit[i];
     return (dc_eval_culprit){0};
+}
+
+static struct dc_eval_search search_of(dc_job *j, const dc_func *f)
+{
+    return (struct dc_eval_search){.bad = DC_NEW_ARRAY(&j->scratch, bool, f->node.n),
+                                   .inner = DC_NEW_ARRAY(&j->scratch, dc_eval_culprit, f->node.n),
+                                   .culprit =
+                                       DC_NEW_ARRAY(&j->scratch, dc_eval_culprit, f->node.n)};
+}
+
+dc_status dc_eval_body(dc_eval_state *s, dc_ref r, const dc_func *body, int64_t i,
+                       const void *const *params, void *const *results)
+{
+    if (s->search == NULL || s->search->inner[r].ref != 0)
+        return dc_eval(s->j, body, s->mode, params, results);
+    const dc_mark mark = dc_arena_mark(&s->j->scratch);
+    struct dc_eval_search inside = search_of(s->j, body);
+    DC_TRY(dc_eval_watched(s->j, body, s->mode, params, results, &inside));
+    dc_eval_culprit m = first_maker(s->j, body, &inside, body->result.n);
+    if (m.ref != 0 && m.body == NULL)
+        m.body = body;
+    m.i = i >= 0 ? i : m.i;
+    s->search->inner[r] = m;
+    dc_arena_rewind(&s->j->scratch, mark);
+    return DC_OK;
 }
 
 dc_status dc_eval_find(dc_job *j, const dc_func *f, dc_eval_mode mode, const void *const *params,
                        uint32_t nresult, dc_eval_culprit *out, int *worst)
 {
-    struct dc_eval_search s = {.bad = DC_NEW_ARRAY(&j->scratch, bool, f->node.n),
-                               .culprit = DC_NEW_ARRAY(&j->scratch, dc_eval_culprit, f->node.n)};
+    struct dc_eval_search s = search_of(j, f);
     void **result = DC_NEW_ARRAY(&j->scratch, void *, f->result.n);
     for (uint32_t i = 0; i < f->result.n; i++) {
         const dc_node *n = dc_node_at(f, f->result.at[i]);
@@ -262,10 +302,13 @@ const char *dc_eval_maker_hint(const dc_func *f, const dc_eval_culprit *m)
 dc_status dc_eval_culprit_fail(dc_job *j, const dc_func *f, const dc_eval_culprit *m,
                                const char *call)
 {
-    char text[400];
+    char text[400], element[60] = "";
+    f = m->body != NULL ? m->body : f;
+    if (m->i >= 0)
+        snprintf(element, sizeof element, "; element %" PRId64 " of a loop", m->i);
     const dc_node *n = dc_node_at(f, m->ref);
     dc_eval_maker_print(f, m, text, sizeof text);
-    dc_failf(j, DC_ERR_NOT_FINITE, dc_op_row_of((dc_op)n->op)->name, "%s%s", text, call);
+    dc_failf(j, DC_ERR_NOT_FINITE, dc_op_row_of((dc_op)n->op)->name, "%s%s%s", text, element, call);
     snprintf(j->err.hint, sizeof j->err.hint, "%s", dc_eval_maker_hint(f, m));
     dc_err_at(j, f->origins.at[n->origin].where, f->origins.at[n->origin].path);
     return j->err.status;

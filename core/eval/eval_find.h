@@ -16,6 +16,9 @@ typedef struct dc_eval_range { /* of an operand */
 /* An operation that makes infinities or NaN of finite operands, or NaN of operands without NaN. */
 typedef struct dc_eval_culprit {
     dc_ref ref;          /* 0: there is none */
+    dc_ref node;         /* of the function itself: ref, or the result of the loop that it is in */
+    const dc_func *body; /* of a loop or a branch, that it is in; NULL: of the function itself */
+    int64_t i;           /* in a loop: of this element, the outermost one; else -1 */
     int64_t made, first; /* elements, and the first of them */
     double value;        /* what became of that one */
     dc_eval_range in[DC_EVAL_FIND_IN];

@@ -73,6 +73,9 @@ dc_status dc_eval_watched(dc_job *j, const dc_func *f, dc_eval_mode mode,
                           const void *const *params, void *const *results,
                           struct dc_eval_search *search);
 void dc_eval_look(dc_eval_state *s, dc_ref r);
+/* dc_eval of the body that node r has, for element i of a loop, or -1; the search goes on in it. */
+dc_status dc_eval_body(dc_eval_state *s, dc_ref r, const dc_func *body, int64_t i,
+                       const void *const *params, void *const *results);
 
 /* dst: the array of node r, allocated. */
 void dc_eval_ew(dc_eval_state *s, dc_ref r);

@@ -204,7 +204,7 @@ static dc_status make(dc_batch *b, dc_ref r)
     return DC_OK;
 }
 
-/* New nodes come from where the node came from that they stand for. */
+/* New nodes come from where the node came from that they stand for; after a failure f still says where. */
 static dc_status make_from(dc_batch *b, dc_ref r)
 {
     dc_func *f = b->f;
@@ -212,12 +212,11 @@ static dc_status make_from(dc_batch *b, dc_ref r)
     const uint32_t origin = dc_node_at(b->from, r)->origin;
     if (origin != 0)
         dc_func_from(f, b->from->origins.at[origin].where, b->from->origins.at[origin].path);
-    const dc_status s = make(b, r);
+    DC_TRY(make(b, r));
     f->where = where;
     f->path = path;
-    if (s == DC_OK)
-        dc_func_copy_origin(f, b->map[r], b->from, r);
-    return s;
+    dc_func_copy_origin(f, b->map[r], b->from, r);
+    return DC_OK;
 }
 
 static dc_status inline_all(dc_batch *b, const bool *live)

@@ -18,7 +18,7 @@
 /*
  * Makes the live nodes of `from` again in f, another function, on these values of the parameters; batched[i] says which
  * have the axis. result[i] receives what the results are then, result_batched[i] whether they have it.
- * TOO_MANY_AXES, TOO_LARGE, ARG: a batched value would be none.
+ * TOO_MANY_AXES, TOO_LARGE, ARG: a batched value would be none; f->where is then where it was made in `from`.
  */
 dc_status dc_batch_inline(dc_job *j, dc_func *f, const dc_func *from, const dc_ref *param,
                           const bool *batched, int64_t size, dc_ref *result, bool *result_batched);

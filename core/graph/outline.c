@@ -111,7 +111,7 @@ static void add_param(dc_func *to, const dc_func *from, dc_ref r, dc_ref *map)
     dc_func_copy_origin(to, map[r], from, r);
 }
 
-static uint32_t make_body(dc_job *j, const dc_outline *o, const part *p, const dc_ref *root)
+static dc_func *make_function(dc_job *j, const dc_outline *o, const part *p, const dc_ref *root)
 {
     const dc_func *from = o->f;
     dc_func *to = dc_func_new(from->module, from->name);
@@ -134,12 +134,17 @@ static uint32_t make_body(dc_job *j, const dc_outline *o, const part *p, const d
     }
     for (int i = 0; i < o->nroot; i++)
         DC_PUSH(to->result, map[root[i]]);
-    const uint32_t body = dc_body_add(from->module, to);
-    dc_func_drop(to);
+    return to;
+}
+
+static uint32_t add_body(dc_func *f)
+{
+    const uint32_t body = dc_body_add(f->module, f);
+    dc_func_drop(f);
     return body;
 }
 
-dc_status dc_outline_loop(dc_job *j, dc_outline *o, uint32_t *body)
+dc_status dc_outline_function(dc_job *j, dc_outline *o, dc_func **out)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
     part p = part_of(j, o->f);
@@ -147,8 +152,16 @@ dc_status dc_outline_loop(dc_job *j, dc_outline *o, uint32_t *body)
     find_wanted(&p, o->root, o->nroot);
     o->ncaptured = 0;
     DC_TRY(list_captured(j, o, &p, NULL));
-    *body = make_body(j, o, &p, o->root);
+    *out = make_function(j, o, &p, o->root);
     dc_arena_rewind(&j->scratch, mark);
+    return DC_OK;
+}
+
+dc_status dc_outline_loop(dc_job *j, dc_outline *o, uint32_t *body)
+{
+    dc_func *f;
+    DC_TRY(dc_outline_function(j, o, &f));
+    *body = add_body(f);
     return DC_OK;
 }
 
@@ -164,7 +177,7 @@ dc_status dc_outline_branch(dc_job *j, dc_outline *o, uint32_t body[2])
     o->ncaptured = 0;
     DC_TRY(list_captured(j, o, &side[0], &side[1]));
     for (int i = 0; i < 2; i++)
-        body[i] = make_body(j, o, &side[i], o->root + i * o->nroot);
+        body[i] = add_body(make_function(j, o, &side[i], o->root + i * o->nroot));
     dc_arena_rewind(&j->scratch, mark);
     return DC_OK;
 }

@@ -29,6 +29,8 @@ typedef struct dc_outline {
 
 /* Adds the body to the module of f. ARG where it captures too much. */
 dc_status dc_outline_loop(dc_job *j, dc_outline *o, uint32_t *body);
+/* The same as a function of the module that is no body: for who makes something else of it. */
+dc_status dc_outline_function(dc_job *j, dc_outline *o, dc_func **out);
 /* The same of two sides, which capture the same values in the end; the roots of side i are root[i * nroot]. */
 dc_status dc_outline_branch(dc_job *j, dc_outline *o, uint32_t body[2]);
 

@@ -3,6 +3,7 @@
  *
  *   control_begin(op, loop)         begins a body; a value to be closed
  *   control_number(body)            the number of the element, i32[]
+ *   control_read(tensor)            of a cell the value that it has now
  *   control_stand_ins(body, list, cut)   tensors like these, or like their elements along axis 1
  *   control_call(f, ...)            calls it; no coroutine yields across
  *   control_callable(f), control_counts(f), control_where(f)   can it be called; is it told the number; where it is
@@ -216,6 +217,46 @@ static int l_stand_ins(lua_State *L)
     return 1;
 }
 
+typedef struct reading {
+    dc_dsl *d;
+    dc_handle *cell, *out;
+} reading;
+
+static dc_status read_traced_body(dc_job *j, void *arg)
+{
+    const reading *a = arg;
+    dc_val v;
+    DC_TRY(dc_trace_value(j, a->d->trace, a->cell, &v));
+    dc_handle_trace(a->out, a->d->trace, &v);
+    return DC_OK;
+}
+
+static dc_status read_lazy_body(dc_job *j, void *arg)
+{
+    const reading *a = arg;
+    dc_lazy *n;
+    DC_TRY(dc_handle_lazy(j, a->cell, &n));
+    dc_handle_fill_lazy(a->out, n);
+    return DC_OK;
+}
+
+/* control_read(tensor): of a cell the value that it has now, which stays when the cell is set; others as they are. */
+static int l_read(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    lua_settop(L, 1);
+    reading a = {.d = d, .cell = dc_handle_check(L, d, 1, "control")};
+    if (a.cell->kind != DC_HANDLE_CELL)
+        return 1;
+    const bool tracing = dc_trace_here(L, d) != NULL;
+    const char *origin = a.cell->origin;
+    a.out = tracing ? dc_handle_new_traced(L, d) : dc_handle_new(L, d);
+    a.out->origin = origin;
+    a.cell = dc_handle_check(L, d, 1, "control"); /* a finalizer may have closed it */
+    dc_run(L, d, tracing ? read_traced_body : read_lazy_body, &a);
+    return 1;
+}
+
 /* control_number(body) */
 static int l_number(lua_State *L)
 {
@@ -301,14 +342,17 @@ DC_NORETURN static void refuse_effect(lua_State *L, dc_dsl *d, const char *what,
 static void check_captured(lua_State *L, dc_dsl *d, int fn, int values)
 {
     const int top = lua_gettop(L);
-    const bool loop = d->trace->body->loop;
+    const bool rows = strcmp(d->trace->body->op, "vmap") == 0; /* what it returns is stacked */
+    const bool loop = d->trace->body->loop && !rows;
     const char *name;
     luaL_checkstack(L, 12, "a body");
     for (int i = 1; (name = lua_getupvalue(L, fn, i)) != NULL; i++, lua_settop(L, top)) {
         lua_rawgeti(L, values, i);
         if (!lua_rawequal(L, top + 1, top + 2))
             refuse_effect(L, d, lua_pushfstring(L, "captured local '%s' is assigned", name),
-                          loop ? "return it as a part of the carry" : "return it from the side");
+                          loop   ? "return it as a part of the carry"
+                          : rows ? "return it from the function"
+                                 : "return it from the side");
         if (lua_rawgeti(L, values + 1, i) != LUA_TTABLE ||
             (!find_changed(L, top + 1, top + 3) && !find_changed(L, top + 3, top + 1)))
             continue;
@@ -317,8 +361,9 @@ static void check_captured(lua_State *L, dc_dsl *d, int fn, int values)
                       strcmp(name, "_ENV") == 0
                           ? lua_pushfstring(L, "the global '%s' is assigned", key)
                           : lua_pushfstring(L, "captured table '%s' is changed at '%s'", name, key),
-                      loop ? "return it: as a part of the carry, or as y, which is stacked"
-                           : "return it from the side");
+                      loop   ? "return it: as a part of the carry, or as y, which is stacked"
+                      : rows ? "return it from the function"
+                             : "return it from the side");
     }
 }
 
@@ -397,6 +442,7 @@ static int l_names_differ(lua_State *L)
 static const dc_binding bindings[] = {
     {"control_begin", l_begin, DC_ANY, DC_IN_LIBRARY},
     {"control_number", l_number, DC_ANY, DC_IN_LIBRARY},
+    {"control_read", l_read, DC_ANY, DC_IN_LIBRARY},
     {"control_stand_ins", l_stand_ins, DC_ANY, DC_IN_LIBRARY},
     {"control_call", l_call, DC_ANY, DC_IN_LIBRARY},
     {"control_callable", l_callable, DC_ANY, DC_IN_LIBRARY},

@@ -51,7 +51,7 @@ typedef struct dc_control {
 
 extern const dc_utype dc_control_type;
 extern const dc_bindings dc_control_bindings, dc_control_methods, dc_loop_bindings,
-    dc_branch_bindings;
+    dc_branch_bindings, dc_vmap_bindings;
 
 /* The body at idx, which has not ended; raises. */
 dc_control *dc_control_check(lua_State *L, int idx);

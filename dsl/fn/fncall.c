@@ -278,6 +278,9 @@ static int run_spec(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const 
         a.out = lua_newuserdatauv(L, s->nout * sizeof *a.out, 0);
         a.made = lua_newuserdatauv(L, s->nout * sizeof *a.made, 0);
     }
+    for (uint32_t i = 0; i < s->trace->cell.n && d->mapping != NULL; i++)
+        if (s->trace->cell.at[i].is_set)
+            dc_param_refuse_mapped(L, d, fn->name, s->trace->cell.at[i].cell);
     dc_handle *out[DC_SIG_RESULTS];
     dc_tensor *made[DC_SIG_RESULTS];
     dc_late_check(L, d, false);

@@ -26,6 +26,8 @@ void dc_make_from_table(lua_State *L, dc_dsl *d, int idx, const dc_type *want, b
 uint32_t dc_rand_bits(uint64_t seed, uint64_t stream, uint64_t i);
 /* A new value of a cell while tracing; of its type. */
 dc_status dc_param_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v);
+/* Raises where dc.vmap runs: a cell that it calls for each row is not set. Before a cell is set outside traces. */
+void dc_param_refuse_mapped(lua_State *L, dc_dsl *d, const char *op, const dc_cell *c);
 /*
  * Tests the integers of the tensor at idx: now, or when a call of the function being traced
  * completes (data_check.c). Of the test: id, op, role, classes, axis. Raises.

@@ -191,6 +191,17 @@ static dc_status record_set_body(dc_job *j, void *arg)
     return dc_param_record(j, t, a->cell, v);
 }
 
+void dc_param_refuse_mapped(lua_State *L, dc_dsl *d, const char *op, const dc_cell *c)
+{
+    if (d->mapping == NULL || c == d->generator)
+        return;
+    const char *text =
+        lua_pushfstring(L, "the function of dc.vmap at %s sets %s, and each row would set it",
+                        d->mapping, cell_name(c));
+    dc_error_fact(L, d, DC_ERR_CONTROL, &(dc_fact){.op = op, .word = {text}},
+                  &(dc_blame){.hint = "return the value, and set it outside"});
+}
+
 static int l_set(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
@@ -215,6 +226,8 @@ static int l_set(lua_State *L)
         dc_error_raisef(L, d, DC_ERR_ARG, "set",
                         "a tensor, a table or a number is needed, not nil");
     const bool tracing = dc_trace_here(L, d) != NULL;
+    if (!tracing)
+        dc_param_refuse_mapped(L, d, "set", h->cell);
     if (tracing && plain)
         a.bits = dc_args_element(L, d, 2, "set", (dc_dtype)t->dtype);
     else if (tracing && dc_handle_test(L, 2) != NULL)

@@ -130,11 +130,15 @@ function TestScan:test_a_layer_is_a_body()
 end
 
 function TestScan:test_no_elements()
-  local f = dc.fn("f(xs: f32[0, 2]) -> f32[2], f32[0, 2]", function(xs)
-    return dc.scan(function(c, x) return c + x, c end, dc.ones "f32[2]", xs)
-  end)
-  local c, ys = f(dc.zeros "f32[0, 2]")
-  lu.assertEquals({ c:totable(), ys.shape }, { { 1, 1 }, { 0, 2 } })
+  local s = dc.state("f32[]", 1)
+  local c, ys, more = same("f(xs: f32[t=0, 2]) -> f32[2], f32[t=0, 2], i32[t=0]", function(xs)
+    local c, ys = dc.scan(function(c, x, i)
+      s:set(s + 1)
+      return c + x, { c, i }
+    end, dc.ones "f32[2]", xs)
+    return c, ys[1], ys[2]
+  end, dc.zeros "f32[t=0, 2]")
+  lu.assertEquals({ c:totable(), ys.shape, more.shape, s:item() }, { { 1, 1 }, { 0, 2 }, { 0 }, 1 })
 end
 
 function TestScan:test_map()

@@ -404,7 +404,7 @@ end
 
 local texts = {
   "README.md", "ARCHITECTURE.md", "HACKING.md", "dsl/README.md", "dsl/base/README.md", "dsl/ops/README.md",
-  "dsl/fn/README.md", "vm/README.md",
+  "dsl/control/README.md", "dsl/fn/README.md", "vm/README.md",
   "stdlib/README.md", "tests/README.md", "docs/language.md", "docs/types.md", "docs/tensors.md", "docs/functions.md",
   "docs/loops.md", "docs/training.md", "docs/files.md", "docs/lazy.md", "docs/installing.md", "docs/embedding.md",
   "examples/embed/README.md",

@@ -141,6 +141,44 @@ function TestNumbers:test_dtypes()
   end
 end
 
+-- The operation in the body is told, and the first element where it made one.
+function TestNumbers:test_in_loops_and_branches()
+  local line = line_here(3)
+  local f = dc.fn("f(xs: f32[200]) -> f32[]", function(xs)
+    return (dc.scan(function(c, x)
+      return c + x:log()
+    end, 0, xs))
+  end)
+  local x = dc.ones "f32[200]"
+  lu.assertEquals(f(x):item(), 0)
+  local err = failure(f, x:put({ 151 }, 0))
+  lu.assertEquals({ err.op, err.at }, { "log", line })
+  lu.assertStrContains(err.message, "element 150 of a loop")
+  -- what comes in by an operand was made before
+  local g = dc.fn("g(xs: f32[200], k: f32[]) -> f32[]", function(xs, k)
+    local y = 1 / k
+    return (dc.scan(function(c, e) return c + e * y end, 0, xs, { reverse = true }))
+  end)
+  lu.assertEquals(failure(g, x, 0).op, "div")
+  -- nested, on a side, at the second element of the outer loop
+  local h = dc.fn("h(xs: f32[100, 100]) -> f32[100]", function(xs)
+    return dc.map(function(row)
+      return dc.cond(row:min():gt(0), function() return row:sum() end, function()
+        return (dc.scan(function(c, e) return c + e:sqrt() end, 0, row))
+      end)
+    end, xs)
+  end)
+  lu.assertEquals(h(dc.ones "f32[100, 100]"):totable()[2], 100)
+  err = failure(h, dc.ones "f32[100, 100]":put({ 2, 7 }, -1))
+  lu.assertEquals(err.op, "sqrt")
+  lu.assertStrContains(err.message, "element 1 of a loop")
+  -- an infinity that the body takes out again
+  local max = dc.fn("max(xs: f32[200]) -> f32[]", function(xs)
+    return (dc.scan(function(c, e) return c:maximum((e / 0):minimum(e)) end, -1 / 0, xs))
+  end)
+  lu.assertEquals(max(x):item(), 1)
+end
+
 function TestNumbers:test_in_slices()
   local total = dc.state "f32[]"
   local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x)

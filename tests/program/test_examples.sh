@@ -34,6 +34,14 @@ first=$out
 run "$DEEPC" examples/spirals.lua
 check "the same text twice" test "$out" = "$first"
 
+run "$DEEPC" examples/conv_lstm.lua --steps 100
+check "conv_lstm ends well" test "$status" -eq 0
+check "it sees where squares go" below 0.1 "$(last '^step 100')"
+compiled=$(last '^step 1 ')
+run env DEEPC_DEVICE=eval "$DEEPC" examples/conv_lstm.lua --steps 1
+check "conv_lstm ends well (eval)" test "$status" -eq 0
+check "and begins with the same loss" test "$compiled" = "$(last '^step 1 ')"
+
 # A text that repeats itself is soon known, but for the first letters of a window.
 awk 'BEGIN { for (i = 0; i < 100; i++) printf "the cat sat on the mat. " }' >"$dir/text"
 learn() {

@@ -254,6 +254,31 @@ static dc_status call_export(world *w)
                    0);
 }
 
+/* Loops and branches: the bodies are traced, what they set, test and print is carried. */
+static dc_status call_control(world *w)
+{
+    return run_for(w,
+                   "local dc = require 'deepc'\n"
+                   "local own, lines = print, 0\n"
+                   "print = function() lines = lines + 1 end\n"
+                   "local s, t = dc.state('f32[]', 1), dc.tensor { 1, 2, 3 }\n"
+                   "local f = dc.fn('f(xs: i32[4]) -> f32[], f32[4]', function(xs)\n"
+                   "  return dc.scan(function(c, i)\n"
+                   "    s:set(s + t:take(i))\n"
+                   "    dc.print('s', s)\n"
+                   "    local y = dc.cond(c:lt(3), function() return c + s end, function()\n"
+                   "      return dc.fori(2, function(_, d) return d + dc.rand 'f32[]' end, c)\n"
+                   "    end)\n"
+                   "    return y, s\n"
+                   "  end, 0, xs)\n"
+                   "end)\n"
+                   "local ok, c, ys = pcall(f, dc.tensor({ 0, 1, 2, 0 }, 'i32[4]'))\n"
+                   "print = own\n"
+                   "if not ok then error(c, 0) end\n"
+                   "assert(lines == 4 and ys[4]:item() == 8 and s:item() == 8)\n",
+                   0);
+}
+
 static dc_status call_in_time(world *w)
 {
     return run_for(w, works, 600000);
@@ -392,6 +417,7 @@ static const entry entries[] = {
     {"dc_pcall", "eval", open_script, call_script, false, 100},
     {"dc_pcall, cpu", "cpu", open_script, call_script, false, 16},
     {"dc_pcall, batches", "cpu", open_far, call_far, true, 60},
+    {"dc_pcall, loops", "eval", open_script, call_control, false, 1200},
     {"dc_pcall, f:export", "eval", open_script, call_export, false, 600},
     {"dc_pcall, deadline", "eval", open_attached, call_in_time, true, 60},
     {"dc_sandbox_run", "eval", open_sandbox, run_sandboxed, false, 40},

@@ -1,0 +1,3 @@
+local dc = require "deepc"
+
+local double = dc.vmap(function(a) return a * 2 end, { in_axes = 1.5 })

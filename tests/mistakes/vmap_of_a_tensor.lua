@@ -1,0 +1,3 @@
+local dc = require "deepc"
+
+local y = dc.vmap(dc.ones "f32[3]")
