@@ -268,7 +268,7 @@ local function trace_loop(c, init, xs)
   local next, ys = call_body(c, init, carry, put_together(xs.shape, element), i)
   local last, stacked = core.control_loop(body, {
     init = init.leaves, stand = stand, next = next.leaves, xs = xs.leaves, element = element, ys = ys.leaves,
-    n = c.n, reverse = c.reverse, limit = c.limit,
+    n = c.n, reverse = c.reverse, remat = c.remat, limit = c.limit,
   })
   return last, stacked, ys.shape
 end
@@ -423,14 +423,19 @@ end
 function control.scan(body, init, xs, options)
   local op = "scan"
   check_function(op, "the first argument", body)
-  core.options(op, options, "reverse", "length")
+  core.options(op, options, "reverse", "length", "remat")
   options = options or {}
   local c = { op = op, body = body, stacks = true, reverse = flag(op, options.reverse, "reverse"),
+    remat = flag(op, options.remat, "remat"),
     needs = "the next carry is needed, then what is stacked", returns = "return carry, y" }
   local tree = take_apart(op, xs, "xs")
   read_cells(tree)
   c.n = length_of(op, tree, options.length ~= nil and size(op, options.length, "length") or nil)
-  return run(c, init, tree)
+  local last, ys = run(c, init, tree)
+  if ys == nil then
+    return last
+  end
+  return last, ys
 end
 
 function control.map(f, xs)
@@ -452,8 +457,9 @@ function control.loop(test, body, init, options)
   local op = "loop"
   check_function(op, "the first argument", test)
   check_function(op, "the second argument", body)
-  core.options(op, options, "max")
-  local c = { op = op, body = body, test = test, n = MOST, needs = "the next carry is needed" }
+  core.options(op, options, "max", "remat")
+  local c = { op = op, body = body, test = test, n = MOST, needs = "the next carry is needed",
+    remat = flag(op, options and options.remat, "remat") }
   if options and options.max ~= nil then
     c.n = size(op, options.max, "max")
   end
@@ -463,8 +469,9 @@ end
 function control.fori(n, body, init, options)
   local op = "fori"
   check_function(op, "the second argument", body)
-  core.options(op, options, "max")
-  local c = { op = op, body = body, counts = true, needs = "the next carry is needed" }
+  core.options(op, options, "max", "remat")
+  local c = { op = op, body = body, counts = true, needs = "the next carry is needed",
+    remat = flag(op, options and options.remat, "remat") }
   if options and options.max ~= nil then
     c.n = size(op, options.max, "max")
   end

@@ -2,13 +2,14 @@
  * Loops: what a body has returned, and done besides, becomes one node.
  *
  *   control_test(body, c)        of a while loop: the condition, made of the stand-ins; what follows is the body
- *   control_loop(body, { init =, stand =, next =, xs =, element =, ys =, n =, reverse =, limit = })
+ *   control_loop(body, { init =, stand =, next =, xs =, element =, ys =, n =, reverse =, remat =, limit = })
  *                                two lists, of what the carries are in the end and of the stacked ys
  *
  * Carries, besides those of the script: the condition; each cell that the body sets; of each test of data the first
  * integer that it found, and where; the number of iterations where a print has to know it. Values that are printed
  * are ys.
  */
+#include "core/graph/chunks.h"
 #include "dsl/base/args.h"
 #include "dsl/control/control.h"
 
@@ -20,7 +21,7 @@ typedef struct looping {
     dc_handles last, stacked;                      /* results */
     dc_handle *limit;
     int64_t n;
-    bool reverse;
+    bool reverse, remat;
     int nline;       /* that the body prints */
     uint32_t nprint; /* values in them, found */
 } looping;
@@ -47,7 +48,7 @@ typedef struct assembly {
     carried *carry;  /* the condition, the script's, cells, tests, count */
     int nall, count; /* of all; where the count is, -1: nowhere */
     dc_loop l;
-    dc_ref node;
+    dc_ref *result; /* of the loop: carries, then ys */
 } assembly;
 
 /* ---- what the body has left ------------------------------------------------------------------ */
@@ -379,15 +380,24 @@ static dc_status make_loop(assembly *s)
     DC_TRY(read_list(s, &a->xs, in + dc_loop_x(&s->l)));
     for (int i = 0; i < ny && dc_loop_may_end(&s->l); i++)
         DC_TRY(blank(s, s->root[s->first_y + i], &in[dc_loop_y(&s->l) + i]));
+    s->result = DC_NEW_ARRAY(&s->j->scratch, dc_ref, (uint32_t)(s->nall + ny) + 1);
+    if (a->remat) {
+        dc_chunks_loop(s->f, &s->l, in, s->result);
+        return DC_OK;
+    }
+    dc_ref node;
     dc_loop_write(&s->l, attr);
-    return dc_make(s->j, s->f, DC_OP_LOOP, in, total, attr, DC_LOOP_ATTRS, NULL, &s->node);
+    DC_TRY(dc_make(s->j, s->f, DC_OP_LOOP, in, total, attr, DC_LOOP_ATTRS, NULL, &node));
+    for (int i = 0; i < s->nall + ny; i++)
+        s->result[i] = dc_graph_pick(s->f, node, i);
+    return DC_OK;
 }
 
 /* ---- what comes of it ------------------------------------------------------------------------ */
 
 static dc_val pick(const assembly *s, int i, const dc_type *names)
 {
-    dc_val v = {dc_graph_pick(s->f, s->node, i), {0}};
+    dc_val v = {s->result[i], {0}};
     v.type = dc_node_type(s->f, v.ref);
     if (names != NULL)
         memcpy(v.type.name, names->name, sizeof v.type.name);
@@ -555,6 +565,9 @@ static int l_loop(lua_State *L)
     a.n = integer_field(L, 2, "n");
     lua_getfield(L, 2, "reverse");
     a.reverse = lua_toboolean(L, -1);
+    lua_getfield(L, 2, "remat");
+    a.remat = lua_toboolean(L, -1);
+    lua_pop(L, 1);
     lua_getfield(L, 2, "limit");
     if (!lua_isnil(L, -1))
         a.limit = dc_handle_check(L, d, lua_gettop(L), a.c->op);

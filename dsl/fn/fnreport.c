@@ -357,6 +357,25 @@ static void print_choices(const looking *a, dc_text *out)
     }
 }
 
+/* "loop          500 iterations, of a gradient: reads 2.1 MiB that the forward pass keeps" */
+static void print_loops(const looking *a, dc_text *out)
+{
+    dc_exec_loop l = {0};
+    while (dc_exec_next_loop(a->s->exec, &l)) {
+        char text[DC_NUMBER_TEXT];
+        dc_text_puts(out, "     loop          ");
+        if (l.n == INT32_MAX)
+            dc_text_puts(out, "as many iterations as it takes");
+        else
+            dc_text_printf(out, "%s%" PRId64 " iteration%s", l.may_end ? "at most " : "", l.n,
+                           l.n == 1 ? "" : "s");
+        if (l.kept > 0)
+            dc_text_printf(out, ", of a gradient: reads %s that the forward pass keeps",
+                           dc_number_bytes((size_t)l.kept, text));
+        dc_text_printf(out, "%s%s\n", l.where != NULL ? "   " : "", l.where != NULL ? l.where : "");
+    }
+}
+
 static dc_status explain_body(dc_job *j, void *arg)
 {
     const looking *a = arg;
@@ -374,6 +393,7 @@ static dc_status explain_body(dc_job *j, void *arg)
         print_derived(a->s, &info, out);
         print_choices(a, out);
     }
+    print_loops(a, out);
     print_captures(a->s, out);
     if (*a->guards != '\0')
         dc_text_printf(out, "     watched       %s\n", a->guards);

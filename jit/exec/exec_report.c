@@ -2,6 +2,8 @@
  * Executables as people look at them: kernels with their times, the commands as lines. Texts of kernels:
  * jit/compile/kernel_source.c.
  */
+#include "core/graph/control.h"
+#include "core/graph/grad.h"
 #include "jit/cache/tuned_schedules.h"
 #include "jit/exec/exec_task.h"
 #include "jit/exec/profile.h"
@@ -160,7 +162,7 @@ static void print_item(const dc_exec *e, uint32_t i, dc_text *out)
     const dc_kept *kept = kept_of(e, x);
     const uint32_t nout = x->kind == DC_COMMAND_LAUNCH ? e->fact[i].nout : x->nbind > 0;
     dc_text_printf(out, "%-20s ", x->label != NULL ? x->label : "");
-    if (x->kind == DC_COMMAND_LAUNCH)
+    if (x->kind == DC_COMMAND_LAUNCH || x->kind == DC_COMMAND_LOOP)
         dc_text_printf(out, "%8" PRId64 "  ", x->grid);
     else
         dc_text_printf(out, "%8s  ", "");
@@ -169,6 +171,17 @@ static void print_item(const dc_exec *e, uint32_t i, dc_text *out)
     print_lines(&e->fact[i], out);
     if (kept != NULL)
         print_parts(e, x, kept, out);
+}
+
+/* Two blanks for each loop or branch around command i. */
+static void indent(const dc_exec *e, uint32_t i, dc_text *out)
+{
+    for (uint32_t k = 0; k < i; k++) {
+        const dc_command *x = &e->command[k];
+        const bool body = x->kind == DC_COMMAND_LOOP || x->kind == DC_COMMAND_BRANCH;
+        if (body && i <= k + x->nbody + x->nelse)
+            dc_text_puts(out, "  ");
+    }
 }
 
 /* A bundle has one number, its launches stand below each other. */
@@ -189,6 +202,7 @@ void dc_exec_plan(const dc_exec *e, dc_text *out)
         else
             dc_text_printf(out, "%4u  ", inside > 0 ? number : ++number);
         inside -= inside > 0;
+        indent(e, i, out);
         print_item(e, i, out);
     }
 }
@@ -197,6 +211,23 @@ dc_exec_derived dc_exec_derived_of(const dc_exec *e, uint32_t i)
 {
     const dc_derived_value *x = &e->derived[i];
     return (dc_exec_derived){x->op, x->type, x->where};
+}
+
+bool dc_exec_next_loop(const dc_exec *e, dc_exec_loop *l)
+{
+    const dc_func *fn = e->desc.fn;
+    for (l->ref++; l->ref < fn->node.n; l->ref++) {
+        const dc_node *n = dc_node_at(fn, l->ref);
+        if (n->op != DC_OP_LOOP)
+            continue;
+        const dc_loop loop = dc_loop_of(n);
+        l->n = loop.n;
+        l->may_end = dc_loop_may_end(&loop);
+        l->kept = dc_grad_kept(fn, l->ref);
+        l->where = n->origin != 0 ? fn->origins.at[n->origin].where : NULL;
+        return true;
+    }
+    return false;
 }
 
 const dc_exec_choice *dc_exec_choices(const dc_exec *e, uint32_t *n)

@@ -61,6 +61,18 @@ typedef struct dc_exec_choice {
     double again, moved; /* operations more if it is not stored; bytes written and read if it is */
 } dc_exec_choice;
 
+/* A loop of the function as it was traced. Begin with ref 0. */
+typedef struct dc_exec_loop {
+    uint32_t ref;
+    int64_t n;    /* iterations, at most */
+    bool may_end; /* it may have less */
+    int64_t
+        kept; /* bytes: what it reads, as part of a gradient, that loops of the forward pass keep; 0: none */
+    const char *where; /* NULL: not known */
+} dc_exec_loop;
+
+bool dc_exec_next_loop(const dc_exec *e, dc_exec_loop *l);
+
 const dc_exec_choice *dc_exec_choices(const dc_exec *e, uint32_t *n);
 
 /* Of a value that is kept from call to call (jit/rewrite/prologue.h): operation, type, script line or NULL. */

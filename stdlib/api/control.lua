@@ -21,7 +21,9 @@ local dc = {}
 ---
 ---carry, x and y are tensors, or records and lists of them, as deep as one likes; each may be nil. A carry keeps
 ---its type from one call to the next. With { reverse = true } the last element comes first. Without xs,
----{ length = n } says how often the body is called.
+---{ length = n } says how often the body is called. With { remat = true } gradients keep the carries of every
+---sqrt(n)-th iteration alone, and compute the others again: less memory, one more forward pass (Chen and others,
+---Training Deep Nets with Sublinear Memory Cost, 2016).
 ---
 ---In a typed function the body is traced once and is a loop of the graph, which takes as long to compile for ten
 ---elements as for a million. Layers, parameters and tensors that it reads are found by themselves; cells that it
@@ -33,7 +35,7 @@ local dc = {}
 ---@param body fun(carry: any, x: any, i: deepc.Tensor): any, any
 ---@param init deepc.Tree|nil
 ---@param xs deepc.Tree|nil
----@param options? { reverse?: boolean, length?: integer }
+---@param options? { reverse?: boolean, length?: integer, remat?: boolean }
 ---@return any carry
 ---@return any ys
 function dc.scan(body, init, xs, options) end
@@ -62,7 +64,7 @@ function dc.map(f, xs) end
 ---@param condition fun(carry: any, i: deepc.Tensor): deepc.Tensor
 ---@param body fun(carry: any, i: deepc.Tensor): any
 ---@param init deepc.Tree|nil
----@param options? { max?: integer }
+---@param options? { max?: integer, remat?: boolean } remat as for dc.scan
 ---@return any carry
 function dc.loop(condition, body, init, options) end
 
@@ -75,7 +77,7 @@ function dc.loop(condition, body, init, options) end
 ---@param n integer|deepc.Tensor
 ---@param body fun(i: deepc.Tensor, carry: any): any
 ---@param init deepc.Tree|nil
----@param options? { max?: integer }
+---@param options? { max?: integer, remat?: boolean } remat as for dc.scan
 ---@return any carry
 function dc.fori(n, body, init, options) end
 

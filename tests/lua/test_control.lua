@@ -275,3 +275,35 @@ function TestBranches:test_equal_nodes_on_both_sides()
     end, dc.full("f32[]", x))
   end
 end
+TestRemat = {}
+
+-- Gradients with remat are those without: of a recurrence with captured weights, over a number of elements that no
+-- chunk divides.
+function TestRemat:test_gradients()
+  local w = dc.param("f32[4, 4]", dc.randn("f32[4, 4]", { seed = 1, std = 0.4 }))
+  local function step(remat)
+    return dc.fn("f(xs: f32[23, 2, 4]) -> f32[], f32[4, 4], f32[23, 2, 4]", function(xs)
+      local last, all = dc.scan(function(h, x)
+        h = (h:matmul(w) + x):tanh()
+        return h, h * h
+      end, dc.zeros "f32[2, 4]", xs, { remat = remat })
+      local loss = last:sum() + all:mean()
+      local dw, dx = table.unpack(dc.grad(loss, { w, xs }))
+      return loss, dw, dx
+    end)
+  end
+  local xs = dc.randn("f32[23, 2, 4]", { seed = 2 })
+  local kept, again = step(false), step(true)
+  local want, got = { kept(xs) }, { again(xs) }
+  for i = 1, 3 do
+    near(plain((got[i]:reshape "[-1]")), plain((want[i]:reshape "[-1]")), "result " .. i)
+  end
+  lu.assertStrContains(kept:explain(), "loop          23 iterations, of a gradient: reads ")
+end
+
+function TestRemat:test_options()
+  local err = select(2, pcall(dc.scan, function(c) return c end, 0, nil, { length = 3, remat = 1 }))
+  lu.assertStrContains(tostring(err), "remat is true or false, not 1")
+  lu.assertEquals(select("#", dc.scan(function(c) return c + 1 end, 0, nil, { length = 3, remat = true })), 1)
+end
+
