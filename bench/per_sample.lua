@@ -1,6 +1,6 @@
 -- Gradients of each sample of a batch, for the weights of an MLP: dc.vmap of dc.grad in one typed function beside a
--- loop that calls a typed function for each sample, on one thread (DEEPC_THREADS=1). Processor time per batch, the least
--- of some rounds, and the ratio; and whether the gradients are the same.
+-- loop that calls a typed function for each sample, on one thread (DEEPC_THREADS=1). Processor time per batch, the
+-- least of some rounds, and the ratio; and whether the gradients are the same.
 local dc = require "deepc"
 local nn = require "deepc.nn"
 

@@ -61,7 +61,9 @@ local function add(op, tree, v, path, depth)
     tree.leaves[#tree.leaves + 1] = v
     tree.paths[#tree.leaves] = path
     return LEAF
-  elseif type(v) ~= "table" or getmetatable(v) ~= nil or depth == DEEP then
+  elseif depth == DEEP then
+    fail("ARG", op, nil, "%s is more than %d tables deep; does it hold itself?", path:match "^[^.%[]*", DEEP)
+  elseif type(v) ~= "table" or getmetatable(v) ~= nil then
     fail("ARG", op, nil, "%s is %s; a tensor, a number, or a table of these is needed", path, describe(v))
   end
   local shape = { keys = keys_of(op, v, path), parts = {} }
@@ -129,24 +131,24 @@ local function compare(a, b, path)
 end
 
 -- A number becomes a tensor: of the type of `like`, a scalar, where there is one. A cell becomes its value.
-local function tensor(v, like)
+local function tensor(op, v, like)
   if not scalar(v) then
-    return core.control_read(v)
+    return core.control_read(v, op)
   elseif like ~= nil and #like.shape == 0 then
     return dc.full(like, v)
   end
   return dc.full(type(v) == "boolean" and "bool[]" or "f32[]", v)
 end
 
-local function make_tensors(tree, like)
+local function make_tensors(op, tree, like)
   for i, v in ipairs(tree.leaves) do
-    tree.leaves[i] = tensor(v, like and like.leaves[i])
+    tree.leaves[i] = tensor(op, v, like and like.leaves[i])
   end
 end
 
-local function read_cells(tree)
+local function read_cells(op, tree)
   for i, v in ipairs(tree.leaves) do
-    tree.leaves[i] = scalar(v) and v or core.control_read(v)
+    tree.leaves[i] = scalar(v) and v or core.control_read(v, op)
   end
 end
 
@@ -191,7 +193,7 @@ local function check_next(c, init, next)
     fail("CONTROL", c.op, "the body returns the carry in the form that it has in init",
       "%s returns a carry of another form: %s is %s, and was %s", name_of("the body", c.body), path, is, was)
   end
-  make_tensors(next, init)
+  make_tensors(c.op, next, init)
   for i, was_one in ipairs(init.leaves) do
     local differs = core.control_differs(was_one, next.leaves[i])
     if differs then
@@ -221,7 +223,7 @@ local function take_results(c, init, ...)
   end
   local next, ys = take_apart(c.op, carry, "carry"), take_apart(c.op, y, "y")
   check_next(c, init, next)
-  make_tensors(ys)
+  make_tensors(c.op, ys)
   return next, ys
 end
 
@@ -379,7 +381,7 @@ local function run(c, init, xs)
   for i, path in ipairs(start.paths) do
     start.paths[i] = path:gsub("^init", "carry")
   end
-  make_tensors(start)
+  make_tensors(c.op, start)
   if core.tracing() then
     local last, stacked, shape = trace_loop(c, start, xs)
     return put_together(start.shape, last), put_together(shape, stacked)
@@ -429,7 +431,7 @@ function control.scan(body, init, xs, options)
     remat = flag(op, options.remat, "remat"),
     needs = "the next carry is needed, then what is stacked", returns = "return carry, y" }
   local tree = take_apart(op, xs, "xs")
-  read_cells(tree)
+  read_cells(op, tree)
   c.n = length_of(op, tree, options.length ~= nil and size(op, options.length, "length") or nil)
   local last, ys = run(c, init, tree)
   if ys == nil then
@@ -443,7 +445,7 @@ function control.map(f, xs)
   check_function(op, "the first argument", f)
   local c = { op = op, body = f, stacks = true, only_y = true, needs = "one is needed", returns = nil }
   local tree = take_apart(op, xs, "xs")
-  read_cells(tree)
+  read_cells(op, tree)
   c.n = length_of(op, tree)
   local _, ys = run(c, nil, tree)
   return ys
@@ -480,7 +482,7 @@ function control.fori(n, body, init, options)
       core.fail("ARG", op, ("the number of iterations is %s; a whole number or an i32[] is needed"):format(describe(n)),
         #n.shape == 0 and ':cast "i32"' or nil, "of", n)
     end
-    c.limit, c.n = core.control_read(n), c.n or MOST
+    c.limit, c.n = core.control_read(n, op), c.n or MOST
   else
     local times = size(op, n, "the number of iterations")
     c.n = math.min(times, c.n or times)
@@ -526,7 +528,7 @@ local function check_side(c, first, side, k)
       fail("CONTROL", c.op, "all sides return the same", "%s of %s is %s, of %s %s", path, name, is, other, was)
     end
   end
-  make_tensors(side, first)
+  make_tensors(c.op, side, first)
   for i, leaf in ipairs(first.leaves) do
     local differs = core.control_differs(leaf, side.leaves[i])
     if differs then
@@ -544,7 +546,7 @@ local function trace_sides(c, lo, hi, pick, ...)
     if c.first then
       check_side(c, c.first, side, lo)
     else
-      make_tensors(side)
+      make_tensors(c.op, side)
       c.first = side
     end
     return side.leaves
@@ -567,7 +569,7 @@ end
 
 local function plain_side(op, f, ...)
   local side = call_side(op, f, ...)
-  make_tensors(side)
+  make_tensors(op, side)
   return give(side, side.leaves)
 end
 
@@ -584,7 +586,7 @@ function control.cond(p, yes, no, ...)
   elseif not core.tracing() then
     return plain_side(op, p:item() and yes or no, ...)
   end
-  p = core.control_read(p)
+  p = core.control_read(p, op)
   local c = { op = op, list = { yes, no }, names = { "the side for true", "the side for false" } }
   local leaves = trace_sides(c, 1, 2, function() return p end, ...)
   return give(c.first, leaves)

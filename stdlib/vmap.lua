@@ -180,7 +180,7 @@ local function flatten(c, results)
     fail("CONTROL", op, "return the tensor that is wanted of each row", "%s returns %s; a tensor is needed",
       trees.name_of("the function", c.f), results.n == 0 and "nothing" or describe(results[1]))
   end
-  trees.make_tensors(out)
+  trees.make_tensors(op, out)
   return out
 end
 

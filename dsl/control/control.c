@@ -3,7 +3,7 @@
  *
  *   control_begin(op, loop)         begins a body; a value to be closed
  *   control_number(body)            the number of the element, i32[]
- *   control_read(tensor)            of a cell the value that it has now
+ *   control_read(tensor, op)        of a cell the value that it has now
  *   control_stand_ins(body, list, cut)   tensors like these, or like their elements along axis 1
  *   control_call(f, ...)            calls it; no coroutine yields across
  *   control_callable(f), control_counts(f), control_where(f)   can it be called; is it told the number; where it is
@@ -240,12 +240,13 @@ static dc_status read_lazy_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-/* control_read(tensor): of a cell the value that it has now, which stays when the cell is set; others as they are. */
+/* control_read(tensor, op): of a cell the value that it has now, which stays when the cell is set; others as they are. */
 static int l_read(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
+    const char *op = luaL_checkstring(L, 2);
+    reading a = {.d = d, .cell = dc_handle_check(L, d, 1, op)};
     lua_settop(L, 1);
-    reading a = {.d = d, .cell = dc_handle_check(L, d, 1, "control")};
     if (a.cell->kind != DC_HANDLE_CELL)
         return 1;
     const bool tracing = dc_trace_here(L, d) != NULL;

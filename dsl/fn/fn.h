@@ -73,6 +73,7 @@ typedef struct dc_spec {
     dc_type *type; /* of the leaves, as the last caller gave them: a call like it is known */
     uint32_t nleaf, nresult; /* leaves of arguments; leaves of results, without what is printed */
     uint32_t nout;           /* results and what is printed */
+    bool prints;             /* lines, with tensors or without */
     dc_fn_key key;           /* with the names of the caller it was made for */
     dc_type *out;            /* of result leaves, under the names of the last caller */
     const dc_sig_type **out_declared; /* NULL where nothing is declared */

@@ -300,9 +300,10 @@ static int run_spec(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const 
 
 int dc_fn_give(lua_State *L, const dc_fn *fn, const dc_spec *s, int spec_idx, int first)
 {
-    if (s->nout > s->nresult) {
+    if (s->prints) {
         lua_getiuservalue(L, spec_idx, DC_SPEC_PRINTS);
         dc_dim_print_show(L, lua_gettop(L), first + (int)s->nresult);
+        lua_pop(L, 1);
     }
     if (s->nout == s->nresult && fn->flat_results)
         return (int)s->nresult;

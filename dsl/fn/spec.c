@@ -369,7 +369,7 @@ static void trace_function(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
     dc_run(L, d, keep_declared, &k);
     lua_getiuservalue(L, at, DC_SPEC_REFS);
     dc_guard_end(L, d, s->trace, fn->name, lua_gettop(L));
-    lua_getfield(L, -1, "prints");
+    s->prints = lua_getfield(L, -1, "prints") == LUA_TTABLE && lua_rawlen(L, -1) > 0;
     lua_setiuservalue(L, at, DC_SPEC_PRINTS);
     dc_trace_commit(L, lua_gettop(L));
     pop_scope(L, at + 2);

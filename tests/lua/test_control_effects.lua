@@ -478,6 +478,19 @@ function TestPrints:test_as_often_as_the_loop_runs()
   end
 end
 
+function TestPrints:test_texts_alone()
+  local want = prints("f(x: f32[]) -> f32[]", function(x)
+    dc.print "begin"
+    local y = dc.fori(2, function(_, c)
+      dc.print "again"
+      return c + x
+    end, 0)
+    dc.print("end", 1)
+    return y
+  end, dc.full("f32[]", 1))
+  lu.assertEquals(want, { "begin", "again", "again", "end 1" })
+end
+
 function TestPrints:test_whole_tensors()
   prints("f(xs: f32[2, 3, 2]) -> f32[]", function(xs)
     dc.map(function(x)

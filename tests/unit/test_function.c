@@ -230,6 +230,41 @@ static void test_training(const char *device)
     dc_close(rt); /* unloads f */
 }
 
+static const char recurrent[] =
+    "local dc, nn = require 'deepc', require 'deepc.nn'\n"
+    "local gru = nn.GRU(2, 3)\n"
+    "local f = dc.fn('read(x: f32[4, 2, 2], n: i32[2]) -> f32[2, 3]', function(x, n)\n"
+    "  local _, h = gru(x, nil, { lengths = n })\n"
+    "  return h[1]\n"
+    "end)\n"
+    "f:export(path)\n";
+
+/* A loop, and lengths that are checked, in a file. */
+static void test_lengths(const char *device)
+{
+    float x[16] = {1, 2, 3, 4, 5, 6, 7, 8}, h[6] = {0}, first[6];
+    int32_t n[2] = {4, 0};
+    dc_function *f;
+    must_run(device, recurrent);
+    dc_rt *rt = open_rt(device, 0);
+    if (!CHECK(dc_load(rt, path, &f) == DC_OK)) {
+        puts(dc_errmsg(rt));
+        exit(t_done());
+    }
+    const dc_array in[2] = {{DC_F32, 3, {4, 2, 2}, x, sizeof x}, vector(DC_I32, 2, n)};
+    dc_array out = {.data = h, .bytes = sizeof h};
+    CHECK_EQ(dc_call(f, in, 2, &out, 1), DC_OK);
+    CHECK(h[0] != 0 && h[3] == 0 && h[4] == 0 && h[5] == 0); /* row 2 has no elements */
+    memcpy(first, h, sizeof h);
+    n[1] = 5;
+    CHECK_EQ(dc_call(f, in, 2, &out, 1), DC_E_VALUE);
+    CHECK(strstr(dc_errmsg(rt), "nn.GRU: length 5 outside 0..4 at row 2") == dc_errmsg(rt));
+    n[1] = 0;
+    CHECK_EQ(dc_call(f, in, 2, &out, 1), DC_OK);
+    CHECK(memcmp(first, h, sizeof h) == 0);
+    dc_close(rt);
+}
+
 /* ---- what cannot be ---------------------------------------------------------------------------- */
 
 static bool says(const char *text, const char *part)
@@ -379,6 +414,8 @@ int main(int argc, char **argv)
     test_policy("eval");
     test_training("cpu");
     test_training("eval");
+    test_lengths("cpu");
+    test_lengths("eval");
     test_refusals();
     test_damage(&dice);
     unlink(path);
