@@ -272,16 +272,17 @@ static int l_number(lua_State *L)
 
 /*
  * A body is called once where it is traced, and what it stores is stored once: not for each iteration, not by the side
- * that runs. So what it captured is compared: locals, and the fields of plain tables among them.
+ * that runs. So what it captured is compared: locals, and the fields of plain tables among them; and what the functions
+ * captured that it captured.
  */
 enum { FIELDS = 1000 }; /* of a table that is compared */
 
-/* A copy of the plain table on top in its place; nil for anything else. */
-static void copy_fields(lua_State *L)
+/* A copy of the plain table on top, or of the table of globals, in its place; nil for anything else. */
+static void copy_fields(lua_State *L, bool globals)
 {
     const int from = lua_gettop(L);
     int n = 0;
-    if (!dc_args_is_plain(L, from)) {
+    if (!dc_args_is_plain(L, from) && (!globals || lua_type(L, from) != LUA_TTABLE)) {
         lua_pushnil(L);
         lua_replace(L, from);
         return;
@@ -300,18 +301,72 @@ static void copy_fields(lua_State *L)
     lua_replace(L, from);
 }
 
-/* Pushes a list of what the function at fn has captured, and one of copies. */
-static void note_captured(lua_State *L, int fn)
+/* Is it a function of a script, in Lua? */
+static bool is_of_script(lua_State *L, int idx)
+{
+    lua_Debug ar;
+    if (lua_type(L, idx) != LUA_TFUNCTION || lua_iscfunction(L, idx))
+        return false;
+    lua_pushvalue(L, idx);
+    lua_getinfo(L, ">S", &ar);
+    return dc_place_is_script(&ar);
+}
+
+enum { FUNCTIONS = 200 }; /* that are looked into */
+enum {
+    NOTED = 3,
+    FN = 1,
+    VALUES,
+    COPIES
+}; /* in the list: of each function, what it captured, and copies */
+
+/* Adds the function at idx to the list, unless it is there. */
+static void add_function(lua_State *L, int list, int idx)
+{
+    idx = lua_absindex(L, idx);
+    const lua_Integer n = (lua_Integer)lua_rawlen(L, list);
+    lua_pushvalue(L, idx);
+    const bool known = lua_rawget(L, list) != LUA_TNIL;
+    lua_pop(L, 1);
+    if (known || n >= NOTED * FUNCTIONS)
+        return;
+    lua_pushvalue(L, idx);
+    lua_pushboolean(L, 1);
+    lua_rawset(L, list); /* by itself, so that it is found */
+    lua_pushvalue(L, idx);
+    lua_rawseti(L, list, n + FN);
+    for (int i = VALUES; i <= COPIES; i++) {
+        lua_newtable(L);
+        lua_rawseti(L, list, n + i);
+    }
+}
+
+/* What function number `at` of the list has captured; functions among it are added. */
+static void note_captured(lua_State *L, int list, lua_Integer at)
+{
+    const int top = lua_gettop(L);
+    const char *name;
+    for (int i = FN; i <= COPIES; i++)
+        lua_rawgeti(L, list, at + i);
+    for (int i = 1; (name = lua_getupvalue(L, top + FN, i)) != NULL; i++) {
+        if (is_of_script(L, -1))
+            add_function(L, list, -1);
+        lua_pushvalue(L, -1);
+        lua_rawseti(L, top + VALUES, i);
+        copy_fields(L, strcmp(name, "_ENV") == 0);
+        lua_rawseti(L, top + COPIES, i);
+    }
+    lua_settop(L, top);
+}
+
+/* Pushes the list of the function at fn and of those that it can reach by captured locals. */
+static void note_functions(lua_State *L, int fn)
 {
     lua_newtable(L);
-    lua_newtable(L);
-    const int values = lua_gettop(L) - 1;
-    for (int i = 1; lua_getupvalue(L, fn, i) != NULL; i++) {
-        lua_pushvalue(L, -1);
-        lua_rawseti(L, values, i);
-        copy_fields(L);
-        lua_rawseti(L, values + 1, i);
-    }
+    const int list = lua_gettop(L);
+    add_function(L, list, fn);
+    for (lua_Integer at = 0; at < (lua_Integer)lua_rawlen(L, list); at += NOTED)
+        note_captured(L, list, at);
 }
 
 /* The first key whose value differs in two tables is pushed; false: none. Twice, since either may have more. */
@@ -340,13 +395,13 @@ DC_NORETURN static void refuse_effect(lua_State *L, dc_dsl *d, const char *what,
     dc_error_fact(L, d, DC_ERR_ASSIGNED, &(dc_fact){.word = {text}}, &(dc_blame){.hint = hint});
 }
 
-static void check_captured(lua_State *L, dc_dsl *d, int fn, int values)
+/* Of the function at fn, against its values and copies behind it. */
+static void check_captured(lua_State *L, dc_dsl *d, int fn)
 {
-    const int top = lua_gettop(L);
+    const int top = lua_gettop(L), values = fn + VALUES - FN, copies = fn + COPIES - FN;
     const bool rows = strcmp(d->trace->body->op, "vmap") == 0; /* what it returns is stacked */
     const bool loop = d->trace->body->loop && !rows;
     const char *name;
-    luaL_checkstack(L, 12, "a body");
     for (int i = 1; (name = lua_getupvalue(L, fn, i)) != NULL; i++, lua_settop(L, top)) {
         lua_rawgeti(L, values, i);
         if (!lua_rawequal(L, top + 1, top + 2))
@@ -354,7 +409,7 @@ static void check_captured(lua_State *L, dc_dsl *d, int fn, int values)
                           loop   ? "return it as a part of the carry"
                           : rows ? "return it from the function"
                                  : "return it from the side");
-        if (lua_rawgeti(L, values + 1, i) != LUA_TTABLE ||
+        if (lua_rawgeti(L, copies, i) != LUA_TTABLE ||
             (!find_changed(L, top + 1, top + 3) && !find_changed(L, top + 3, top + 1)))
             continue;
         const char *key = luaL_tolstring(L, -1, NULL);
@@ -368,6 +423,18 @@ static void check_captured(lua_State *L, dc_dsl *d, int fn, int values)
     }
 }
 
+static void check_functions(lua_State *L, dc_dsl *d, int list)
+{
+    const int top = lua_gettop(L);
+    luaL_checkstack(L, 16, "a body");
+    for (lua_Integer at = 0; at < (lua_Integer)lua_rawlen(L, list); at += NOTED) {
+        for (int i = FN; i <= COPIES; i++)
+            lua_rawgeti(L, list, at + i);
+        check_captured(L, d, top + FN);
+        lua_settop(L, top);
+    }
+}
+
 /* control_call(f, ...): its results */
 static int l_call(lua_State *L)
 {
@@ -378,14 +445,12 @@ static int l_call(lua_State *L)
         lua_call(L, n, LUA_MULTRET);
         return lua_gettop(L);
     }
-    luaL_checkstack(L, n + 12, "a body");
-    note_captured(L, 1);
-    lua_rotate(L, 1, 2); /* values, copies, the function, arguments */
-    lua_pushvalue(L, 3);
-    lua_insert(L, 4);
+    luaL_checkstack(L, n + 16, "a body");
+    note_functions(L, 1);
+    lua_insert(L, 1); /* the list, the function, arguments */
     lua_call(L, n, LUA_MULTRET);
-    check_captured(L, d, 3, 1);
-    return lua_gettop(L) - 3;
+    check_functions(L, d, 1);
+    return lua_gettop(L) - 1;
 }
 
 /* control_callable(f) */

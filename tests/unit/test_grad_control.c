@@ -307,7 +307,7 @@ static void unreached(const char *s)
             fill(f, p);
         const dc_ref loss = loss_of(f), wrt[2] = {f->param.at[1], f->param.at[3]};
         dc_ref d[2];
-        *(int32_t *)value[0] = LIMIT;
+        memcpy(value[0], &(int32_t){LIMIT}, sizeof(int32_t));
         for (int i = 2 * LIMIT; i < 2 * N && cut; i++)
             value[3][i] = value[4][i] = i % 2 ? INFINITY : NAN; /* x, and what y was before */
         CHECK_EQ(dc_grad(&job, f, loss, wrt, 2, d), DC_OK);
@@ -317,7 +317,7 @@ static void unreached(const char *s)
             for (int k = 0; k < 2 * N; k++)
                 CHECK_NEAR(g[cut][i][k], g[0][i][k], 0);
         }
-        *(int32_t *)value[0] = 0;
+        memcpy(value[0], &(int32_t){0}, sizeof(int32_t));
         value[1][0] = INFINITY;
         for (int i = 0; i < 2; i++) {
             double none[MAX_ELEMENTS];
