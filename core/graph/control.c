@@ -305,7 +305,12 @@ static bool same_body(const dc_func *a, const dc_func *b)
 
 uint32_t dc_body_add(dc_module *m, const dc_func *f)
 {
-    dc_func *fn = dc_func_clone(m, f, NULL);
+    return dc_body_add_with(m, f, NULL);
+}
+
+uint32_t dc_body_add_with(dc_module *m, const dc_func *f, uint32_t *known)
+{
+    dc_func *fn = dc_func_clone_with(m, f, NULL, known);
     const uint64_t hash = dc_func_hash(fn);
     for (uint32_t i = 0; i < m->body.n; i++)
         if (m->body.at[i].hash == hash && same_body(m->body.at[i].fn, fn)) {
@@ -314,14 +319,40 @@ uint32_t dc_body_add(dc_module *m, const dc_func *f)
         }
     DC_ROOM(m->body); /* from here on the list frees it */
     dc_func_detach(fn);
-    DC_PUSH(m->body, ((dc_body){fn, hash}));
+    DC_PUSH(m->body, ((dc_body){fn, hash, 0}));
     return m->body.n - 1;
 }
 
-void dc_bodies_import(dc_module *to, const dc_module *from, const dc_node *n, int64_t *attr)
+void dc_bodies_import(dc_module *to, const dc_module *from, const dc_node *n, int64_t *attr,
+                      uint32_t *known)
 {
     for (int i = 0; i < n->nattr; i++)
         attr[i] = n->attr[i];
-    for (int i = 0; to != from && i < dc_node_bodies(n); i++)
-        attr[i] = dc_body_add(to, dc_body_at(from, n->attr[i]));
+    for (int i = 0; to != from && i < dc_node_bodies(n); i++) {
+        uint32_t own = 0, *at = known != NULL ? &known[n->attr[i]] : &own;
+        if (*at == 0)
+            *at = 1 + dc_body_add_with(to, dc_body_at(from, n->attr[i]), known);
+        attr[i] = *at - 1;
+    }
+}
+
+static uint32_t bodies_in(const dc_func *f, const uint32_t *in)
+{
+    uint64_t n = 0;
+    for (dc_ref r = 1; r < f->node.n; r++)
+        for (int i = 0; i < dc_node_bodies(dc_node_at(f, r)); i++)
+            n += 1 + (uint64_t)in[dc_node_at(f, r)->attr[i]];
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+uint32_t dc_control_bodies(const dc_func *f)
+{
+    dc_arena *a = &f->module->arena;
+    const dc_mark mark = dc_arena_mark(a);
+    uint32_t *in = DC_NEW_ARRAY(a, uint32_t, f->module->body.n + 1);
+    for (uint32_t i = 0; i < f->module->body.n; i++)
+        in[i] = bodies_in(f->module->body.at[i].fn, in);
+    const uint32_t n = bodies_in(f, in);
+    dc_arena_rewind(a, mark);
+    return n;
 }

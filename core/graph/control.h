@@ -104,7 +104,21 @@ dc_ref dc_graph_pick(dc_func *f, dc_ref r, int i);
  */
 void dc_graph_inline(dc_func *f, const dc_func *from, const dc_ref *param, dc_ref *result);
 
-/* Copies the bodies that a node of `from` names into module `to`, and its attributes with their numbers there. */
-void dc_bodies_import(dc_module *to, const dc_module *from, const dc_node *n, int64_t *attr);
+/*
+ * Copies the bodies that a node of `from` names into module `to`, and its attributes with their numbers there. known: by
+ * body of `from`, its number in `to` and one more, 0 not known yet; NULL for a node by itself.
+ */
+void dc_bodies_import(dc_module *to, const dc_module *from, const dc_node *n, int64_t *attr,
+                      uint32_t *known);
+
+/* dc_func_clone and dc_body_add with what is known of the bodies of the other module. */
+dc_func *dc_func_clone_with(dc_module *to, const dc_func *from, dc_ref *map, uint32_t *known);
+uint32_t dc_body_add_with(dc_module *m, const dc_func *f, uint32_t *known);
+
+/*
+ * Bodies in f, those in bodies too, each as often as it is named; UINT32_MAX: so many, or more. A text may name a body
+ * several times, and that one another, so that what does work for each takes time that doubles with each line.
+ */
+uint32_t dc_control_bodies(const dc_func *f);
 
 #endif

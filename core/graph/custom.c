@@ -85,7 +85,7 @@ dc_ref dc_graph_again(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *
     int64_t attr[DC_LOOP_ATTRS];
     if (!dc_is_control(n))
         return make_again(to, from, r, in, n->attr);
-    dc_bodies_import(to->module, from->module, n, attr);
+    dc_bodies_import(to->module, from->module, n, attr, NULL);
     return make_again(to, from, r, in, attr);
 }
 

@@ -501,6 +501,12 @@ void dc_node_operands(const dc_func *f, const uint32_t *number, dc_ref r, uint32
 
 dc_func *dc_func_clone(dc_module *to, const dc_func *from, dc_ref *map)
 {
+    return dc_func_clone_with(to, from, map,
+                              DC_NEW_ARRAY(&to->arena, uint32_t, from->module->body.n + 1));
+}
+
+dc_func *dc_func_clone_with(dc_module *to, const dc_func *from, dc_ref *map, uint32_t *known)
+{
     dc_func *f = dc_func_new(to, from->name);
     const bool *live = dc_func_live(from, &to->arena);
     if (map == NULL)
@@ -523,7 +529,7 @@ dc_func *dc_func_clone(dc_module *to, const dc_func *from, dc_ref *map)
         int64_t bodies[DC_LOOP_ATTRS];
         const int64_t *attr = n->op == DC_OP_BARRIER ? &id : n->attr;
         if (dc_is_control(n)) {
-            dc_bodies_import(to, from->module, n, bodies);
+            dc_bodies_import(to, from->module, n, bodies, known);
             attr = bodies;
         }
         map[r] = make_node(f, (dc_op)n->op, in, n->nin, attr, n->nattr, &t);

@@ -54,8 +54,9 @@ typedef struct dc_func {
 
 /* What a loop or a branch names by its number in the module. Equal ones are one; none is ever dropped. */
 typedef struct dc_body {
-    dc_func *fn;
+    dc_func *fn;         /* names bodies with smaller numbers alone */
     uint64_t hash;
+    uint32_t simplified; /* the number of what it is simplified to, and one more; 0: it has not been */
 } dc_body;
 
 typedef struct dc_module {

@@ -546,12 +546,10 @@ static dc_status check_node(dc_job *j, const dc_func *f, dc_ref r)
     }
     if (!dc_type_same(&is, &want))
         return illegal(j, f, r, "%s has another type", dc_op_row_of((dc_op)n->op)->name);
-    for (int i = 0; i < dc_node_bodies(n); i++)
-        DC_TRY(dc_func_check(j, dc_body_at(f->module, n->attr[i])));
     return DC_OK;
 }
 
-dc_status dc_func_check(dc_job *j, const dc_func *f)
+static dc_status check_func(dc_job *j, const dc_func *f)
 {
     if (f->node.n == 0 || f->label.n != f->param.n)
         return illegal(j, f, 0, "%u nodes, %u parameters, %u labels", f->node.n, f->param.n,
@@ -567,5 +565,17 @@ dc_status dc_func_check(dc_job *j, const dc_func *f)
     for (uint32_t i = 0; i < f->result.n; i++)
         if (f->result.at[i] == 0 || f->result.at[i] >= f->node.n)
             return illegal(j, f, f->result.at[i], "result %u is no node", i + 1);
+    return DC_OK;
+}
+
+/* Bodies are checked once, however often they are named. */
+dc_status dc_func_check(dc_job *j, const dc_func *f)
+{
+    bool any = false;
+    DC_TRY(check_func(j, f));
+    for (dc_ref r = 1; r < f->node.n && !any; r++)
+        any = dc_node_bodies(dc_node_at(f, r)) > 0;
+    for (uint32_t i = 0; any && i < f->module->body.n; i++)
+        DC_TRY(check_func(j, f->module->body.at[i].fn));
     return DC_OK;
 }

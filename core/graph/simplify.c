@@ -300,9 +300,12 @@ dc_ref dc_simplify_emit(const dc_simplify_site *s)
 
 static uint32_t simplified_body(dc_module *m, uint32_t body)
 {
+    if (m->body.at[body].simplified != 0)
+        return m->body.at[body].simplified - 1;
     dc_func *f = dc_simplify(dc_body_at(m, body));
     const uint32_t made = dc_body_add(m, f);
     dc_func_drop(f);
+    m->body.at[body].simplified = made + 1;
     return made;
 }
 

@@ -22,6 +22,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MOST_BODIES = 4096 }; /* each is compiled as often as it is named */
+
 static void drop_parts(dc_compiling *p)
 {
     for (uint32_t n = 0; n < p->part.n; n++) {
@@ -496,8 +498,17 @@ static dc_status compile(dc_compiling *p)
     return dc_codegen_compile(&p->gen, p->j, e->kernel, p->counts);
 }
 
+static dc_status refuse_many_bodies(dc_compiling *p)
+{
+    const uint32_t n = dc_control_bodies(p->e->desc.fn);
+    return n <= MOST_BODIES ? DC_OK
+                            : dc_failf(p->j, DC_ERR_BUILD, p->e->desc.name,
+                                       "more than %d bodies of loops and branches", MOST_BODIES);
+}
+
 static dc_status run_stages(dc_compiling *p)
 {
+    DC_TRY(refuse_many_bodies(p));
     DC_TRY(simplify(p)); /* graph to smaller graph */
     DC_TRY(refuse_f64(p, p->fn));
     DC_TRY(plan_within_limit(

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "tests/fuzz/fuzz.h"
 
+#include "core/graph/control.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -81,19 +83,43 @@ static int64_t count_of(const dc_func *f, dc_ref r)
     return count;
 }
 
-bool fuzz_is_small(const dc_func *f, int64_t elements)
+/* Elements that a body computes, as often as its node asks for; -1: too many. */
+static int64_t cost_of(const dc_func *f, int64_t elements);
+
+static int64_t bodies_of(const dc_func *f, const dc_node *n, int64_t elements)
+{
+    int64_t product = 0, all = 0, times = n->op == DC_OP_LOOP ? n->attr[1] : 1;
+    for (int i = 0; i < dc_node_bodies(n); i++) {
+        const int64_t one = cost_of(dc_body_at(f->module, n->attr[i]), elements);
+        if (one < 0 || !dc_mul_ok(one, times, &product))
+            return -1;
+        all += product;
+    }
+    return all;
+}
+
+static int64_t cost_of(const dc_func *f, int64_t elements)
 {
     enum { PRODUCT = 2000000 };
-    int64_t all = 0, product;
+    int64_t all = 1, product; /* an iteration that computes nothing takes time, too */
     for (dc_ref r = 1; r < f->node.n; r++) {
         const dc_node *n = dc_node_at(f, r);
-        if (!dc_add_ok(all, count_of(f, r), &all) || all > elements)
-            return false;
+        const int64_t inside = dc_node_bodies(n) > 0 ? bodies_of(f, n, elements) : 0;
+        if (inside < 0 || !dc_add_ok(all, count_of(f, r), &all) || !dc_add_ok(all, inside, &all) ||
+            all > elements)
+            return -1;
+        if (dc_node_bodies(n) > 0)
+            continue;
         if (n->nin >= 2 && (!dc_mul_ok(count_of(f, n->in[0]), count_of(f, n->in[1]), &product) ||
                             product > PRODUCT))
-            return false;
+            return -1;
     }
-    return true;
+    return all;
+}
+
+bool fuzz_is_small(const dc_func *f, int64_t elements)
+{
+    return dc_control_bodies(f) < 100 && cost_of(f, elements) >= 0;
 }
 
 static double number_of(dc_dtype t, uint64_t draw)

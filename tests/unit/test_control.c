@@ -221,6 +221,41 @@ static void test_equal_bodies(void)
     dc_module_free(m);
 }
 
+/* Each body names the one before it twice: what follows every path would never come to its end. */
+static void test_doubling(void)
+{
+    enum { DEEP = 60 };
+    dc_text s = {0}, out = {0}, again = {0};
+    dc_text_puts(&s, "body 0(%1: f32[]) {\n  return %1\n}\n\n");
+    for (int i = 1; i <= DEEP; i++)
+        dc_text_printf(&s,
+                       "%s%d(%%1: f32[]) {\n"
+                       "  %%2 = lt %%1, %%1 : bool[]\n"
+                       "  %%3 = branch %%2, %%1 {%d, %d} : bool[0]\n"
+                       "  %%4 = pick %%3 {0} : f32[]\n"
+                       "  %%5 = neg %%4 : f32[]\n"
+                       "  return %%5\n}\n%s",
+                       i < DEEP ? "body " : "func f", i, i - 1, i - 1, i < DEEP ? "\n" : "");
+    dc_module *m = parse(s.s), *other = dc_module_new();
+    if (CHECK(m != NULL)) {
+        const dc_func *f = m->func.at[0];
+        CHECK_EQ(dc_func_check(&job, f), DC_OK);
+        CHECK_EQ(dc_control_bodies(f), UINT32_MAX);
+        const dc_func *c = dc_func_clone(other, f, NULL);
+        CHECK(dc_func_hash(c) == dc_func_hash(f));
+        CHECK_EQ(other->body.n, m->body.n);
+        CHECK_EQ(dc_func_check(&job, dc_simplify(c)), DC_OK);
+        dc_func_print(f, &out);
+        dc_func_print(c, &again);
+        CHECK_STR(again.s, out.s);
+    }
+    dc_module_free(m);
+    dc_module_free(other);
+    dc_text_free(&s);
+    dc_text_free(&out);
+    dc_text_free(&again);
+}
+
 static void test_refused(void)
 {
     check_refused("func f(%1: f32[], %2: f32[4]) {\n"
@@ -263,6 +298,7 @@ int main(void)
     test_branches();
     test_nested();
     test_equal_bodies();
+    test_doubling();
     test_refused();
     dc_arena_free(&job.scratch);
     return t_done();
