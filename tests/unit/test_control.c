@@ -140,7 +140,7 @@ static void run(const char *s, const void *const *param, void *first, void *seco
     CHECK_EQ(dc_eval(&job, f, DC_EVAL_ROUND, param, (void *[]){first, second}), DC_OK);
     CHECK_EQ(dc_eval(&job, dc_simplify(f), DC_EVAL_ROUND, param, (void *[]){one, two}), DC_OK);
     CHECK(memcmp(one, first, 4) == 0);
-    CHECK(memcmp(two, second, f->result.n > 1 ? bytes : 0) == 0);
+    CHECK(f->result.n < 2 || memcmp(two, second, bytes) == 0);
     dc_module_free(m);
 }
 
