@@ -12,7 +12,7 @@ extern const dc_bindings dc_operator_bindings[3], dc_unary_bindings[2];
 extern const dc_bindings dc_reduce_bindings, dc_movement_bindings, dc_subscript_bindings,
     dc_einsum_bindings, dc_concat_bindings, dc_gather_bindings, dc_make_bindings, dc_rand_bindings,
     dc_tensor_bindings, dc_param_bindings, dc_gradient_bindings, dc_custom_grad_bindings,
-    dc_conv_pool_bindings;
+    dc_conv_pool_bindings, dc_cumulative_bindings;
 
 /* What no row says: metamethods that are methods, too; fields by name; what `not` is called. */
 void dc_operators_open(lua_State *L, int methods, int module, int meta);

@@ -1,5 +1,5 @@
 /*
- * Reductions and what is made of them: sum, mean, argmax, softmax, cumsum and the like.
+ * Reductions and what is made of them: sum, mean, argmax, softmax and the like.
  *
  *   x:sum()   x:sum(2)   x:sum(-1)   x:sum "batch"   x:sum { 1, 2 }
  *   x:sum { axis = 2, keep = true }
@@ -206,43 +206,6 @@ static dc_status build_logsumexp(dc_job *j, dc_func *f, const void *arg, const d
     return x->keep ? DC_OK : dc_build_drop(j, f, *out, x->mask, out);
 }
 
-/* ---- running sums ----------------------------------------------------------------------------- */
-
-/*
- * Element i is the sum of those up to i: a reduction over a second copy of the axis, of which those
- * behind i are left out. As many additions as the square of the axis, but no memory for them.
- */
-static dc_status build_cumsum(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
-{
-    const axes *x = arg;
-    const int axis = __builtin_ctz(x->mask);
-    dc_type t = in[0].type, one = in[0].type, whole, at;
-    dc_val a, i, k, zero;
-    if (t.rank == DC_MAX_RANK)
-        return dc_fail(j, DC_ERR_TOO_MANY_AXES, &(dc_fact){.num = {t.rank + 1, DC_MAX_RANK}});
-    one.rank = (uint8_t)(t.rank + 1);
-    for (int d = one.rank - 1; d > axis; d--)
-        one.dim[d] = t.dim[d - 1];
-    one.dim[axis] = 1;
-    for (int d = 0; d < one.rank; d++)
-        one.name[d] = NULL;
-    whole = one;
-    whole.dim[axis] = t.dim[axis];
-    at = whole;
-    at.dtype = DC_I32;
-    a = (dc_val){dc_graph_reshape(f, in[0].ref, one.rank, one.dim), one};
-    DC_TRY(dc_build_expand(j, f, a, &whole, &a));
-    DC_TRY(dc_build_iota(j, f, &at, axis, &i));
-    DC_TRY(dc_build_iota(j, f, &at, axis + 1, &k));
-    DC_TRY(dc_ops_2(j, f, DC_OP_LE, k, i, &k));
-    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
-    DC_TRY(dc_ops_where(j, f, k, a, zero, &a));
-    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, 1u << (axis + 1), false, out));
-    t.dtype = out->type.dtype;
-    out->type = t;
-    return DC_OK;
-}
-
 /* ---- bindings --------------------------------------------------------------------------------- */
 
 enum { ONE_AXIS = 1, BOOL = 2, SOME = 4, CORRECTION = 8, ONCE = 16 };
@@ -267,7 +230,6 @@ static const struct row {
     {{"logsumexp", l_reduce, 2, DC_IN_BOTH}, build_logsumexp, ONCE},
     {{"softmax", l_reduce, 2, DC_IN_BOTH}, build_softmax, ONE_AXIS | ONCE},
     {{"log_softmax", l_reduce, 2, DC_IN_BOTH}, build_log_softmax, ONE_AXIS | ONCE},
-    {{"cumsum", l_reduce, 2, DC_IN_BOTH}, build_cumsum, ONE_AXIS},
     {{"argmax", l_reduce, 2, DC_IN_BOTH}, build_argmax, ONE_AXIS | SOME},
     {{"argmin", l_reduce, 2, DC_IN_BOTH}, build_argmin, ONE_AXIS | SOME},
 };

@@ -120,16 +120,57 @@ dc.norm = Tensor.norm
 function Tensor:logsumexp(axes) end
 dc.logsumexp = Tensor.logsumexp
 
----Running sums along an axis: at each position the sum up to it. The work grows with the square of the
----axis.
+---Running sums along an axis: at each position the sum up to it. With { axis = 2, reverse = true } of those from
+---there to the end. Work and memory are in proportion to the elements; floats of 16 bits are added in f32.
 ---
 ---    dc.tensor { 1, 2, 3 }:cumsum(1)
 ---
 ---Errors: DC0101 without an axis, DC0103 for the axis.
----@param axis deepc.Axis may be left out where there is one
+---@param axis deepc.Axis|{ axis: deepc.Axis, reverse?: boolean } may be left out where there is one
 ---@return deepc.Tensor of the shape of x; of bool and 8/16-bit integers i32
 function Tensor:cumsum(axis) end
 dc.cumsum = Tensor.cumsum
+
+---Running products along an axis, as cumsum. A factor of 0 is nothing special for gradients.
+---
+---    dc.tensor { 1, 2, 3 }:cumprod(1)
+---
+---Errors: DC0101 without an axis, DC0103 for the axis.
+---@param axis deepc.Axis|{ axis: deepc.Axis, reverse?: boolean } may be left out where there is one
+---@return deepc.Tensor of the shape of x; of bool and 8/16-bit integers i32
+function Tensor:cumprod(axis) end
+dc.cumprod = Tensor.cumprod
+
+---Running maxima along an axis: at each position the largest up to it, as cumsum. Behind a NaN all are NaN; of equal
+---largest ones each has the same share of the gradient.
+---
+---    dc.tensor { 1, 3, 2 }:cummax(1)
+---
+---Errors: DC0101 without an axis, DC0103 for the axis.
+---@param axis deepc.Axis|{ axis: deepc.Axis, reverse?: boolean } may be left out where there is one
+---@return deepc.Tensor of the type of x
+function Tensor:cummax(axis) end
+dc.cummax = Tensor.cummax
+
+---Running minima along an axis, as cummax.
+---
+---    dc.tensor { 3, 1, 2 }:cummin { axis = 1, reverse = true }
+---
+---Errors: DC0101 without an axis, DC0103 for the axis.
+---@param axis deepc.Axis|{ axis: deepc.Axis, reverse?: boolean } may be left out where there is one
+---@return deepc.Tensor of the type of x
+function Tensor:cummin(axis) end
+dc.cummin = Tensor.cummin
+
+---log(cumsum(exp(x))) along an axis, right where exp(x) would overflow, and for -inf.
+---
+---    dc.tensor { 1000, 1000 }:logcumsumexp(1)
+---
+---Errors: DC0101 without an axis, DC0103 for the axis, DC0202 for integers.
+---@param axis deepc.Axis|{ axis: deepc.Axis, reverse?: boolean } may be left out where there is one
+---@return deepc.Tensor of the type of x
+function Tensor:logcumsumexp(axis) end
+dc.logcumsumexp = Tensor.logcumsumexp
 
 ---The position of the largest along an axis, from 0; the first if several are.
 ---

@@ -128,7 +128,7 @@ local positive = "log log1p rsqrt sqrt"
 local binary = "add div eq ge gt le lt maximum minimum mul ne sub floor_div rem mod"
 local whole = "bit_and bit_or bit_xor shift_left shift_right"
 local reductions = "max mean min norm prod std sum var logsumexp"
-local along = "argmax argmin softmax log_softmax cumsum"
+local along = "argmax argmin softmax log_softmax cumsum cumprod cummax cummin logcumsumexp"
 
 local ops = {
   pow = function(e) return e.p ^ e.y, e.p ^ 2 end,

@@ -212,6 +212,10 @@ local rows = {
   rms_norm = function(x, axis) return x * ((x * x):mean { axis = axis, keep = true } + 1e-2):rsqrt() end,
   variance = function(x, axis) return x:var(axis) end,
   max = function(x, axis) return x:max(axis) end,
+  cumsum = function(x, axis) return x:cumsum(axis) end,
+  cumprod = function(x, axis) return (x / 4096 + 1):cumprod { axis = axis, reverse = true } end,
+  cummax = function(x, axis) return x:cummax(axis) end,
+  logcumsumexp = function(x, axis) return x:logcumsumexp(axis) end,
 }
 local row_names = {}
 for name in pairs(rows) do row_names[#row_names + 1] = name end

@@ -1,0 +1,260 @@
+-- Running reductions and dc.associative_scan: what a loop over the axis gives, and its gradients.
+local lu = require "luaunit"
+local dc = require "deepc"
+
+local inf, nan = math.huge, 0 / 0
+
+local function log_add(a, b)
+  local top = math.max(a, b)
+  return (a == b and a or top + math.log(1 + math.exp(math.min(a, b) - top))) + (a == b and a > -inf and a < inf and
+    math.log(2) or 0)
+end
+
+local step = {
+  cumsum = function(a, b) return a + b end, cumprod = function(a, b) return a * b end,
+  cummax = function(a, b) return (a ~= a or a > b) and a or b end,
+  cummin = function(a, b) return (a ~= a or a < b) and a or b end,
+  logcumsumexp = log_add,
+}
+
+local function along(list, f, reverse)
+  local out, last = {}, nil
+  for k = 1, #list do
+    local at = reverse and #list + 1 - k or k
+    last = last == nil and list[at] or f(last, list[at])
+    out[at] = last
+  end
+  return out
+end
+
+local function near(got, want, margin, what)
+  if type(want) == "table" then
+    lu.assertEquals(#got, #want, what)
+    for i = 1, #want do
+      near(got[i], want[i], margin, what)
+    end
+    return
+  end
+  lu.assertTrue(got == want or (got ~= got and want ~= want) or math.abs(got - want) <= margin * (1 + math.abs(want)),
+    ("%s: %s, not %s"):format(what, got, want))
+end
+
+-- f(x) in a typed function.
+local function typed(f, input, out)
+  local function type_of(v) return ("%s[%s]"):format(v.dtype, table.concat(v.shape, ", ")) end
+  local function run(x) return f(x) end
+  return dc.fn(("f(x: %s) -> %s"):format(type_of(input), type_of(out or input)), run)(input)
+end
+
+TestCumulative = {}
+
+function TestCumulative:test_sizes_axes_and_directions()
+  for name, f in pairs(step) do
+    for _, n in ipairs { 1, 2, 7, 8, 9, 16, 17, 33, 150 } do
+      for _, reverse in ipairs { false, true } do
+        local low = name == "cumprod" and 0.9 or -1
+        local x = dc.rand(("f32[2, %d, 3]"):format(n), { seed = n, low = low, high = name == "cumprod" and 1.1 or 1 })
+        local want = {}
+        for r, rows in ipairs(x:permute(1, 3, 2):totable()) do
+          want[r] = {}
+          for c, row in ipairs(rows) do
+            want[r][c] = along(row, f, reverse)
+          end
+        end
+        for axis = 1, 3 do
+          local order = axis == 2 and { 1, 3, 2 } or axis == 1 and { 2, 3, 1 } or { 1, 2, 3 }
+          local back = axis == 2 and { 1, 2, 3 } or axis == 1 and { 2, 1, 3 } or { 1, 3, 2 }
+          local turned = x:permute(table.unpack(back)) -- the axis of n elements is number `axis`
+          local function run(v) return v[name](v, { axis = axis, reverse = reverse }) end
+          local what = ("%s of %d along axis %d%s"):format(name, n, axis, reverse and ", reverse" or "")
+          near(run(turned):permute(table.unpack(order)):totable(), want, 3e-5, what)
+          if (n == 7 or n == 17 or n == 150) and (n + axis) % 3 == 0 then
+            near(typed(run, turned + 0, turned):permute(table.unpack(order)):totable(), want, 3e-5, what .. ", typed")
+          end
+        end
+      end
+    end
+  end
+end
+
+function TestCumulative:test_long()
+  local n = 70000
+  local ones = dc.ones(("i32[%d]"):format(n))
+  local sums = ones:cumsum(1)
+  lu.assertEquals({ sums[1]:item(), sums[4097]:item(), sums[n]:item() }, { 1, 4097, n })
+  lu.assertTrue((sums:eq(dc.iota(("i32[%d]"):format(n)) + 1)):all():item())
+  lu.assertTrue((sums:eq(typed(function(x) return x:cumsum(1) end, ones))):all():item())
+  -- as exact as pairs are
+  local floats = dc.full(("f32[%d]"):format(n), 0.1):cumsum(1)
+  lu.assertAlmostEquals(floats[n]:item(), 0.1 * n, 0.01)
+end
+
+function TestCumulative:test_infinities_and_nan()
+  lu.assertEquals(dc.tensor({ 1, inf, 1 }):cumsum(1):totable(), { 1, inf, inf })
+  lu.assertEquals(dc.tensor({ -inf, 2, inf, 1 }):cummax(1):totable(), { -inf, 2, inf, inf })
+  local after = dc.tensor({ 1, nan, 3 })
+  for _, name in ipairs { "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp" } do
+    local list = after[name](after, 1):totable()
+    lu.assertEquals(list[1], 1)
+    lu.assertNaN(list[2], name)
+    lu.assertNaN(list[3], name)
+  end
+  local long = {}
+  for i = 1, 60 do
+    long[i] = i == 40 and nan or i
+  end
+  local list = dc.tensor(long):cummax(1):totable()
+  lu.assertEquals(list[39], 39)
+  lu.assertNaN(list[40])
+  lu.assertNaN(list[60])
+  near(dc.tensor({ -inf, -inf, 0, 1000, 1000, -inf, inf }):logcumsumexp(1):totable(),
+    { -inf, -inf, 0, 1000, 1000 + math.log(2), 1000 + math.log(2), inf }, 1e-6, "logcumsumexp")
+end
+
+function TestCumulative:test_dtypes()
+  lu.assertEquals(dc.tensor({ 200, 100 }, "u8"):cumsum(1):totable(), { 200, 300 })
+  lu.assertEquals(dc.tensor({ 200, 100 }, "u8"):cumsum(1).dtype, "i32")
+  lu.assertEquals(dc.tensor({ true, false, true }, "bool"):cumsum(1):totable(), { 1, 1, 2 })
+  lu.assertEquals(dc.tensor({ 20, 30 }, "i8"):cumprod(1):totable(), { 20, 600 })
+  lu.assertEquals(dc.tensor({ 2 ^ 40 | 0, 3 }, "i64"):cumprod(1):totable(), { 2 ^ 40 | 0, 3 * 2 ^ 40 | 0 })
+  for _, dtype in ipairs { "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64" } do
+    local x = dc.tensor({ 3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5 }, dtype)
+    lu.assertEquals(x:cummax(1).dtype, dtype)
+    lu.assertEquals(x:cummax(1):totable(), { 3, 3, 4, 4, 5, 9, 9, 9, 9, 9, 9 })
+    lu.assertEquals(typed(function(v) return v:cummin { reverse = true } end, x):totable(),
+      { 1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 5 })
+  end
+  lu.assertEquals(dc.tensor({ -3, -1, -4 }, "i8"):cummax(1):totable(), { -3, -1, -1 })
+  lu.assertEquals(dc.tensor({ false, true, false }, "bool"):cummax(1):totable(), { false, true, true })
+  for _, dtype in ipairs { "f16", "bf16" } do -- computed in f32
+    local ones = dc.ones(dtype .. "[600]")
+    lu.assertEquals(ones:cumsum(1).dtype, dtype)
+    near(typed(function(v) return v:cumsum(1) end, ones):cast("f32"):totable()[600], 600, 4e-3, dtype)
+    near((ones / 512):cumsum(1):cast("f32"):totable()[600], 600 / 512, 4e-3, dtype)
+  end
+end
+
+function TestCumulative:test_shapes_and_names()
+  lu.assertEquals(tostring(dc.zeros "f32[n=2, t=3]":cumsum "t"):match "[^\n]*$", "f32[n=2, t=3]")
+  lu.assertEquals(tostring(dc.zeros "u8[n=2, t=20]":cumprod { axis = "t", reverse = true }):match "[^\n]*$",
+    "i32[n=2, t=20]")
+  for _, name in ipairs { "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp" } do
+    local function run(x) return x[name](x, 1) end
+    lu.assertEquals(run(dc.zeros "f32[0]").shape, { 0 })
+    lu.assertEquals(run(dc.zeros "f32[3, 0]").shape, { 3, 0 })
+    lu.assertEquals(typed(run, dc.zeros "f32[0, 4]").shape, { 0, 4 })
+    local deep = dc.ones "f32[1, 2, 1, 2, 20, 1, 1, 2]" -- as many axes as there can be
+    lu.assertEquals(deep[name](deep, 5).shape, deep.shape)
+    lu.assertEquals(run(dc.tensor { 5 }):totable(), { 5 })
+  end
+end
+
+function TestCumulative:test_mistakes()
+  local function raises(text, f, ...)
+    local ok, err = pcall(f, ...)
+    lu.assertFalse(ok)
+    lu.assertStrContains(tostring(err), text)
+  end
+  local a = dc.ones "f32[2, 3]"
+  raises("cumsum: one axis is needed, as in x:cumsum(-1)", dc.cumsum, a)
+  raises("cummax: axis 3 of f32[2, 3]", dc.cummax, a, 3)
+  raises("cumprod: unknown option 'keep'; known are axis, reverse", dc.cumprod, a, { axis = 1, keep = true })
+  raises("cummin: reverse must be true or false, not the number 1", dc.cummin, a, { axis = 1, reverse = 1 })
+  raises("logcumsumexp: i32[2]: a float is needed", dc.logcumsumexp, dc.zeros "i32[2]", 1)
+end
+
+-- ---- gradients ----
+
+-- The slopes of sum(f(x) * w), by differences.
+local function differences(f, list, weights)
+  local out = {}
+  local h = 1e-5
+  local function at(values)
+    return (f(dc.tensor(values, "f64")) * dc.tensor(weights, "f64")):sum():item()
+  end
+  for i = 1, #list do
+    local up, down = table.move(list, 1, #list, 1, {}), table.move(list, 1, #list, 1, {})
+    up[i], down[i] = up[i] + h, down[i] - h
+    out[i] = (at(up) - at(down)) / (2 * h)
+  end
+  return out
+end
+
+local function slopes(f, list, weights, lazily)
+  local x, w = dc.tensor(list, "f64"):watch(), dc.tensor(weights, "f64")
+  local function loss(v) return dc.grad((f(v) * w):sum(), v) end
+  local lazy = loss(x):totable()
+  if not lazily then
+    near(typed(loss, x):totable(), lazy, 1e-9, "in a typed function")
+  end
+  return lazy
+end
+
+function TestCumulative:test_gradients()
+  math.randomseed(5)
+  for _, n in ipairs { 1, 5, 8, 9, 20 } do
+    for _, reverse in ipairs { false, true } do
+      local list, weights = {}, {}
+      for i = 1, n do
+        list[i], weights[i] = math.random() * 2 - 1, math.random() * 2 - 1
+      end
+      list[3] = list[3] and 0 -- a product of which one factor is 0
+      for name in pairs(step) do
+        local function f(x) return x[name](x, { axis = 1, reverse = reverse }) end
+        near(slopes(f, list, weights, n ~= 20 or reverse), differences(f, list, weights), 1e-6,
+          ("%s of %d"):format(name, n))
+      end
+    end
+  end
+end
+
+-- Equal ones share, as in the maximum of each beginning.
+function TestCumulative:test_ties()
+  for _, n in ipairs { 7, 60 } do
+    local x = (dc.rand(("f32[%d]"):format(n), { seed = n }) * 4):floor():watch()
+    local w = dc.rand(("f32[%d]"):format(n), { seed = n + 1 })
+    for _, name in ipairs { "max", "min" } do
+      local sum = 0
+      for i = 1, n do
+        sum = sum + x[{ { 1, i } }][name](x[{ { 1, i } }]) * w[i]
+      end
+      local function loss(v) return dc.grad((v["cum" .. name](v, 1) * w):sum(), v) end
+      local want = dc.grad(sum, x):totable()
+      near(loss(x):totable(), want, 1e-5, name)
+      near(typed(loss, x):totable(), want, 1e-5, name)
+    end
+  end
+end
+
+function TestCumulative:test_gradient_of_logcumsumexp_beside_nothing()
+  local x = dc.tensor({ -inf, -inf, 0, 1000, 1000 }):watch()
+  near(dc.grad(x:logcumsumexp(1)[{ { 3, 5 } }]:sum(), x):totable(), { 0, 0, 1, 1.5, 0.5 }, 1e-6, "slopes")
+  near(dc.grad(x:logcumsumexp(1):sum(), x):totable(), { 1, 0, 1, 1.5, 0.5 }, 1e-6, "slopes")
+end
+
+function TestCumulative:test_second_order()
+  math.randomseed(6)
+  local list = {}
+  for i = 1, 19 do
+    list[i] = i % 3 == 0 and 0.5 or math.random() -- with ties
+  end
+  for _, name in ipairs { "cumprod", "logcumsumexp" } do
+    local function first(x)
+      return dc.grad(x[name](x, 1):square():sum(), x)
+    end
+    local function watched(x) return first(x:watch()) end
+    local ones = {}
+    for i = 1, #list do
+      ones[i] = 1 + i / 10
+    end
+    near(slopes(first, list, ones), differences(watched, list, ones), 1e-5, name)
+  end
+  local function twice(x) -- running maxima of running maxima
+    return x:cummax(1):cummin { axis = 1, reverse = true }
+  end
+  local distinct = {}
+  for i = 1, 40 do
+    distinct[i] = math.random()
+  end
+  near(slopes(twice, distinct, distinct), differences(twice, distinct, distinct), 1e-6, "twice")
+end
