@@ -267,10 +267,19 @@ static int l_load(lua_State *L)
 static const struct {
     const char *name, *module;
 } written_in_lua[] = {
-    {"checkpoint", "deepc.files"},  {"load", "deepc.files"},     {"options", "deepc.options"},
-    {"progress", "deepc.progress"}, {"save", "deepc.files"},     {"cond", "deepc.control"},
-    {"fori", "deepc.control"},      {"loop", "deepc.control"},   {"map", "deepc.control"},
-    {"scan", "deepc.control"},      {"switch", "deepc.control"}, {"vmap", "deepc.vmap"},
+    {"checkpoint", "deepc.files"},
+    {"load", "deepc.files"},
+    {"options", "deepc.options"},
+    {"progress", "deepc.progress"},
+    {"save", "deepc.files"},
+    {"cond", "deepc.control"},
+    {"fori", "deepc.control"},
+    {"loop", "deepc.control"},
+    {"map", "deepc.control"},
+    {"scan", "deepc.control"},
+    {"switch", "deepc.control"},
+    {"vmap", "deepc.vmap"},
+    {"associative_scan", "deepc.associative"},
 };
 
 static int leave_written(lua_State *L, int status, lua_KContext ctx)

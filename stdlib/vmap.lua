@@ -52,7 +52,7 @@ local function add_mapped(c, x, axis, path)
     core.fail("ARG", op, ("%s is %s, which has no axis to map"):format(path, describe(x)),
       "in_axes = { ..., false } leaves it as it is", path, x)
   end
-  local k, name = core.control_axis(x, axis)
+  local k, name = core.control_axis(x, axis, op)
   local n = x.shape[k]
   if c.n and c.n ~= n then
     core.fail("ARG", op, ("%s has %d rows along axis %d, %s has %d"):format(c.paths[1], c.n, c.axes[1], path, n),
@@ -188,7 +188,7 @@ end
 local function place_axis(x, axis, path)
   local rank, to = #x.shape, axis
   if type(axis) == "string" then
-    to = core.control_axis(x[1], axis)
+    to = core.control_axis(x[1], axis, op)
   elseif axis < 0 then
     to = rank + 1 + axis
   end

@@ -7,7 +7,7 @@
  *                                  other ones for each row. once[i]: if it is not, result i stays without the axis
  *   control_keep_cells(body)       as it begins: cells, which f does not set, have the values from before it
  *   control_map_call(f, ...)       outside typed functions: calls it; no cell is set meanwhile
- *   control_axis(x, axis, what)    the number of an axis, from 1; its name or nil
+ *   control_axis(x, axis, op)      the number of an axis, from 1; its name or nil
  *
  * The number of the row is the number of the element of a loop, so random numbers are drawn as in loops. Of each test
  * of data the first row that fails is told. What dc.print shows has the axis behind those of loops around it.
@@ -469,12 +469,13 @@ static int l_map_call(lua_State *L)
     return status == LUA_OK ? lua_gettop(L) : lua_error(L);
 }
 
-/* control_axis(x, axis) */
+/* control_axis(x, axis, op) */
 static int l_axis(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const dc_type t = *dc_handle_type(dc_handle_check(L, d, 1, "vmap"));
-    const int axis = dc_args_axis_of(L, d, 2, &t, "vmap");
+    const char *op = luaL_checkstring(L, 3);
+    const dc_type t = *dc_handle_type(dc_handle_check(L, d, 1, op));
+    const int axis = dc_args_axis_of(L, d, 2, &t, op);
     lua_pushinteger(L, axis + 1);
     lua_pushstring(L, t.name[axis]);
     return 2;

@@ -375,10 +375,13 @@ static dc_status build_logsumexp(dc_job *j, dc_func *f, const void *arg, const d
 
 static int l_running(lua_State *L);
 
+static int l_interleave(lua_State *L);
+
 static const struct row {
     dc_binding bound;
     dc_build_fn *build;
 } rows[] = {
+    {{"interleave", l_interleave, DC_ANY, DC_IN_LIBRARY}, NULL},
     {{"cumsum", l_running, 2, DC_IN_BOTH}, build_sum},
     {{"cumprod", l_running, 2, DC_IN_BOTH}, build_prod},
     {{"cummax", l_running, 2, DC_IN_BOTH}, build_max},
@@ -420,6 +423,36 @@ static int l_running(lua_State *L)
     dc_apply a = {.build = r->build, .arg = &x, .once = true};
     dc_apply_operands(L, d, &a, name, at, 1);
     dc_apply_run(L, d, &a);
+    return 1;
+}
+
+/* Elements of both in turn, for dc.associative_scan; the first one has as many along the axis, or one more. */
+static dc_status build_interleave(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                                  dc_val *out)
+{
+    const int axis = *(const int *)arg;
+    const dc_dtype t = (dc_dtype)in[0].type.dtype;
+    const bool flt = dc_dtype_is_float(t);
+    dc_type all = in[0].type;
+    dc_val v[2];
+    all.dim[axis] += in[1].type.dim[axis];
+    for (int i = 0; i < 2; i++) {
+        int64_t lo[DC_MAX_RANK] = {0}, step[DC_MAX_RANK];
+        for (int k = 0; k < DC_MAX_RANK; k++)
+            step[k] = k == axis ? 2 : 1;
+        lo[axis] = i;
+        DC_TRY(dc_build_pad(j, f, in[i], lo, step, &all, flt ? -0.0 : 0, &v[i]));
+    }
+    return dc_ops_2(j, f, flt ? DC_OP_ADD : DC_OP_OR, v[0], v[1], out);
+}
+
+/* interleave(a, b, axis) */
+static int l_interleave(lua_State *L)
+{
+    static const int first_two[2] = {1, 2};
+    const int axis = (int)luaL_checkinteger(L, 3) - 1;
+    lua_settop(L, 2);
+    dc_apply_to(L, dc_dsl_of(L), "associative_scan", first_two, 2, build_interleave, &axis);
     return 1;
 }
 

@@ -49,3 +49,29 @@ local dc = {}
 ---@param options? { in_axes?: integer|string|boolean|table, out_axes?: integer|string|boolean|table, size?: integer }
 ---@return fun(...): ...
 function dc.vmap(f, options) end
+
+---Running combinations along an axis: at each position what f has made of the elements up to it. f(a, b) combines what
+---lies in front, a, with what follows, b, and is called with whole slices, which it combines element by element along
+---the axis: about twice the logarithm of the number of elements often, so that the depth is small where a loop goes
+---step by step. It must be associative: f(f(a, b), c) is f(a, f(b, c)), but for rounding.
+---
+---    print(dc.associative_scan(function(a, b) return a:maximum(b) end, dc.tensor { 3, 1, 4, 1, 5 }))
+---
+---xs is a tensor, or a record or list of them that f gets and returns in this form, which makes recurrences of it.
+---h[t] = k[t] * h[t - 1] + x[t] for all t:
+---
+---    local k, x = dc.full("f32[6]", 0.5), dc.ones "f32[6]"
+---    local h = dc.associative_scan(function(a, b)
+---      return { k = a.k * b.k, x = a.x * b.k + b.x }
+---    end, { k = k, x = x }).x
+---    print(h)
+---
+---Axis 1 is the default. With { reverse = true } it begins at the end, and b lies in front of a.
+---
+---Errors: DC0101 where the tensors have different sizes along the axis, DC0103 for the axis, DC0614 where f returns
+---another form or other types than it is called with.
+---@param f fun(a: any, b: any): any
+---@param xs deepc.Tree
+---@param options? { axis?: deepc.Axis, reverse?: boolean }
+---@return any
+function dc.associative_scan(f, xs, options) end

@@ -258,3 +258,75 @@ function TestCumulative:test_second_order()
   end
   near(slopes(twice, distinct, distinct), differences(twice, distinct, distinct), 1e-6, "twice")
 end
+
+TestAssociative = {}
+
+local function recurrence(k, x, options)
+  return dc.associative_scan(function(a, b)
+    return { k = a.k * b.k, x = a.x * b.k + b.x }
+  end, { k = k, x = x }, options).x
+end
+
+local function by_scan(k, x)
+  local _, h = dc.scan(function(c, e)
+    c = c * e.k + e.x
+    return c, c
+  end, dc.zeros(("f32[%d]"):format(x.shape[2])), { k = k, x = x })
+  return h
+end
+
+function TestAssociative:test_recurrence_and_its_gradient()
+  for _, n in ipairs { 1, 2, 3, 16, 21 } do
+    local k, x = dc.rand(("f32[%d, 3]"):format(n), { seed = 1 }), dc.randn(("f32[%d, 3]"):format(n), { seed = 2 })
+    local w = dc.randn(("f32[%d, 3]"):format(n), { seed = 3 })
+    near(recurrence(k, x):totable(), by_scan(k, x):totable(), 1e-5, "values")
+    local function slope(f)
+      local text = ("f32[%d, 3]"):format(n)
+      local signature = ("f(k: %s, x: %s) -> %s, %s, %s"):format(text, text, text, text, text)
+      local run = dc.fn(signature, function(k, x) -- luacheck: ignore 431
+        local h = f(k, x)
+        local g = dc.grad((h * w):sum(), { k, x }, { unused = "zero" })
+        return h, g[1], g[2]
+      end)
+      local h, gk, gx = run(k, x)
+      return { h:totable(), gk:totable(), gx:totable() }
+    end
+    near(slope(recurrence), slope(by_scan), 1e-4, "gradients")
+  end
+end
+
+-- Products of matrices do not commute.
+function TestAssociative:test_order_and_axes()
+  local n = 11
+  local m = dc.randn(("f32[2, t=%d, 2, 2]"):format(n), { seed = 4 })
+  local function product(a, b) return a:matmul(b) end
+  for _, reverse in ipairs { false, true } do
+    local want, last = {}, nil
+    for k = 1, n do
+      local at = reverse and n + 1 - k or k
+      local one = m[{ {}, at }]
+      last = last and last:matmul(one) or one
+      want[at] = last
+    end
+    want = dc.stack(want, 2):totable()
+    for _, axis in ipairs { 2, -3, "t" } do
+      local got = dc.associative_scan(product, m, { axis = axis, reverse = reverse })
+      lu.assertEquals(tostring(got):match "[^\n]*$", "f32[2, t=11, 2, 2]")
+      near(got:totable(), want, 1e-4, "products")
+    end
+  end
+end
+
+function TestAssociative:test_records_dtypes_and_vmap()
+  local x = dc.tensor({ 3, 1, 4, 1, 5, 9, 2, 6 }, "i32")
+  local r = dc.associative_scan(function(a, b)
+    return { a[1]:maximum(b[1]), { all = a[2].all & b[2].all } }
+  end, { x, { all = x:lt(5) } })
+  lu.assertEquals(r[1]:totable(), { 3, 3, 4, 4, 5, 9, 9, 9 })
+  lu.assertEquals(r[2].all:totable(), { true, true, true, true, false, false, false, false })
+  local rows = dc.rand("f32[4, 9]", { seed = 1 })
+  local f = dc.vmap(function(v) return dc.associative_scan(function(a, b) return a + b end, v) end)
+  near(f(rows):totable(), rows:cumsum(2):totable(), 1e-6, "vmap")
+  near(typed(f, rows):totable(), rows:cumsum(2):totable(), 1e-6, "vmap")
+  lu.assertEquals(dc.associative_scan(function(a, b) return a + b end, dc.zeros "f32[0, 2]").shape, { 0, 2 })
+end
