@@ -42,6 +42,7 @@ typedef struct dc_trace_saved {
     dc_val set;
     bool is_set;
     dc_ref stand_in; /* its value in the body of a loop */
+    bool pulled;     /* a gradient for it was also that of what was made of it before the loop */
 } dc_trace_saved;
 
 /* A body of a loop, or a side of a branch, that is traced, or was. In the arena of the trace. */

@@ -13,7 +13,7 @@ static void save_cell(dc_trace *t, dc_trace_body *b, uint32_t i)
     dc_trace_cell *c = &t->cell.at[i];
     if (c->cell == t->d->generator) /* advances once in a call, whatever loops draw from it */
         return;
-    dc_trace_saved saved = {c->read.n, c->set, c->is_set, 0};
+    dc_trace_saved saved = {.nread = c->read.n, .set = c->set, .is_set = c->is_set};
     if (b->loop) {
         const dc_val v = {dc_graph_stand_in(t->f, &c->cell->type), c->cell->type};
         DC_PUSH(c->read, v);

@@ -166,6 +166,14 @@ static dc_status add_cells(assembly *s)
 {
     for (uint32_t i = 0; i < s->nset; i++) {
         const uint32_t cell = s->set[i];
+        if (cell < s->b->ncell && s->b->cell[cell].pulled)
+            return dc_fail(
+                s->j, DC_ERR_CONTROL,
+                &(dc_fact){
+                    .op = s->a->c->op,
+                    .word = {
+                        "the body takes a gradient for a cell through what was made of it before "
+                        "the loop, and sets the cell"}});
         const dc_ref outer = outer_value(s, cell);
         const dc_ref stand = cell < s->b->ncell ? s->b->cell[cell].stand_in : outer;
         DC_TRY(add_carry(s, outer, stand, s->root[s->first_set + (int)i]));

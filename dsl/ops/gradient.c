@@ -53,6 +53,26 @@ static dc_status list_versions(dc_job *j, const gradient *a, dc_ref **refs, int 
     return DC_OK;
 }
 
+/*
+ * In the body of a loop a cell has a stand-in for its value, and what was made of it before has the value itself.
+ * Version k, whose derivative is *out, is the stand-in: adds that of the value. The loop ends in an error if the body
+ * sets the cell.
+ */
+static void add_outer(dc_trace *t, const dc_cell *c, const dc_ref *part, int k, dc_ref *out)
+{
+    const dc_trace_cell *entry = dc_trace_cell_of(t, (dc_cell *)(uintptr_t)c);
+    const uint32_t number = (uint32_t)(entry - t->cell.at);
+    for (dc_trace_body *b = t->body; b != NULL; b = b->outer) {
+        dc_trace_saved *saved = number < b->ncell ? &b->cell[number] : NULL;
+        if (saved == NULL || saved->stand_in == 0 || saved->stand_in != entry->read.at[k].ref)
+            continue;
+        k = (int)saved->nread - 1;
+        if (part[k] != 0)
+            *out = dc_graph_op2(t->f, DC_OP_ADD, *out, part[k]);
+        saved->pulled = saved->pulled || part[k] != 0;
+    }
+}
+
 static dc_status unused(dc_job *j, int i)
 {
     return dc_fail(j, DC_ERR_GRAD_UNUSED, &(dc_fact){.op = "grad", .operand = i + 1});
@@ -72,8 +92,13 @@ static dc_status traced_gradient_body(dc_job *j, void *arg)
     DC_TRY(dc_grad(j, t->f, loss.ref, refs, first[a->n], out));
     for (int i = 0; i < a->n; i++) {
         dc_val v = {0, *dc_handle_type(a->wrt[i])};
+        int last = -1; /* version that the loss read */
         for (int k = first[i]; k < first[i + 1]; k++)
-            v.ref = out[k] != 0 ? out[k] : v.ref; /* the last version that the loss read */
+            last = out[k] != 0 ? k - first[i] : last;
+        if (last >= 0)
+            v.ref = out[first[i] + last];
+        if (last >= 0 && a->wrt[i]->kind == DC_HANDLE_CELL)
+            add_outer(t, a->wrt[i]->cell, out + first[i], last, &v.ref);
         if (v.ref == 0 && !a->zero)
             return unused(j, i);
         if (v.ref == 0)

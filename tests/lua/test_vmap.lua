@@ -553,6 +553,21 @@ function TestGradients:test_parameters_read_before_and_captured_values()
   same(got[2], want[2], "gradients for k")
 end
 
+-- In loops as well: what was made of a cell before is part of the gradient for it.
+function TestGradients:test_in_loops()
+  local w = dc.param("f32[2]", dc.tensor { 1, 2 })
+  local function f(xs)
+    local u = w * 3
+    return dc.map(function(x)
+      local inner = dc.map(function(k) return dc.grad((u * x + w * x * k):sum(), w) end, dc.tensor { 1, 2 })
+      return dc.grad((u * x * x + w * x):sum(), w) + inner:sum(1)
+    end, xs)
+  end
+  local want = f(dc.tensor { 1, 10 })
+  lu.assertEquals(want:totable(), { { 13, 13 }, { 400, 400 } })
+  same(typed(f, { dc.ones "f32[2]" }, { want })(dc.tensor { 1, 10 }), want, "in a loop")
+end
+
 function TestGradients:test_through_vmap()
   local net = mlp(2)
   local params = net:parameters()
