@@ -72,6 +72,17 @@ dc_type dc_type_make(dc_dtype t, int rank, const int64_t *dim)
     return type;
 }
 
+dc_type dc_type_stacked(const dc_type *t, int64_t n)
+{
+    dc_type type = {.dtype = t->dtype, .rank = (uint8_t)(t->rank + 1), .dim = {n}};
+    DC_ASSERT(t->rank < DC_MAX_RANK, "rank %d", t->rank);
+    for (int i = 0; i < t->rank; i++) {
+        type.dim[i + 1] = t->dim[i];
+        type.name[i + 1] = t->name[i];
+    }
+    return type;
+}
+
 int64_t dc_type_count(const dc_type *t)
 {
     int64_t n = 1;

@@ -49,6 +49,8 @@ enum { DC_TYPE_TEXT = 256 }; /* room that every printed type fits in (it is cut 
 
 dc_type dc_type_scalar(dc_dtype t);
 dc_type dc_type_make(dc_dtype t, int rank, const int64_t *dim);
+/* n of them along a new axis 0, which has no name. There is room for the axis. */
+dc_type dc_type_stacked(const dc_type *t, int64_t n);
 int64_t dc_type_count(const dc_type *t);    /* elements */
 size_t dc_type_bytes(const dc_type *t);
 bool dc_type_same(const dc_type *a, const dc_type *b);       /* dtype and dims; names ignored */

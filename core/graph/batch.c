@@ -4,13 +4,10 @@
 dc_status dc_batch_type(dc_job *j, dc_op op, const dc_type *t, int64_t size, dc_type *out)
 {
     const char *name = dc_op_row_of(op)->name;
-    int64_t dim[DC_MAX_RANK] = {size};
     if (t->rank == DC_MAX_RANK)
         return dc_fail(j, DC_ERR_TOO_MANY_AXES,
                        &(dc_fact){.op = name, .num = {t->rank + 1, DC_MAX_RANK}});
-    for (int i = 0; i < t->rank; i++)
-        dim[1 + i] = t->dim[i];
-    *out = dc_type_make((dc_dtype)t->dtype, t->rank + 1, dim);
+    *out = dc_type_stacked(t, size);
     if (dc_dims_fit(out->rank, out->dim, dc_dtype_size((dc_dtype)out->dtype)))
         return DC_OK;
     char text[DC_TYPE_TEXT];

@@ -36,15 +36,6 @@ static dc_type token(void)
     return dc_type_make(DC_BOOL, 1, (const int64_t[]){0});
 }
 
-/* One of n along a new axis 0. */
-static dc_type stacked(const dc_type *t, int64_t n)
-{
-    int64_t dim[DC_MAX_RANK] = {n};
-    for (int i = 0; i < t->rank; i++)
-        dim[i + 1] = t->dim[i];
-    return dc_type_make((dc_dtype)t->dtype, t->rank + 1, dim);
-}
-
 static const dc_func *body_of(const dc_func *f, const dc_node *n, int which)
 {
     return dc_body_at(f->module, n->attr[which]);
@@ -72,7 +63,7 @@ dc_type dc_control_result(const dc_func *f, const dc_node *n, int i)
     const dc_func *body = body_of(f, n, 0);
     const dc_type t = dc_node_type(body, body->result.at[i]);
     if (n->op == DC_OP_LOOP && i >= dc_loop_of(n).ncarry)
-        return stacked(&t, dc_loop_of(n).n);
+        return dc_type_stacked(&t, dc_loop_of(n).n);
     return t;
 }
 
@@ -165,7 +156,7 @@ static dc_status check_loop(const site *s, const int64_t *attr, int nattr)
         if (i >= l.nconst + l.ncarry && t.rank == DC_MAX_RANK)
             return refuse(s, "an x has too many axes");
         if (i >= l.nconst + l.ncarry)
-            t = stacked(&t, l.n);
+            t = dc_type_stacked(&t, l.n);
         DC_TRY(need_type(s, "parameter", 1 + i, &t, &want));
     }
     for (int i = 0; i < l.ncarry; i++) {
@@ -177,7 +168,7 @@ static dc_status check_loop(const site *s, const int64_t *attr, int nattr)
         t = result_type(body, l.ncarry + i);
         if (t.rank == DC_MAX_RANK)
             return refuse(s, "a y has too many axes");
-        t = stacked(&t, l.n);
+        t = dc_type_stacked(&t, l.n);
         if (!dc_dims_fit(t.rank, t.dim, dc_dtype_size((dc_dtype)t.dtype)))
             return refuse(s, "a y is too large to address");
         if (!dc_loop_may_end(&l))

@@ -204,11 +204,7 @@ static int64_t strip_body(dc_module *m, int64_t number)
         return number;
     dc_func *to = dc_func_new(m, from->name);
     dc_ref *map = DC_NEW_ARRAY(&m->arena, dc_ref, from->node.n);
-    for (uint32_t i = 0; i < from->param.n; i++) {
-        const dc_type t = dc_node_type(from, from->param.at[i]);
-        map[from->param.at[i]] = dc_graph_param(to, &t, from->label.at[i]);
-        dc_func_copy_origin(to, to->param.at[i], from, from->param.at[i]);
-    }
+    dc_graph_params(to, from, map);
     dc_custom_strip(to, from, map);
     for (uint32_t i = 0; i < from->result.n; i++)
         DC_PUSH(to->result, map[from->result.at[i]]);

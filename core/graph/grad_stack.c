@@ -42,9 +42,7 @@ static dc_ref moved(const dc_func *w, dc_ref r)
 static dc_type stacked_type(const dc_loopgrad *g, dc_ref r)
 {
     const dc_type t = dc_node_type(g->w, r);
-    int64_t dim[DC_MAX_RANK] = {g->l.n};
-    memcpy(dim + 1, t.dim, (size_t)t.rank * sizeof *dim);
-    return dc_type_make((dc_dtype)t.dtype, t.rank + 1, dim);
+    return dc_type_stacked(&t, g->l.n);
 }
 
 static bool has_stack(const dc_loopgrad *g, dc_ref r)

@@ -329,6 +329,16 @@ dc_ref dc_graph_param(dc_func *f, const dc_type *t, const char *label)
     return r;
 }
 
+void dc_graph_params(dc_func *f, const dc_func *from, dc_ref *map)
+{
+    for (uint32_t i = 0; i < from->param.n; i++) {
+        const dc_ref r = from->param.at[i];
+        const dc_type t = dc_node_type(from, r);
+        map[r] = dc_graph_param(f, &t, from->label.at[i]);
+        dc_func_copy_origin(f, map[r], from, r);
+    }
+}
+
 dc_ref dc_graph_cast(dc_func *f, dc_ref a, dc_dtype t)
 {
     dc_type want = dc_node_type(f, a);
@@ -512,11 +522,7 @@ dc_func *dc_func_clone_with(dc_module *to, const dc_func *from, dc_ref *map, uin
     if (map == NULL)
         map = DC_NEW_ARRAY(&to->arena, dc_ref, from->node.n);
     memset(map, 0, from->node.n * sizeof *map);
-    for (uint32_t i = 0; i < from->param.n; i++) {
-        const dc_type t = dc_node_type(from, from->param.at[i]);
-        map[from->param.at[i]] = dc_graph_param(f, &t, from->label.at[i]);
-        dc_func_copy_origin(f, f->param.at[i], from, from->param.at[i]);
-    }
+    dc_graph_params(f, from, map);
     for (dc_ref r = 1; r < from->node.n; r++) {
         const dc_node *n = &from->node.at[r];
         const dc_type t = dc_node_type(from, r);

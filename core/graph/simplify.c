@@ -356,11 +356,7 @@ dc_func *dc_simplify(const dc_func *f)
     const bool *live = dc_func_live(f, a);
     dc_ref *map = DC_NEW_ARRAY(a, dc_ref, f->node.n);
     dc_func *work = dc_func_new(f->module, f->name);
-    for (uint32_t i = 0; i < f->param.n; i++) {
-        const dc_type t = dc_node_type(f, f->param.at[i]);
-        map[f->param.at[i]] = dc_graph_param(work, &t, f->label.at[i]);
-        dc_func_copy_origin(work, work->param.at[i], f, f->param.at[i]);
-    }
+    dc_graph_params(work, f, map);
     for (dc_ref r = 1; r < f->node.n; r++) {
         if (!live[r] || map[r] != 0)
             continue;

@@ -296,11 +296,8 @@ static dc_status make_carries(assembly *s)
 
 static dc_type stacked(const dc_type *t, int64_t n, const char *name)
 {
-    dc_type out = {.dtype = t->dtype, .rank = (uint8_t)(t->rank + 1), .dim = {n}, .name = {name}};
-    for (int k = 0; k < t->rank; k++) {
-        out.dim[k + 1] = t->dim[k];
-        out.name[k + 1] = t->name[k];
-    }
+    dc_type out = dc_type_stacked(t, n);
+    out.name[0] = name;
     return out;
 }
 

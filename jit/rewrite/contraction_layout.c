@@ -245,11 +245,7 @@ dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, const dc_tar
     dc_func *to = dc_func_new(f->module, f->name);
     dc_ref *map = DC_NEW_ARRAY(scratch, dc_ref, f->node.n);
     const bool *live = dc_func_live(f, scratch);
-    for (uint32_t i = 0; i < f->param.n; i++) {
-        const dc_type t = dc_node_type(f, f->param.at[i]);
-        map[f->param.at[i]] = dc_graph_param(to, &t, f->label.at[i]);
-        dc_func_copy_origin(to, map[f->param.at[i]], f, f->param.at[i]);
-    }
+    dc_graph_params(to, f, map);
     for (dc_ref r = 1; r < f->node.n; r++) {
         const dc_node *n = dc_node_at(f, r);
         if (map[r] != 0 || !live[r])

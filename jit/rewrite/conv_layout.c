@@ -524,12 +524,7 @@ const dc_func *dc_conv_layout(dc_arena *scratch, const dc_func *f, const dc_targ
     w.plain = DC_NEW_ARRAY(scratch, dc_ref, f->node.n);
     w.last = DC_NEW_ARRAY(scratch, dc_ref, f->node.n);
     w.images = DC_NEW_ARRAY(scratch, bool, f->node.n);
-    for (uint32_t i = 0; i < f->param.n; i++) {
-        const dc_ref r = f->param.at[i];
-        const dc_type t = dc_node_type(f, r);
-        w.plain[r] = dc_graph_param(w.to, &t, f->label.at[i]);
-        dc_func_copy_origin(w.to, w.plain[r], f, r);
-    }
+    dc_graph_params(w.to, f, w.plain);
     for (dc_ref r = 1; r < f->node.n; r++) {
         if (!live[r] || w.plain[r] != 0)
             continue;

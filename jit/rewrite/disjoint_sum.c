@@ -398,11 +398,7 @@ static dc_ref again(joining *w, dc_ref r)
 static void make_again(joining *w)
 {
     const dc_func *f = w->f;
-    for (uint32_t i = 0; i < f->param.n; i++) {
-        const dc_type t = dc_node_type(f, f->param.at[i]);
-        w->map[f->param.at[i]] = dc_graph_param(w->to, &t, f->label.at[i]);
-        dc_func_copy_origin(w->to, w->map[f->param.at[i]], f, f->param.at[i]);
-    }
+    dc_graph_params(w->to, f, w->map);
     for (dc_ref r = 1; r < f->node.n; r++) {
         if (!w->live[r] || w->gone[r])
             continue;

@@ -149,15 +149,6 @@ static void emit_joined(dc_loopedit *e, dc_func *to, const dc_ref *map, dc_ref *
     dc_loop_emit(e, out);
 }
 
-static void copy_params(dc_func *to, const dc_func *f, dc_ref *map)
-{
-    for (uint32_t i = 0; i < f->param.n; i++) {
-        const dc_type t = dc_node_type(f, f->param.at[i]);
-        map[f->param.at[i]] = dc_graph_param(to, &t, f->label.at[i]);
-        dc_func_copy_origin(to, to->param.at[i], f, f->param.at[i]);
-    }
-}
-
 static void copy_node(const merging *w, dc_func *to, dc_ref r, dc_ref *map)
 {
     const dc_node *n = dc_node_at(w->f, r);
@@ -176,7 +167,7 @@ static dc_func *rebuild(const merging *w, dc_ref a, dc_ref b, const bool *depend
     dc_ref *map = DC_NEW_ARRAY(&w->j->scratch, dc_ref, f->node.n);
     dc_ref *out = DC_NEW_ARRAY(&w->j->scratch, dc_ref, e->nresult);
     const int first = dc_control_results(f, dc_node_at(f, a)); /* of b */
-    copy_params(to, f, map);
+    dc_graph_params(to, f, map);
     for (dc_ref r = 1; r < b; r++)
         if (w->live[r] && !depends[r] && map[r] == 0)
             copy_node(w, to, r, map);

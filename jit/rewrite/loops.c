@@ -97,11 +97,7 @@ static dc_func *walk(dc_job *j, const dc_func *f)
                  dc_func_live(f, a),
                  DC_NEW_ARRAY(a, dc_ref, f->node.n),
                  DC_NEW_ARRAY(a, dc_ref *, f->node.n)};
-    for (uint32_t i = 0; i < f->param.n; i++) {
-        const dc_type t = dc_node_type(f, f->param.at[i]);
-        w.map[f->param.at[i]] = dc_graph_param(w.to, &t, f->label.at[i]);
-        dc_func_copy_origin(w.to, w.to->param.at[i], f, f->param.at[i]);
-    }
+    dc_graph_params(w.to, f, w.map);
     for (dc_ref r = 1; r < f->node.n; r++)
         if (w.live[r] && w.map[r] == 0)
             walk_node(&w, r);

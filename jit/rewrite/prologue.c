@@ -304,12 +304,7 @@ static bool *reach(splitting *w, const dc_ref *root, uint32_t n, const bool *sto
 static dc_func *begin_func(const splitting *w, dc_ref *map)
 {
     dc_func *to = dc_func_new(w->f->module, w->f->name);
-    for (uint32_t i = 0; i < w->f->param.n; i++) {
-        const dc_ref r = w->f->param.at[i];
-        const dc_type t = dc_node_type(w->f, r);
-        map[r] = dc_graph_param(to, &t, w->f->label.at[i]);
-        dc_func_copy_origin(to, map[r], w->f, r);
-    }
+    dc_graph_params(to, w->f, map);
     return to;
 }
 

@@ -98,14 +98,6 @@ typedef struct looping {
     int nin;
 } looping;
 
-static dc_type stacked(const dc_type *t, int64_t n)
-{
-    int64_t dim[DC_MAX_RANK] = {n};
-    for (int i = 0; i < t->rank; i++)
-        dim[1 + i] = t->dim[i];
-    return dc_type_make((dc_dtype)t->dtype, t->rank + 1, dim);
-}
-
 static bool may_stack(const dc_type *t)
 {
     return t->rank < DC_MAX_RANK - 1 && dc_type_count(t) * MAX_N <= MAX_STACKED;
@@ -136,7 +128,7 @@ static void add_role(looping *w, int role)
             continue;
         w->param[i] = dc_graph_param(w->body, &t, w->h->label.at[i]);
         if (role == X)
-            t = stacked(&t, w->l.n);
+            t = dc_type_stacked(&t, w->l.n);
         w->in[w->nin] = any_operand(w->g, &t);
         if (w->nin > 0 && chance(w->g, 10)) { /* one that was given before, if it fits */
             const dc_type last = dc_node_type(w->g->f, w->in[w->nin - 1]);
@@ -202,7 +194,7 @@ static dc_ref next_test(looping *w)
 
 static void add_y(looping *w, dc_ref r)
 {
-    const dc_type t = dc_node_type(w->body, r), all = stacked(&t, w->l.n);
+    const dc_type t = dc_node_type(w->body, r), all = dc_type_stacked(&t, w->l.n);
     if (!may_stack(&t) || w->l.ny == MAX_RESULTS)
         return;
     DC_PUSH(w->body->result, r);

@@ -217,14 +217,6 @@ static void step_branch(gen *g)
     pick_some(g, dc_graph_branch(g->f, yes, no, in, nparam + 1), nresult);
 }
 
-static dc_type stacked(const dc_type *t, int64_t n)
-{
-    int64_t dim[DC_MAX_RANK] = {n};
-    for (int i = 0; i < t->rank; i++)
-        dim[1 + i] = t->dim[i];
-    return dc_type_make((dc_dtype)t->dtype, t->rank + 1, dim);
-}
-
 typedef struct parts { /* of a loop */
     dc_loop l;
     dc_type param[1 + 4 * MOST], result[2 * MOST];
@@ -270,7 +262,7 @@ static void step_loop(gen *g)
     }
     p.l.nx = (int)below(g, 3);
     for (int i = 0; i < p.l.nx; i++) {
-        const dc_type t = random_type(g), all = stacked(&t, p.l.n);
+        const dc_type t = random_type(g), all = dc_type_stacked(&t, p.l.n);
         add_operand(g, &p, &t, fetch(g, &all));
     }
     p.l.ny = (int)below(g, 3) + (p.l.ncarry == 0);
@@ -279,7 +271,7 @@ static void step_loop(gen *g)
             p.l.ncarry > 0 && chance(g, 50) ? p.result[below(g, p.l.ncarry)] : random_type(g);
         if (y[i].rank >= RANK)
             y[i] = p.result[p.l.ncarry + i] = dc_type_make(DC_F32, 0, NULL);
-        const dc_type all = stacked(&y[i], p.l.n);
+        const dc_type all = dc_type_stacked(&y[i], p.l.n);
         if (dc_loop_may_end(&p.l))
             p.in[p.nin++] = fetch(g, &all);
     }

@@ -249,17 +249,10 @@ static uint32_t end_body(gen *b)
     return body;
 }
 
-static dc_type stacked(const dc_type *t, int64_t n)
-{
-    int64_t dim[DC_MAX_RANK] = {n};
-    memcpy(dim + 1, t->dim, (size_t)t->rank * sizeof *dim);
-    return dc_type_make((dc_dtype)t->dtype, t->rank + 1, dim);
-}
-
 /* Rows of one type, made of what there is. */
 static dc_ref rows(gen *g, const dc_type *t, int64_t n)
 {
-    const dc_type s = stacked(t, n);
+    const dc_type s = dc_type_stacked(t, n);
     const dc_ref flat = of_type(g, t);
     const dc_ref all = dc_graph_unreduce(g->f, flat, 1, s.rank, s.dim);
     const int64_t axis = 0;
@@ -455,7 +448,7 @@ static void unroll_loop(dc_func *f, const dc_func *from, const dc_node *n, const
         out[k] = in[dc_loop_carry(&l) + k];
     for (int k = 0; k < l.ny; k++) {
         dc_type t = dc_node_type(body, body->result.at[l.ncarry + k]);
-        t = stacked(&t, l.n);
+        t = dc_type_stacked(&t, l.n);
         out[l.ncarry + k] = dc_graph_const(f, &t, 0);
         for (int64_t i = most; i < l.n; i++)
             out[l.ncarry + k] =
