@@ -13,6 +13,7 @@
  * lines out. Hints that follow from the types are worked out here.
  */
 #include "core/base/err.h"
+#include "core/base/extent.h"
 #include "core/base/number.h"
 
 #include <inttypes.h>
@@ -65,7 +66,8 @@ static void put_field(sink *s, const dc_fact *f, int base, char kind, int i)
         putf(s, "%d", f->axis[i & 1] + base);
         break;
     case 'n':
-        putf(s, "%" PRId64, f->num[i & 3]);
+        putf(s, "%s%" PRId64, dc_extent_is(f->num[i & 3]) ? "up to " : "",
+             dc_extent_bound(f->num[i & 3]));
         break;
     case 't':
         dc_type_print(&f->type[i & 1], text, sizeof text);

@@ -8,6 +8,7 @@
 #include "core/base/expr.h"
 
 #include "core/base/digits.h"
+#include "core/base/extent.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -180,7 +181,37 @@ static dc_expr_fault apply_op(dc_expr_op op, int64_t a, int64_t b, int64_t *out)
     DC_BUG("operator %d", (int)op);
 }
 
+/* Of operands of which one is a code. A remainder is what the quotient leaves. */
+static dc_expr_fault apply_extents(dc_extents *x, dc_expr_op op, int64_t a, int64_t b, int64_t *out)
+{
+    if ((op == DC_EXPR_DIV || op == DC_EXPR_MOD) && b == 0)
+        return DC_EXPR_ZERO;
+    switch (op) {
+    case DC_EXPR_ADD:
+        *out = dc_extent_add(x, a, b);
+        break;
+    case DC_EXPR_SUB:
+        *out = dc_extent_sub(x, a, b);
+        break;
+    case DC_EXPR_MUL:
+        *out = dc_extent_mul(x, a, b);
+        break;
+    case DC_EXPR_DIV:
+        *out = dc_extent_div(x, a, b);
+        break;
+    default:
+        *out = dc_extent_sub(x, a, dc_extent_mul(x, dc_extent_div(x, a, b), b));
+        break;
+    }
+    return *out == DC_EXTENT_NONE ? DC_EXPR_LARGE : DC_EXPR_OK;
+}
+
 dc_expr_fault dc_expr_eval(const dc_expr *e, const int64_t *size, int64_t *out)
+{
+    return dc_expr_eval_in(NULL, e, size, out);
+}
+
+dc_expr_fault dc_expr_eval_in(dc_extents *xs, const dc_expr *e, const int64_t *size, int64_t *out)
 {
     int64_t value[DC_EXPR_NODES];
     for (int i = 0; i < e->n; i++) {
@@ -190,6 +221,9 @@ dc_expr_fault dc_expr_eval(const dc_expr *e, const int64_t *size, int64_t *out)
             value[i] = x->v;
         else if (x->op == DC_EXPR_VAR)
             fault = (value[i] = size[x->v]) < 0 ? DC_EXPR_UNKNOWN : DC_EXPR_OK;
+        else if (dc_extent_is(value[x->left]) || dc_extent_is(value[x->right]))
+            fault =
+                apply_extents(xs, (dc_expr_op)x->op, value[x->left], value[x->right], &value[i]);
         else
             fault = apply_op((dc_expr_op)x->op, value[x->left], value[x->right], &value[i]);
         if (fault != DC_EXPR_OK)

@@ -78,6 +78,10 @@ const char *dc_expr_skip_blanks(const char *s);
 
 /* Sizes of variables < 0 are unknown. */
 dc_expr_fault dc_expr_eval(const dc_expr *e, const int64_t *size, int64_t *out);
+/* The same where sizes may be codes of the table (core/base/extent.h); NULL: none are. */
+struct dc_extents;
+dc_expr_fault dc_expr_eval_in(struct dc_extents *x, const dc_expr *e, const int64_t *size,
+                              int64_t *out);
 
 /*
  * c + the sum of a[v] * v over the variables without a size. NOT_LINEAR where the product, quotient or

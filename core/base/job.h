@@ -41,6 +41,7 @@ typedef struct dc_job {
     const struct dc_exec *about; /* compiled or called just now; NULL none. For on_bug */
     const atomic_bool *cancel;   /* set by another thread; NULL: it cannot be cancelled */
     const struct dc_folders *folders; /* where files may lie (core/base/path.h); NULL: anywhere */
+    struct dc_extents *extents; /* sizes known at run time (core/base/extent.h); NULL: none are */
     const struct dc_owner *owner; /* in another process than its own nothing is run; NULL: anywhere */
 } dc_job;
 

@@ -7,6 +7,7 @@
 #include "core/base/type.h"
 
 #include "core/base/expr.h"
+#include "core/base/extent.h"
 #include "core/base/job.h"
 
 #include <ctype.h>
@@ -87,7 +88,7 @@ int64_t dc_type_count(const dc_type *t)
 {
     int64_t n = 1;
     for (int i = 0; i < t->rank; i++)
-        n *= t->dim[i];
+        n *= dc_extent_bound(t->dim[i]);
     return n;
 }
 
@@ -126,7 +127,7 @@ bool dc_dims_fit(int rank, const int64_t *dim, size_t element)
 {
     int64_t bytes = (int64_t)element;
     for (int i = 0; i < rank; i++)
-        if (dim[i] < 0 || !dc_mul_ok(bytes, dim[i] ? dim[i] : 1, &bytes))
+        if (dim[i] < 0 || !dc_mul_ok(bytes, dim[i] ? dc_extent_bound(dim[i]) : 1, &bytes))
             return false;
     return true;
 }
@@ -140,8 +141,8 @@ int dc_type_print(const dc_type *t, char *out, size_t size)
     for (int i = 0; i < t->rank; i++) {
         PRINT("%s", i ? ", " : "");
         if (t->name[i] != NULL)
-            PRINT("%s=", t->name[i]);
-        PRINT("%" PRId64, t->dim[i]);
+            PRINT("%s%s", t->name[i], dc_extent_is(t->dim[i]) ? " " : "=");
+        PRINT("%s%" PRId64, dc_extent_is(t->dim[i]) ? "<= " : "", dc_extent_bound(t->dim[i]));
     }
     PRINT("]");
 #undef PRINT
@@ -170,6 +171,10 @@ typedef struct reader {
     dc_job *j;
     dc_names *intern;
     const char *start, *at;
+    dc_type_size *size; /* of names of dims; NULL: they have none */
+    void *ctx;
+    int nvar;
+    int64_t var[DC_EXPR_VARS]; /* sizes of the names in the expression that is read */
 } reader;
 
 static void skip_blanks(reader *r)
@@ -272,17 +277,37 @@ static dc_status refuse_size(reader *r, dc_expr_fault fault)
     return expected(r, "a size");
 }
 
-/* 64, or an expression of numbers. */
+static int named_size(void *ctx, const char *name, size_t n)
+{
+    reader *r = ctx;
+    if (r->nvar == DC_EXPR_VARS)
+        return -1;
+    r->var[r->nvar] = r->size(r->ctx, name, n);
+    return r->var[r->nvar] < 0 ? -1 : r->nvar++;
+}
+
+/* 64, or an expression of numbers, and of names that have a size. */
 static dc_status read_size(reader *r, int64_t *out)
 {
-    dc_expr_reader in = {.at = r->at};
+    dc_expr_reader in = {.at = r->at, .var = r->size != NULL ? named_size : NULL, .ctx = r};
+    r->nvar = 0;
     dc_expr_fault fault = dc_expr_read(&in);
     r->at = in.at;
     if (fault == DC_EXPR_OK)
-        fault = dc_expr_eval(&(dc_expr){in.n, in.node}, NULL, out);
+        fault = dc_expr_eval_in(r->j->extents, &(dc_expr){in.n, in.node}, r->var, out);
     if (fault != DC_EXPR_OK)
         return refuse_size(r, fault);
+    if (dc_extent_is(*out) && !dc_extent_known(r->j->extents, *out))
+        *out = INT64_MAX; /* a number, and too large */
     return *out < 0 ? refuse_type(r, "a size is 0 or more, not %" PRId64, *out) : DC_OK;
+}
+
+/* Does the dim begin with a name that has a size: t, or 2 * t behind no "="? *alone: it is the whole. */
+static bool is_sized(const reader *r, const char *name, size_t n, bool *alone)
+{
+    const char *after = dc_expr_skip_blanks(name + n);
+    *alone = *after == ',' || *after == ']';
+    return n > 0 && r->size != NULL && *after != '=' && r->size(r->ctx, name, n) >= 0;
 }
 
 /* 64, batch=64 or 2*32 */
@@ -290,8 +315,11 @@ static dc_status read_dim(reader *r, dc_type *out)
 {
     const int axis = out->rank;
     const char *name = r->at;
-    const size_t n = dc_expr_name_length(r->at);
-    if (n > 0) {
+    size_t n = dc_expr_name_length(r->at);
+    bool alone;
+    if (is_sized(r, name, n, &alone)) {
+        n = alone ? n : 0;
+    } else if (n > 0) {
         const int shown = (int)(n < 40 ? n : 40);
         r->at += n;
         skip_blanks(r);
@@ -331,7 +359,13 @@ static dc_status read_dims(reader *r, dc_type *out)
 
 dc_status dc_type_parse(dc_job *j, dc_names *intern, const char **text, dc_type *out)
 {
-    reader r = {.j = j, .intern = intern, .at = *text};
+    return dc_type_parse_with(j, intern, text, NULL, NULL, out);
+}
+
+dc_status dc_type_parse_with(dc_job *j, dc_names *intern, const char **text, dc_type_size *size,
+                             void *ctx, dc_type *out)
+{
+    reader r = {.j = j, .intern = intern, .at = *text, .size = size, .ctx = ctx};
     dc_type t = {0};
     skip_blanks(&r);
     r.start = r.at;

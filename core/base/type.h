@@ -73,6 +73,11 @@ struct dc_job;
 typedef struct dc_names dc_names;
 dc_status dc_type_parse(struct dc_job *j, dc_names *intern, const char **text, dc_type *out);
 
+/* The same where names have sizes: size(ctx, name) gives one, or a negative number. */
+typedef int64_t dc_type_size(void *ctx, const char *name, size_t n);
+dc_status dc_type_parse_with(struct dc_job *j, dc_names *intern, const char **text,
+                             dc_type_size *size, void *ctx, dc_type *out);
+
 /* Interned names; they live as long as the table. */
 dc_names *dc_names_new(void);
 void dc_names_free(dc_names *n);

@@ -6,6 +6,8 @@
  */
 #include "core/graph/build.h"
 
+#include "core/base/extent.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -391,22 +393,53 @@ dc_status dc_build_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t ax
     return DC_OK;
 }
 
+dc_status dc_build_count(dc_job *j, dc_func *f, const dc_type *t, double each, dc_val *out)
+{
+    dc_val ones;
+    DC_TRY(dc_build_const(j, f, t, each, &ones));
+    return dc_build_reduce(j, f, DC_OP_SUM, ones, (1u << t->rank) - 1, false, out);
+}
+
 dc_status dc_build_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out)
 {
     double count = 1;
+    dc_type counted = {.dtype = DC_F32};
     if (axes >> a.type.rank != 0)
         return dc_build_reduce(j, f, DC_OP_SUM, a, axes, keep, out); /* fails: AXIS */
     for (int i = 0; i < a.type.rank; i++)
-        if (axes >> i & 1)
+        if (axes >> i & 1 && dc_extent_is(a.type.dim[i]))
+            counted.dim[counted.rank++] = a.type.dim[i];
+        else if (axes >> i & 1)
             count *= (double)a.type.dim[i];
     if (!dc_dtype_is_float(dtype_of(&a.type)))
         DC_TRY(dc_build_cast(j, f, a, DC_F32, &a));
     DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, axes, keep, out));
-    out->ref = dc_graph_op2(f, DC_OP_DIV, out->ref, dc_graph_like(f, out->ref, count));
+    dc_val by = {dc_graph_like(f, out->ref, count), out->type};
+    if (counted.rank > 0) {
+        DC_TRY(dc_build_count(j, f, &counted, count, &by));
+        DC_TRY(dc_build_cast(j, f, by, dtype_of(&out->type), &by));
+        DC_TRY(dc_build_expand(j, f, by, &out->type, &by));
+    }
+    out->ref = dc_graph_op2(f, DC_OP_DIV, out->ref, by.ref);
     return DC_OK;
 }
 
 /* ---- movement and sources ---- */
+
+/* The operation has no meaning where a size of t is known at run time only. */
+static dc_status needs_axis(dc_job *j, const char *op, const dc_type *t, int axis)
+{
+    return dc_fail(j, DC_ERR_EXTENT,
+                   &(dc_fact){.op = op, .axis = {axis}, .type = {*t}, .operand = 1});
+}
+
+static dc_status needs_size(dc_job *j, const char *op, const dc_type *t)
+{
+    int axis = 0;
+    while (axis + 1 < t->rank && !dc_extent_is(t->dim[axis]))
+        axis++;
+    return needs_axis(j, op, t, axis);
+}
 
 /* Replaces the one dim of -1 in *want by what the elements of a leave for it. */
 static dc_status fill_dim(dc_job *j, const dc_type *a, dc_type *want)
@@ -425,7 +458,13 @@ static dc_status fill_dim(dc_job *j, const dc_type *a, dc_type *want)
     DC_TRY(check_size(j, "reshape", want));
     if (open < 0)
         return DC_OK;
-    const int64_t rest = dc_type_count(want), n = dc_type_count(a);
+    dc_extents *e = j->extents;
+    const int64_t rest = dc_extent_product(e, want->rank, want->dim);
+    const int64_t n = dc_extent_product(e, a->rank, a->dim);
+    if (dc_extent_is(rest) || dc_extent_is(n)) {
+        want->dim[open] = dc_extent_quotient(e, n, rest);
+        return want->dim[open] >= 0 ? DC_OK : needs_size(j, "reshape", a);
+    }
     if (rest == 0)
         return dc_failf(j, DC_ERR_ARG, "reshape", "-1 beside a size of 0 could be any size");
     if (n % rest != 0)
@@ -446,6 +485,40 @@ dc_status dc_build_reshape(dc_job *j, dc_func *f, dc_val a, const dc_type *want,
     out->ref = dc_graph_reshape(f, a.ref, to.rank, to.dim);
     out->type = type;
     return DC_OK;
+}
+
+bool dc_build_is_bounded(const dc_type *t, uint32_t axes)
+{
+    for (int i = 0; i < t->rank; i++)
+        if ((axes >> i & 1) != 0 && dc_extent_is(t->dim[i]))
+            return true;
+    return false;
+}
+
+dc_status dc_build_at_bound(dc_job *j, dc_func *f, dc_val a, uint32_t axes, double fill,
+                            dc_val *out)
+{
+    int64_t lo[DC_MAX_RANK] = {0}, step[DC_MAX_RANK];
+    dc_type want = a.type;
+    *out = a;
+    if (!dc_build_is_bounded(&a.type, axes))
+        return DC_OK;
+    for (int i = 0; i < DC_MAX_RANK; i++)
+        step[i] = 1;
+    for (int i = 0; i < want.rank; i++)
+        if (axes >> i & 1)
+            want.dim[i] = dc_extent_bound(want.dim[i]);
+    return dc_build_pad(j, f, a, lo, step, &want, fill, out);
+}
+
+dc_status dc_build_up_to(dc_job *j, dc_func *f, dc_val a, const int64_t *dim, dc_val *out)
+{
+    int64_t first[DC_MAX_RANK] = {0}, last[DC_MAX_RANK], step[DC_MAX_RANK];
+    for (int i = 0; i < a.type.rank; i++) {
+        last[i] = dc_extent_sub(j->extents, dim[i], 1);
+        step[i] = 1;
+    }
+    return dc_build_slice(j, f, a, first, last, step, out);
 }
 
 dc_status dc_build_permute(dc_job *j, dc_func *f, dc_val a, const int64_t *perm, int n, dc_val *out)
@@ -477,6 +550,16 @@ dc_status dc_build_slice(dc_job *j, dc_func *f, dc_val a, const int64_t *first, 
         const int64_t dim = a.type.dim[i];
         if (step[i] < 1)
             return dc_failf(j, DC_ERR_ARG, "slice", "a step is at least 1");
+        attr[i] = first[i];
+        attr[rank + i] = step[i];
+        if (dc_extent_is(dim) || dc_extent_is(first[i]) || dc_extent_is(last[i])) {
+            dc_extents *e = j->extents;
+            const int64_t steps = dc_extent_div(e, dc_extent_sub(e, last[i], first[i]), step[i]);
+            want.dim[i] = dc_extent_add(e, steps, 1);
+            if (want.dim[i] < 0)
+                return needs_axis(j, "slice", &a.type, i);
+            continue;
+        }
         if (first[i] < 0 || first[i] > dim || last[i] >= dim || last[i] < first[i] - 1)
             return dc_fail(j, DC_ERR_SLICE,
                            &(dc_fact){.op = "slice",
@@ -484,8 +567,6 @@ dc_status dc_build_slice(dc_job *j, dc_func *f, dc_val a, const int64_t *first, 
                                       .num = {first[i] + 1, last[i] + 1},
                                       .type = {a.type},
                                       .operand = 1});
-        attr[i] = first[i];
-        attr[rank + i] = step[i];
         want.dim[i] = last[i] < first[i] ? 0 : (last[i] - first[i]) / step[i] + 1;
     }
     DC_TRY(dc_infer(j, DC_OP_SLICE, &a.type, 1, attr, 2 * rank, &want, &type));

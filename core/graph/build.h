@@ -35,10 +35,22 @@ dc_status dc_build_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axi
 /* axes is a mask; keep leaves size 1 (unnamed). mean of integers gives f32. */
 dc_status dc_build_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, bool keep,
                           dc_val *out);
+/* The number of elements of t times `each`, a scalar of its dtype: for sizes known at run time. */
+dc_status dc_build_count(dc_job *j, dc_func *f, const dc_type *t, double each, dc_val *out);
 dc_status dc_build_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out);
 
 /* dims of `want`, of which one may be -1; its names go before those of the longest common run. */
 dc_status dc_build_reshape(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out);
+/*
+ * Axes of the mask whose size is known at run time, with `fill` up to their bounds: for what needs a fixed size. And the
+ * part of these sizes of what came of it, which begins with them.
+ */
+dc_status dc_build_at_bound(dc_job *j, dc_func *f, dc_val a, uint32_t axes, double fill,
+                            dc_val *out);
+dc_status dc_build_up_to(dc_job *j, dc_func *f, dc_val a, const int64_t *dim, dc_val *out);
+/* Is an axis of the mask of such a size? */
+bool dc_build_is_bounded(const dc_type *t, uint32_t axes);
+
 dc_status dc_build_permute(dc_job *j, dc_func *f, dc_val a, const int64_t *perm, int n,
                            dc_val *out);
 dc_status dc_build_expand(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out);

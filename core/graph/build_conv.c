@@ -5,6 +5,7 @@
  */
 #include "core/graph/build_conv.h"
 
+#include "core/base/extent.h"
 #include "core/graph/custom.h"
 
 #include <inttypes.h>
@@ -13,9 +14,52 @@
 
 enum { DIRECT_TAPS = 32 }; /* more: one axis of the window after the other */
 
+/* ---- sizes known at run time ---- */
+
+/* Places of a window over so many elements along an axis of this size. EXTENT where there may be none. */
+static dc_status places_along(dc_job *j, const dc_type *x, int axis, int64_t window, int64_t margin,
+                              int64_t stride, int64_t *out)
+{
+    dc_extents *e = j->extents;
+    const int64_t room = dc_extent_add(e, x->dim[axis], margin);
+    const int64_t steps = dc_extent_div(e, dc_extent_sub(e, room, window), stride);
+    *out = dc_extent_add(e, steps, 1);
+    if (*out != DC_EXTENT_NONE && dc_extent_at_least(e, room, window))
+        return DC_OK;
+    return dc_fail(j, DC_ERR_EXTENT, &(dc_fact){.axis = {axis}, .type = {*x}, .operand = 1});
+}
+
+/* The axes that a window of n dims moves along, the last ones. */
+static uint32_t window_axes(const dc_type *x, int n)
+{
+    return x->rank == n + 2 ? ((1u << n) - 1) << 2 : 0;
+}
+
+/* A convolution over the bounds, with zeros behind the sizes; of its result what these give. */
+static dc_status conv_bounded(dc_job *j, dc_func *f, dc_val x, dc_val kernel, const dc_conv *c,
+                              dc_val *out)
+{
+    int64_t dim[DC_MAX_RANK];
+    dc_val whole;
+    DC_TRY(dc_build_at_bound(j, f, x, window_axes(&x.type, c->n), 0, &whole));
+    DC_TRY(dc_build_conv(j, f, whole, kernel, c, out));
+    memcpy(dim, out->type.dim, sizeof dim);
+    for (int i = 0; i < c->n; i++) {
+        const dc_conv_dim *d = &c->dim[i];
+        const int64_t window = (kernel.type.dim[2 + i] - 1) * d->dilate + 1;
+        if (dc_extent_is(x.type.dim[2 + i]))
+            DC_TRY(places_along(j, &x.type, 2 + i, window, d->lo + d->hi, d->stride, &dim[2 + i]));
+    }
+    return dc_build_up_to(j, f, *out, dim, out);
+}
+
 dc_status dc_build_conv(dc_job *j, dc_func *f, dc_val x, dc_val kernel, const dc_conv *c,
                         dc_val *out)
 {
+    if (dc_build_is_bounded(&x.type, window_axes(&x.type, c->n)) &&
+        !dc_build_is_bounded(&kernel.type, window_axes(&kernel.type, c->n)))
+        return conv_bounded(j, f, x, kernel, c, out);
+
     dc_val in[2] = {x, kernel};
     const dc_dtype t = (dc_dtype)x.type.dtype;
     dc_type types[2], type;
@@ -304,9 +348,31 @@ static dc_status max_by_axis(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, 
     return DC_OK;
 }
 
+typedef dc_status build_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out);
+
+/* As conv_bounded does, with `fill` behind the sizes. */
+static dc_status pool_bounded(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, double fill,
+                              build_pool *build, dc_val *out)
+{
+    int64_t dim[DC_MAX_RANK];
+    dc_val whole;
+    DC_TRY(dc_build_at_bound(j, f, x, window_axes(&x.type, p->n), fill, &whole));
+    DC_TRY(build(j, f, whole, p, out));
+    memcpy(dim, out->type.dim, sizeof dim);
+    for (int i = 0; i < p->n; i++) {
+        const int64_t window = (p->window[i] - 1) * p->dilate[i] + 1;
+        if (dc_extent_is(x.type.dim[2 + i]))
+            DC_TRY(places_along(j, &x.type, 2 + i, window, p->lo[i] + p->hi[i], p->stride[i],
+                                &dim[2 + i]));
+    }
+    return dc_build_up_to(j, f, *out, dim, out);
+}
+
 dc_status dc_build_max_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out)
 {
     pooling v;
+    if (dc_build_is_bounded(&x.type, window_axes(&x.type, p->n)))
+        return pool_bounded(j, f, x, p, lowest((dc_dtype)x.type.dtype), dc_build_max_pool, out);
     DC_TRY(begin_pool(j, f, &x, p, &v));
     const dc_type type = result_type(&v, &x.type, (dc_dtype)x.type.dtype);
     if (taps_of(&v) > DIRECT_TAPS && p->n > 1)
@@ -354,6 +420,12 @@ dc_status dc_build_mean_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, 
     dc_ref sum;
     if (!dc_dtype_is_float((dc_dtype)x.type.dtype))
         DC_TRY(dc_build_cast(j, f, x, DC_F32, &x));
+    for (int i = 0; i < p->n && x.type.rank == 2 + p->n; i++)
+        if (dc_extent_is(x.type.dim[2 + i]) && p->hi[i] > 0 && !p->count_padding)
+            return dc_fail(j, DC_ERR_EXTENT,
+                           &(dc_fact){.axis = {2 + i}, .type = {x.type}, .operand = 1});
+    if (dc_build_is_bounded(&x.type, window_axes(&x.type, p->n)))
+        return pool_bounded(j, f, x, p, 0, dc_build_mean_pool, out);
     DC_TRY(begin_pool(j, f, &x, p, &v));
     const dc_dtype t = (dc_dtype)x.type.dtype;
     if (v.tiles) {

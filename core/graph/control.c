@@ -1,5 +1,6 @@
 #include "core/graph/control.h"
 
+#include "core/base/extent.h"
 #include "core/graph/custom.h"
 
 #include <string.h>
@@ -118,7 +119,8 @@ static dc_status check_counts(const site *s, const int64_t *attr, int nattr, dc_
             return refuse(s, "a count is out of range");
     if (!is_body(s, attr[0]))
         return refuse(s, "there is no such body");
-    if (attr[1] < 0 || attr[1] > INT32_MAX)
+    if (dc_extent_bound(attr[1]) < 0 || dc_extent_bound(attr[1]) > INT32_MAX ||
+        (dc_extent_is(attr[1]) && !dc_extent_known(s->j->extents, attr[1])))
         return refuse(s, "the number of iterations is out of range");
     if (attr[2] < 0 || attr[2] > DC_LOOP_FLAGS)
         return refuse(s, "unknown flags");

@@ -1,5 +1,7 @@
 #include "core/graph/conv.h"
 
+#include "core/base/extent.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -121,7 +123,7 @@ static dc_status check_rank(dc_job *j, const char *op, const dc_conv *c, const d
 static dc_status check_groups(dc_job *j, const char *op, const dc_type *t, int64_t axis,
                               int64_t groups, int which)
 {
-    if (t->dim[axis] % groups == 0)
+    if (groups == 1 || (!dc_extent_is(t->dim[axis]) && t->dim[axis] % groups == 0))
         return DC_OK;
     return dc_fail(j, DC_ERR_CONV_GROUPS,
                    &(dc_fact){.op = op,
@@ -175,6 +177,14 @@ dc_status dc_conv_shape(dc_job *j, const char *op, const dc_conv *c, const dc_ty
     for (int i = 0; i < c->n; i++) {
         const dc_conv_dim *d = &c->dim[i];
         const int64_t ax = c->in[2 + i], aw = c->kernel[2 + i];
+        if (dc_extent_is(x->dim[ax]) || dc_extent_is(w->dim[aw])) {
+            const bool first = dc_extent_is(x->dim[ax]);
+            return dc_fail(j, DC_ERR_EXTENT,
+                           &(dc_fact){.op = op,
+                                      .axis = {(int)(first ? ax : aw)},
+                                      .type = {first ? *x : *w},
+                                      .operand = first ? 1 : 2});
+        }
         const int64_t window = dilated(w->dim[aw], d->dilate);
         const int64_t input = dilated(x->dim[ax], d->dilate_in), room = input + d->lo + d->hi;
         if (window > most_extent || input > most_extent)

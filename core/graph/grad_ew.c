@@ -2,6 +2,7 @@
  * Gradient rules of what computes: element-wise operations and reductions. Where a derivative jumps, the
  * choice is JAX's: abs has 0 at 0, ties of max and min share equally.
  */
+#include "core/base/extent.h"
 #include "core/graph/grad_impl.h"
 
 /* ---- element-wise ---- */
@@ -237,6 +238,31 @@ static dc_ref product_beside(dc_func *f, dc_ref x, bool before)
     return x;
 }
 
+/* With ones up to the bounds of axes whose size is known at run time, of those in the mask. */
+static dc_ref at_bounds(dc_func *f, dc_ref x, uint32_t axes)
+{
+    const dc_node n = *dc_node_at(f, x);
+    int64_t lo[DC_MAX_RANK] = {0}, step[DC_MAX_RANK], dim[DC_MAX_RANK];
+    bool any = false;
+    for (int i = 0; i < n.rank; i++) {
+        step[i] = 1;
+        dim[i] = axes >> i & 1 ? dc_extent_bound(n.dim[i]) : n.dim[i];
+        any = any || dim[i] != n.dim[i];
+    }
+    return any ? dc_graph_pad(f, x, lo, step, dim, dc_bits_of((dc_dtype)n.dtype, 1)) : x;
+}
+
+static dc_ref up_to(dc_func *f, dc_ref x, int rank, const int64_t *dim)
+{
+    int64_t start[DC_MAX_RANK] = {0}, step[DC_MAX_RANK];
+    bool any = false;
+    for (int i = 0; i < rank; i++) {
+        step[i] = 1;
+        any = any || dim[i] != dc_node_at(f, x)->dim[i];
+    }
+    return any ? dc_graph_slice(f, x, start, step, dim) : x;
+}
+
 /*
  * The product of all others: of those before an element and those behind it, so that zeros are
  * nothing special, in gradients of any order. The dropped axes become one, the last.
@@ -244,7 +270,9 @@ static dc_ref product_beside(dc_func *f, dc_ref x, bool before)
 void dc_grad_rprod(const dc_vjp *v)
 {
     dc_func *f = v->f;
-    const dc_node in = dc_vjp_operand(v, 0);
+    const dc_node whole = dc_vjp_operand(v, 0);
+    const dc_ref all = at_bounds(f, v->n.in[0], (uint32_t)v->n.attr[0]);
+    const dc_node in = *dc_node_at(f, all);
     const uint32_t axes = (uint32_t)v->n.attr[0];
     int64_t perm[DC_MAX_RANK], back[DC_MAX_RANK], moved[DC_MAX_RANK], flat[DC_MAX_RANK + 1];
     int rank = 0, kept = 0;
@@ -257,7 +285,7 @@ void dc_grad_rprod(const dc_vjp *v)
     for (int i = 0; i < in.rank; i++)
         if (axes >> i & 1) {
             perm[rank++] = i;
-            flat[kept] *= in.dim[i];
+            flat[kept] *= in.dim[i]; /* numbers: the axes are at their bounds */
         }
     for (int i = 0; i < in.rank; i++) {
         back[perm[i]] = i;
@@ -267,10 +295,11 @@ void dc_grad_rprod(const dc_vjp *v)
         dc_vjp_give(v, 0, v->g);
         return;
     }
-    const dc_ref x = dc_graph_reshape(f, dc_graph_permute(f, v->n.in[0], perm), kept + 1, flat);
+    const dc_ref x = dc_graph_reshape(f, dc_graph_permute(f, all, perm), kept + 1, flat);
     const dc_ref others =
         dc_graph_op2(f, DC_OP_MUL, product_beside(f, x, true), product_beside(f, x, false));
     const dc_ref as_in = dc_graph_permute(f, dc_graph_reshape(f, others, in.rank, moved), back);
-    dc_vjp_give(
-        v, 0, dc_graph_op2(f, DC_OP_MUL, dc_graph_unreduce(f, v->g, axes, in.rank, in.dim), as_in));
+    const dc_ref part =
+        dc_graph_op2(f, DC_OP_MUL, dc_graph_unreduce(f, v->g, axes, in.rank, in.dim), as_in);
+    dc_vjp_give(v, 0, up_to(f, part, whole.rank, whole.dim));
 }

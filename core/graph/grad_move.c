@@ -2,6 +2,7 @@
  * Gradient rules of what moves elements and of contractions: movement operations, gather and scatter, dot
  * and convolution. Each is made of operations of the same kind.
  */
+#include "core/base/extent.h"
 #include "core/graph/conv.h"
 #include "core/graph/dot.h"
 #include "core/graph/grad_impl.h"
@@ -57,6 +58,16 @@ void dc_grad_flip(const dc_vjp *v)
 
 /* ---- indexing ---- */
 
+/* A scalar in the dims of r. */
+static dc_ref spread_as(dc_func *f, dc_ref scalar, dc_ref r)
+{
+    const dc_node like = *dc_node_at(f, r);
+    int64_t ones[DC_MAX_RANK];
+    for (int k = 0; k < like.rank; k++)
+        ones[k] = 1;
+    return dc_graph_expand(f, dc_graph_reshape(f, scalar, like.rank, ones), like.dim);
+}
+
 /* The integers, those outside 0..n-1 moved to the nearest inside, as gather reads them. */
 static dc_ref clamped(const dc_vjp *v, int64_t n)
 {
@@ -65,6 +76,14 @@ static dc_ref clamped(const dc_vjp *v, int64_t n)
     const dc_dtype t = (dc_dtype)dc_node_at(f, i)->dtype;
     if (dc_dtype_kind(t) == DC_KIND_SINT)
         i = dc_graph_op2(f, DC_OP_MAX, i, dc_graph_like(f, i, 0));
+    if (dc_extent_is(n)) {
+        const dc_type one = dc_type_scalar(DC_I32);
+        const dc_ref last =
+            dc_graph_op2(f, DC_OP_SUB, dc_graph_extent(f, n), dc_graph_const(f, &one, 1));
+        const dc_dtype wide = t == DC_U32 || t == DC_U64 || t == DC_I64 ? DC_I64 : DC_I32;
+        i = dc_graph_cast(f, i, wide);
+        return dc_graph_op2(f, DC_OP_MIN, i, spread_as(f, dc_graph_cast(f, last, wide), i));
+    }
     if (dc_value_of(t, dc_bits_of(t, (double)(n - 1))) == (double)(n - 1)) /* else all are less */
         i = dc_graph_op2(f, DC_OP_MIN, i, dc_graph_like(f, i, (double)(n - 1)));
     return i;
@@ -103,7 +122,7 @@ void dc_grad_scatter(const dc_vjp *v)
                     dc_graph_scatter(f, DC_OP_SCATTER, v->g, i, dc_vjp_zero_like(v, u), axis, nb));
     if (!dc_vjp_wants(v, 2))
         return;
-    const int64_t count = dc_node_count(&in), along = 0;
+    const int64_t count = dc_extent_product(f->module->extents, in.rank, in.dim), along = 0;
     const dc_type line = dc_type_make(DC_I32, 1, &count);
     dc_type board = dc_node_type(f, x);
     board.dtype = line.dtype;

@@ -1,5 +1,6 @@
 #include "core/graph/gradsum.h"
 
+#include "core/base/extent.h"
 #include "core/base/vec.h"
 
 #include <stdlib.h>
@@ -36,6 +37,9 @@ static bool read_slice(const dc_func *f, dc_ref r, slice *out)
     for (int i = 0; i < n->rank; i++) {
         out->lo[i] = n->attr[i];
         out->step[i] = n->attr[n->rank + i];
+        if (dc_extent_is(out->lo[i]) || dc_extent_is(n->dim[i]) ||
+            dc_extent_is(dc_node_at(f, n->in[0])->dim[i]))
+            return false;
         out->last[i] = out->lo[i] + (dc_node_at(f, n->in[0])->dim[i] - 1) * out->step[i];
     }
     return true;

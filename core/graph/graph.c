@@ -4,6 +4,7 @@
  * Operands of commuting operations are stored in one order: constants last, else by ref. A node
  * that is made again is found again; only the list of its origins grows (up to MAX_ORIGINS).
  */
+#include "core/base/extent.h"
 #include "core/graph/control.h"
 
 #include <stdio.h>
@@ -110,7 +111,7 @@ int64_t dc_node_count(const dc_node *n)
 {
     int64_t count = 1;
     for (int i = 0; i < n->rank; i++)
-        count *= n->dim[i];
+        count *= dc_extent_bound(n->dim[i]);
     return count;
 }
 
@@ -280,7 +281,7 @@ dc_status dc_make(dc_job *j, dc_func *f, dc_op op, const dc_ref *in, int nin, co
 dc_ref dc_graph_make(dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr,
                      int nattr, const dc_type *want)
 {
-    dc_job own = {0};
+    dc_job own = {.extents = f->module->extents};
     dc_ref r = 0;
     if (dc_make(&own, f, op, in, nin, attr, nattr, want, &r) != DC_OK) {
         char text[200];
@@ -337,6 +338,12 @@ void dc_graph_params(dc_func *f, const dc_func *from, dc_ref *map)
         map[r] = dc_graph_param(f, &t, from->label.at[i]);
         dc_func_copy_origin(f, map[r], from, r);
     }
+}
+
+dc_ref dc_graph_extent(dc_func *f, int64_t dim)
+{
+    const dc_type ones = dc_type_make(DC_I32, 1, &dim);
+    return dc_graph_reduce(f, DC_OP_SUM, dc_graph_const(f, &ones, 1), 1);
 }
 
 dc_ref dc_graph_cast(dc_func *f, dc_ref a, dc_dtype t)

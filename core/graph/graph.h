@@ -62,6 +62,7 @@ typedef struct dc_body {
 typedef struct dc_module {
     dc_arena arena;
     dc_names *names; /* strings of origins and labels */
+    struct dc_extents *extents; /* of sizes known at run time; the context's, NULL: there are none */
     DC_VEC(dc_func *) func;
     DC_VEC(dc_body) body;
 } dc_module;
@@ -145,6 +146,9 @@ dc_ref dc_graph_dot(dc_func *f, dc_ref a, dc_ref b, int nb, const int64_t *lb, c
 dc_ref dc_graph_gather(dc_func *f, dc_ref a, dc_ref index, int axis, int nb);
 dc_ref dc_graph_scatter(dc_func *f, dc_op op, dc_ref a, dc_ref index, dc_ref updates, int axis,
                         int nb);
+
+/* An i32[]: the size, which may be known at run time only, as the sum of so many ones. */
+dc_ref dc_graph_extent(dc_func *f, int64_t dim);
 
 /* Is the node a constant of this value? */
 bool dc_is_const(const dc_func *f, dc_ref r, double v);

@@ -207,6 +207,7 @@ dc_status dc_infer(dc_job *j, dc_op op, const dc_type *in, int nin, const int64_
     DC_TRY(result_dtype(&s));
     DC_TRY(dc_infer_shape(&s));
     DC_TRY(dc_infer_names(&s));
+    DC_TRY(dc_infer_extents(&s));
     if (!dc_dims_fit(type.rank, type.dim, dc_dtype_size(dtype_of(&type)))) {
         char text[DC_TYPE_TEXT];
         dc_type_print(&type, text, sizeof text);

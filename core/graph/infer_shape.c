@@ -3,6 +3,7 @@
  * that has no such column. It checks attributes and dims of the operands and writes rank and dims of the
  * result, whose dtype is there.
  */
+#include "core/base/extent.h"
 #include "core/graph/conv.h"
 #include "core/graph/infer_impl.h"
 
@@ -77,10 +78,43 @@ static dc_status shape_reduce(const dc_site *s)
     return DC_OK;
 }
 
+/* The operation is not defined where a size of these is known at run time only. */
+static dc_status needs_size(const dc_site *s, int axis)
+{
+    return dc_fail(
+        s->j, DC_ERR_EXTENT,
+        &(dc_fact){.op = dc_site_name(s), .axis = {axis}, .type = {s->in[0]}, .operand = 1});
+}
+
+static int first_extent(const dc_type *t)
+{
+    int axis = 0;
+    while (axis + 1 < t->rank && !dc_extent_is(t->dim[axis]))
+        axis++;
+    return axis;
+}
+
+dc_status dc_infer_extents(const dc_site *s)
+{
+    for (int i = 0; i < s->out->rank; i++)
+        if (s->out->dim[i] < 0 ||
+            (dc_extent_is(s->out->dim[i]) && !dc_extent_known(s->j->extents, s->out->dim[i])))
+            return dc_fail(s->j, DC_ERR_EXTENT,
+                           &(dc_fact){.op = dc_site_name(s),
+                                      .axis = {i},
+                                      .type = {s->nin > 0 ? s->in[0] : *s->out},
+                                      .operand = s->nin > 0 ? 1 : 0});
+    return DC_OK;
+}
+
 static dc_status shape_RESHAPE(const dc_site *s)
 {
     DC_TRY(attr_count(s, 0));
-    const int64_t n = dc_type_count(&s->in[0]), m = dc_type_count(s->want);
+    dc_extents *e = s->j->extents;
+    const int64_t n = dc_extent_product(e, s->in[0].rank, s->in[0].dim);
+    const int64_t m = dc_extent_product(e, s->want->rank, s->want->dim);
+    if (n == DC_EXTENT_NONE || m == DC_EXTENT_NONE)
+        return needs_size(s, first_extent(&s->in[0]));
     if (n != m)
         return dc_fail(
             s->j, DC_ERR_ELEMENTS,
@@ -153,6 +187,21 @@ static int64_t last_of(int64_t start, int64_t step, int64_t n)
     return dc_mul_ok(n - 1, step, &last) && dc_add_ok(last, start, &last) ? last : INT64_MAX;
 }
 
+/* start + (n - 1) * step < dim, for all sizes; or there is no position */
+static bool positions_fit(const dc_site *s, int64_t start, int64_t step, int64_t n, int64_t dim)
+{
+    dc_extents *e = s->j->extents;
+    const int64_t steps = dc_extent_mul(e, dc_extent_sub(e, n, 1), step);
+    const int64_t last = dc_extent_add(e, start, steps);
+    return last != DC_EXTENT_NONE && !dc_extent_is(step) && dc_extent_at_least(e, start, 0) &&
+           dc_extent_at_least(e, dim, dc_extent_add(e, last, 1));
+}
+
+static bool any_extent(int64_t a, int64_t b, int64_t c)
+{
+    return dc_extent_is(a) || dc_extent_is(b) || dc_extent_is(c);
+}
+
 static dc_status shape_SLICE(const dc_site *s)
 {
     const int rank = s->in[0].rank;
@@ -162,6 +211,11 @@ static dc_status shape_SLICE(const dc_site *s)
         const int64_t start = s->attr[i], step = s->attr[rank + i], n = s->want->dim[i];
         if (step < 1)
             return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "a step is at least 1");
+        if (any_extent(start, n, s->in[0].dim[i])) {
+            if (!positions_fit(s, start, step, n, s->in[0].dim[i]))
+                return needs_size(s, i);
+            continue;
+        }
         /* of no elements, the start may lie just behind the axis */
         const int64_t last = start < 0 ? start : n == 0 ? start - 1 : last_of(start, step, n);
         if (start < 0 || last >= s->in[0].dim[i])
@@ -198,6 +252,11 @@ static dc_status shape_PAD(const dc_site *s)
         const int64_t lo = s->attr[i], step = s->attr[rank + i], n = s->in[0].dim[i];
         if (step < 1 || lo < 0)
             return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "a step is at least 1, a margin 0");
+        if (any_extent(lo, n, s->want->dim[i])) {
+            if (!positions_fit(s, lo, step, n, s->want->dim[i]))
+                return needs_size(s, i);
+            continue;
+        }
         if (n > 0 && last_of(lo, step, n) >= s->want->dim[i])
             return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s),
                             "axis %d: %lld elements from %lld by %lld do not fit %lld", i + 1,

@@ -8,6 +8,8 @@
  */
 #include "core/graph/random.h"
 
+#include "core/base/extent.h"
+
 #include <math.h>
 
 /* ---- on the host ----------------------------------------------------------------------------- */
@@ -115,6 +117,15 @@ static dc_val threefry(writer *w, const dc_val key[2], dc_val c0, dc_val c1)
     return ew(w, DC_OP_THREEFRY, (dc_val[]){key[0], key[1], c0, c1}, 4);
 }
 
+/* The number of elements, which may be known at run time only. */
+static int64_t count_of(writer *w, const dc_type *t)
+{
+    const int64_t n = dc_extent_product(w->j->extents, t->rank, t->dim);
+    if (n == DC_EXTENT_NONE && w->status == DC_OK)
+        w->status = dc_fail(w->j, DC_ERR_EXTENT, &(dc_fact){.type = {*t}});
+    return n;
+}
+
 /* Word `word` of each of n elements, u32[n]. */
 static dc_val bits(writer *w, const dc_val key[2], int64_t n, uint32_t word)
 {
@@ -210,7 +221,7 @@ dc_status dc_random_uniform(dc_job *j, dc_func *f, const dc_val key[2], const dc
 {
     const dc_dtype dtype = (dc_dtype)t->dtype;
     writer w = {j, f, DC_OK, wide(dtype)};
-    const int64_t n = dc_type_count(t);
+    const int64_t n = count_of(&w, t);
     if (low == NULL) {
         *out = reshape(&w, cast(&w, unit(&w, key, n, precision(dtype)), dtype), t);
         return w.status;
@@ -294,7 +305,7 @@ dc_status dc_random_normal(dc_job *j, dc_func *f, const dc_val key[2], const dc_
 {
     const dc_dtype dtype = (dc_dtype)t->dtype;
     writer w = {j, f, DC_OK, wide(dtype)};
-    dc_val z = normal(&w, key, dc_type_count(t));
+    dc_val z = normal(&w, key, count_of(&w, t));
     if (mean != NULL) {
         const dc_val zero = flt(&w, 0), at = cast(&w, *mean, w.t);
         const dc_val p = op2(&w, DC_OP_MUL, z, cast(&w, *std, w.t)), size = op1(&w, DC_OP_ABS, p);
@@ -324,7 +335,7 @@ dc_status dc_random_integer(dc_job *j, dc_func *f, const dc_val key[2], const dc
                             dc_val low, dc_val range, dc_val *out)
 {
     writer w = {j, f, DC_OK, DC_F32};
-    const dc_val v = upper_product(&w, bits(&w, key, dc_type_count(t), 0), range);
+    const dc_val v = upper_product(&w, bits(&w, key, count_of(&w, t), 0), range);
     *out = reshape(&w, op2(&w, DC_OP_ADD, cast(&w, v, (dc_dtype)t->dtype), low), t);
     return w.status;
 }

@@ -7,6 +7,7 @@
  * found nothing new is over; then every expression must have the value of its dim.
  * core/graph/sigcheck.c puts the sizes into types.
  */
+#include "core/base/extent.h"
 #include "core/base/job.h"
 #include "core/graph/signature.h"
 
@@ -40,6 +41,42 @@ dc_status dc_sig_give(dc_job *j, const dc_sig *s, dc_sig_bind *b, const char *na
                         name, b->size[v], size);
     b->size[v] = size;
     return DC_OK;
+}
+
+dc_status dc_sig_limit(dc_job *j, dc_sig *s, const char *name, int64_t least, int64_t most)
+{
+    const int v = dc_sig_var(s, name);
+    if (v < 0)
+        return dc_failf(j, DC_ERR_ARG, s->name, "no dim is called '%.40s'", name);
+    if (least < 0 || most < least || most < 1 || most >= (int64_t)1 << 31)
+        return dc_failf(j, DC_ERR_ARG, s->name, "'%.40s' has no size from %" PRId64 " to %" PRId64,
+                        name, least, most);
+    bool told = s->size[v] >= 0;
+    for (const dc_sig_def *def = s->def; def != NULL; def = def->next)
+        told = told || def->var == v;
+    if (told || (s->most[v] >= 0 && (s->most[v] != most || s->least[v] != least)))
+        return dc_failf(j, DC_ERR_ARG, s->name, "'%.40s' has another size or bound, too", name);
+    s->least[v] = least;
+    s->most[v] = most;
+    return DC_OK;
+}
+
+bool dc_sig_bound(const dc_sig *s, dc_extents *x, dc_sig_bind *b, int *var)
+{
+    b->extents = x;
+    for (int v = 0; v < s->nvar; v++) {
+        if (s->most[v] < 0)
+            continue;
+        *var = v;
+        if (b->size[v] >= 0 &&
+            (dc_extent_lo(x, b->size[v]) < s->least[v] || dc_extent_bound(b->size[v]) > s->most[v]))
+            return false;
+        b->size[v] = dc_extent_var(x, s->var[v], s->least[v], s->most[v]);
+    }
+    for (const dc_sig_def *def = s->def; def != NULL; def = def->next)
+        if (dc_expr_eval_in(x, def->expr, b->size, &b->size[def->var]) != DC_EXPR_OK)
+            b->size[def->var] = -1;
+    return true;
 }
 
 /* ---- one call ---- */
@@ -200,10 +237,21 @@ static bool solve_line(solver *x, const place *p, const dc_expr_linear *l, int v
     return true;
 }
 
+/* Does a code occur in what is known of the place? */
+static bool has_extent(const solver *x, const place *p)
+{
+    bool any = dc_extent_is(p->size);
+    for (int v = 0; v < x->s->nvar; v++)
+        any = any || ((dc_expr_vars(p->d->expr) >> v & 1) != 0 && dc_extent_is(x->b->size[v]));
+    return any;
+}
+
 /* Looks for a size that this place tells. */
 static bool solve(solver *x, const place *p)
 {
     dc_expr_linear l;
+    if (has_extent(x, p)) /* known, or agree misses it */
+        return true;
     const dc_expr_fault fault = dc_expr_linearize(p->d->expr, x->b->size, &l);
     if (fault == DC_EXPR_ZERO)
         return missed_at(x, DC_MISS_ZERO, p, 0);
@@ -228,6 +276,10 @@ static bool agree(solver *x, const place *p)
     dc_expr_linear l;
     if (p->size < 0)
         return true;
+    int64_t value;
+    if (has_extent(x, p) &&
+        dc_expr_eval_in(x->b->extents, p->d->expr, x->b->size, &value) == DC_EXPR_OK)
+        return value == p->size || missed_at(x, DC_MISS_SIZE, p, value);
     const bool line = dc_expr_linearize(p->d->expr, x->b->size, &l) == DC_EXPR_OK;
     if (line && only_var(&l) == -1)
         return l.c == p->size || missed_at(x, DC_MISS_SIZE, p, l.c);
@@ -320,14 +372,21 @@ static const char *of_what(const dc_sig *s, const dc_sig_miss *m, char *out, siz
     return out;
 }
 
+/* "64", or "up to 512" of a code. */
+static const char *size_text(int64_t size, char out[32])
+{
+    snprintf(out, 32, "%s%" PRId64, dc_extent_is(size) ? "up to " : "", dc_extent_bound(size));
+    return out;
+}
+
 static int print_size(const dc_sig *s, const dc_sig_miss *m, const char *at, char *out, size_t room)
 {
-    char of[80];
+    char of[80], got[32], want[32];
+    size_text(m->got, got);
+    size_text(m->want, want);
     if (m->text[0] != '\0' && !is_about_rest(m))
-        return snprintf(out, room, "%s = %" PRId64 " against %s = %" PRId64, at, m->got, m->text,
-                        m->want);
-    return snprintf(out, room, "%s = %" PRId64 " against %" PRId64 "%s", at, m->got, m->want,
-                    of_what(s, m, of, sizeof of));
+        return snprintf(out, room, "%s = %s against %s = %s", at, got, m->text, want);
+    return snprintf(out, room, "%s = %s against %s%s", at, got, want, of_what(s, m, of, sizeof of));
 }
 
 static int print_rank(const dc_sig_miss *m, char *out, size_t room)

@@ -21,7 +21,7 @@ static outcome size_of(const dc_sig_bind *b, const dc_dim *d, int64_t *out)
     if (d->kind == DC_DIM_SIZE)
         *out = d->size;
     else if (d->kind == DC_DIM_EXPR)
-        fault = dc_expr_eval(d->expr, b->size, out);
+        fault = dc_expr_eval_in(b->extents, d->expr, b->size, out);
     if (d->kind == DC_DIM_VAR || (fault == DC_EXPR_UNKNOWN && d->var >= 0)) {
         *out = b->size[d->var];
         fault = *out < 0 ? DC_EXPR_UNKNOWN : DC_EXPR_OK;

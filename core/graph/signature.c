@@ -7,6 +7,7 @@
  */
 #include "core/graph/signature.h"
 
+#include "core/base/digits.h"
 #include "core/base/job.h"
 
 #include <inttypes.h>
@@ -132,7 +133,7 @@ static int find_var(void *ctx, const char *text, size_t n)
     if (s->nvar == DC_SIG_VARS)
         return -1;
     s->var[s->nvar] = name;
-    s->size[s->nvar] = -1;
+    s->size[s->nvar] = s->most[s->nvar] = -1;
     return s->nvar++;
 }
 
@@ -213,6 +214,8 @@ static dc_status read_size(reader *r, dc_dim *d)
 static dc_status define(reader *r, const dc_dim *d)
 {
     dc_sig *s = r->sig;
+    if (s->most[d->var] >= 0)
+        return refuse(r, "'%.40s' has another size or bound, too", d->name);
     if (d->kind == DC_DIM_SIZE) {
         if (s->size[d->var] >= 0 && s->size[d->var] != d->size)
             return refuse(r, "'%.40s' is %" PRId64 " and %" PRId64, d->name, s->size[d->var],
@@ -241,11 +244,76 @@ static dc_status read_rest(reader *r, dc_sig_type *t)
     return DC_OK;
 }
 
+/* A number behind "<=". */
+static dc_status read_limit(reader *r, int64_t *out)
+{
+    dc_expr_reader in = {.at = dc_expr_skip_blanks(r->at)};
+    dc_expr_fault fault = dc_expr_read(&in);
+    r->at = in.at;
+    if (fault == DC_EXPR_OK)
+        fault = dc_expr_eval(&(dc_expr){in.n, in.node}, NULL, out);
+    return fault == DC_EXPR_OK ? DC_OK : refuse_expr(r, fault);
+}
+
+/* [0 <=] t <= 512, from the name on; what stands before it has been read. */
+static dc_status read_bounded(reader *r, int64_t least, dc_dim *d)
+{
+    const char *name = take_name(r);
+    int64_t most;
+    if (name == NULL)
+        return expected(r, "a name");
+    d->kind = DC_DIM_VAR;
+    d->var = find_var(r, name, strlen(name));
+    if (d->var < 0)
+        return refuse_expr(r, DC_EXPR_NAME);
+    d->name = name;
+    DC_TRY(expect(r, "<="));
+    DC_TRY(read_limit(r, &most));
+    const dc_sig *s = r->sig;
+    const int v = d->var;
+    if (least < 0 || most < least || most < 1 || most >= (int64_t)1 << 31)
+        return refuse(r, "'%.40s' has no size from %" PRId64 " to %" PRId64, name, least, most);
+    if (s->size[v] >= 0 || (s->most[v] >= 0 && (s->most[v] != most || s->least[v] != least)))
+        return refuse(r, "'%.40s' has another size or bound, too", name);
+    r->sig->least[v] = least;
+    r->sig->most[v] = most;
+    return DC_OK;
+}
+
+/* Is it a bounded name that stands here? *least: what its sizes begin with. Moves behind that. */
+static bool take_bounded(reader *r, int64_t *least)
+{
+    const char *at = dc_expr_skip_blanks(r->at);
+    *least = 1;
+    const bool number = dc_digits_signed(&at, NULL, 0, INT32_MAX, least) == DC_DIGITS_OK;
+    at = dc_expr_skip_blanks(at);
+    if (number && strncmp(at, "<=", 2) == 0) {
+        r->at = dc_expr_skip_blanks(at + 2);
+        return true;
+    }
+    *least = 1;
+    const size_t n = number ? 0 : dc_expr_name_length(at);
+    return n > 0 && strncmp(dc_expr_skip_blanks(at + n), "<=", 2) == 0;
+}
+
+static dc_status add_dim(reader *r, dc_sig_type *t, const dc_dim *d)
+{
+    if (t->ndim - (t->rest >= 0) == DC_MAX_RANK)
+        return refuse(r, "a type has more than %d axes", DC_MAX_RANK);
+    t->dim[t->ndim++] = *d;
+    return DC_OK;
+}
+
 static dc_status read_dim(reader *r, dc_sig_type *t)
 {
     dc_dim d = {.var = -1};
+    int64_t least;
     if (take(r, "..."))
         return read_rest(r, t);
+    if (take_bounded(r, &least)) {
+        DC_TRY(read_bounded(r, least, &d));
+        return add_dim(r, t, &d);
+    }
     const size_t n = dc_expr_name_length(r->at);
     const char *after = dc_expr_skip_blanks(r->at + n);
     if (n > 0 && *after == '=') {
@@ -257,9 +325,7 @@ static dc_status read_dim(reader *r, dc_sig_type *t)
     }
     const bool told = d.name != NULL;
     DC_TRY(read_size(r, &d));
-    if (t->ndim - (t->rest >= 0) == DC_MAX_RANK)
-        return refuse(r, "a type has more than %d axes", DC_MAX_RANK);
-    t->dim[t->ndim++] = d;
+    DC_TRY(add_dim(r, t, &d));
     return told ? define(r, &d) : DC_OK;
 }
 

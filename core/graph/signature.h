@@ -4,7 +4,7 @@
  *   sig   = [name] "(" [param {"," param}] ")" ["->" ("()" | type {"," type})]
  *   param = name ["?"] [":" type]      "?": may be absent; no type: static
  *   type  = dtype "[" [dim {"," dim}] "]" | "{" name ":" type {"," name ":" type} "}" | "{" type "}"
- *   dim   = "..." | name "=" expr | expr
+ *   dim   = "..." | name "=" expr | [number "<="] name "<=" number | expr
  *   expr  = numbers and names with + - * // % ( )
  *
  * A name of a dim is a variable of the signature: the same size everywhere in it, local to it as
@@ -12,6 +12,9 @@
  * any number of dims, the same ones everywhere; at most one in a type.
  *
  * `name = expr` gives the axis that name and the variable that value: two statements about one size.
+ *
+ * `name <= 512` bounds a variable: its size is from 1 to the bound and known when the function runs;
+ * `0 <= name <= 512` says where it begins. dc_sig_bound puts codes (core/base/extent.h) into a binding.
  *
  * Solving: bare names (and names before "=") first, in all arguments; then expressions that are
  * linear in one name without a size, as often as that finds something; what is then left over must
@@ -100,6 +103,7 @@ typedef struct dc_sig {
     const dc_sig_type *result[DC_SIG_RESULTS];
     const char *var[DC_SIG_VARS + 1]; /* names of dims; NULL-terminated */
     int64_t size[DC_SIG_VARS];        /* where the text itself gives the size (batch=64), else -1 */
+    int64_t least[DC_SIG_VARS], most[DC_SIG_VARS]; /* of bounded names; most is -1 of the others */
     int rest_at; /* has_rest: variables that stand before it, for lists in order of the text */
     const dc_sig_def *def; /* in the order of the text */
 } dc_sig;
@@ -111,6 +115,7 @@ typedef struct dc_sig_bind {
     int rest;                      /* number of dims that "..." stands for; -1 not known */
     int64_t rest_size[DC_MAX_RANK];
     const char *rest_name[DC_MAX_RANK];
+    struct dc_extents *extents; /* sizes may be codes of it; NULL: all are numbers */
 } dc_sig_bind;
 
 struct dc_job;
@@ -124,6 +129,14 @@ void dc_sig_begin(const dc_sig *s, dc_sig_bind *b);
 /* A size given for a name (third argument of dc.fn). ARG for an unknown name, another size, < 0. */
 dc_status dc_sig_give(struct dc_job *j, const dc_sig *s, dc_sig_bind *b, const char *name,
                       int64_t size);
+/* Bounds a name, as "n <= 64" in the text does. ARG for an unknown name, another bound, a range without sizes. */
+dc_status dc_sig_limit(struct dc_job *j, dc_sig *s, const char *name, int64_t least, int64_t most);
+/*
+ * Bounded names become codes, whatever size they have in *b; with them what follows from them. False where the size
+ * of one is out of its range: *var.
+ */
+bool dc_sig_bound(const dc_sig *s, struct dc_extents *x, dc_sig_bind *b, int *var);
+
 /*
  * No more sizes are given. Puts those into *b that follow from them (n=2*m), and fails with SIGNATURE
  * where calls could never find a name, where two statements contradict each other and where a type

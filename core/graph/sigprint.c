@@ -2,6 +2,7 @@
  * Signatures as text, which core/graph/signature.c reads to the same signature; with a binding, known sizes
  * are put in. Also a dim, a type, and a binding alone.
  */
+#include "core/base/extent.h"
 #include "core/graph/signature.h"
 
 #include <inttypes.h>
@@ -23,8 +24,8 @@ static void put(printer *p, const char *text)
 
 static void put_number(printer *p, int64_t v)
 {
-    char digits[24];
-    snprintf(digits, sizeof digits, "%" PRId64, v);
+    char digits[32];
+    snprintf(digits, sizeof digits, "%s%" PRId64, dc_extent_is(v) ? "<= " : "", dc_extent_bound(v));
     put(p, digits);
 }
 
@@ -51,7 +52,8 @@ static int64_t size_of(const dc_sig_bind *b, const dc_dim *d)
         return -1;
     if (d->var >= 0 && b->size[d->var] >= 0)
         return b->size[d->var];
-    if (d->kind == DC_DIM_EXPR && dc_expr_eval(d->expr, b->size, &size) == DC_EXPR_OK)
+    if (d->kind == DC_DIM_EXPR &&
+        dc_expr_eval_in(b->extents, d->expr, b->size, &size) == DC_EXPR_OK)
         return size;
     return -1;
 }
@@ -72,6 +74,23 @@ static void put_dim(printer *p, const dc_dim *d)
     const int64_t size = size_of(p->b, d);
     if (d->kind == DC_DIM_REST) {
         put_rest(p);
+        return;
+    }
+    const int64_t most = d->kind == DC_DIM_VAR ? p->s->most[d->var] : -1;
+    if (most >= 0 && (size < 0 || dc_extent_is(size))) {
+        if (p->s->least[d->var] != 1) {
+            put_number(p, p->s->least[d->var]);
+            put(p, " <= ");
+        }
+        put(p, d->name);
+        put(p, " <= ");
+        put_number(p, most);
+        return;
+    }
+    if (dc_extent_is(size)) {
+        put(p, d->name != NULL ? d->name : "");
+        put(p, d->name != NULL ? " <= " : "<= ");
+        put_number(p, dc_extent_bound(size));
         return;
     }
     if (d->name != NULL)
@@ -151,11 +170,11 @@ int dc_sig_print(const dc_sig *s, const dc_sig_bind *b, char *out, size_t room)
 }
 
 /* One of the list that dc_sig_bind_print makes. */
-static void put_known(printer *p, const char *name)
+static void put_known(printer *p, const char *name, const char *is)
 {
     put(p, p->n > 0 ? ", " : "");
     put(p, name);
-    put(p, "=");
+    put(p, is);
 }
 
 int dc_sig_bind_print(const dc_sig *s, const dc_sig_bind *b, char *out, size_t room)
@@ -163,13 +182,13 @@ int dc_sig_bind_print(const dc_sig *s, const dc_sig_bind *b, char *out, size_t r
     printer p = {s, b, out, room, 0};
     for (int v = 0; v <= s->nvar; v++) {
         if (s->has_rest && v == s->rest_at && b->rest >= 0) {
-            put_known(&p, "...");
+            put_known(&p, "...", "=");
             put(&p, "[");
             put_rest(&p);
             put(&p, "]");
         }
         if (v < s->nvar && b->size[v] >= 0) {
-            put_known(&p, s->var[v]);
+            put_known(&p, s->var[v], dc_extent_is(b->size[v]) ? " " : "=");
             put_number(&p, b->size[v]);
         }
     }

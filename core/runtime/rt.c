@@ -3,6 +3,7 @@
  *
  * Order of release: the thread of deadlines, lazy programs, compilations, pool, device, names, job. Whatever uses the device's memory must be gone.
  */
+#include "core/base/extent.h"
 #include "core/runtime/rt.h"
 
 #include "core/base/path.h"
@@ -33,6 +34,8 @@ dc_rt *dc_rt_new(const dc_opts *opt, const dc_log *log)
     rt->names = dc_names_new();
     rt->pool = dc_pool_new(opt);
     dc_job_init(&rt->job, &rt->opt, &rt->log);
+    rt->extents = dc_extents_new();
+    rt->job.extents = rt->extents;
     rt->job.owner = &rt->owner;
     rt->job.broken = &rt->broken;
     rt->job.cancel = &rt->interrupt;
@@ -104,6 +107,7 @@ void dc_rt_free(dc_rt *rt)
         dc_pool_free(rt);
     if (rt->device != NULL)
         rt->device->ops->free(rt->device);
+    dc_extents_free(rt->extents);
     dc_names_free(rt->names);
     dc_folders_free(rt->folders);
     dc_job_fini(&rt->job);

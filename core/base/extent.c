@@ -1,0 +1,465 @@
+#include "core/base/extent.h"
+
+#include "core/base/job.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct atom { /* a variable, or the floor of x / k */
+    const char *name; /* NULL: a quotient */
+    int64_t lo, hi;   /* of a variable; values of a quotient follow */
+    int64_t x, k;     /* x: a code */
+    int64_t code;     /* of the atom by itself */
+} atom;
+
+typedef struct term {
+    int64_t k;
+    uint8_t n;                          /* factors */
+    uint16_t factor[DC_EXTENT_FACTORS]; /* atoms, ascending */
+} term;
+
+typedef struct poly { /* c and terms by ascending factors, none with k = 0 */
+    int64_t c;
+    int n;
+    term t[DC_EXTENT_TERMS];
+} poly;
+
+struct dc_extents {
+    DC_VEC(atom) atom;
+    DC_VEC(poly) poly; /* by number */
+};
+
+dc_extents *dc_extents_new(void)
+{
+    return dc_xalloc(sizeof(dc_extents));
+}
+
+void dc_extents_free(dc_extents *e)
+{
+    if (e == NULL)
+        return;
+    DC_VEC_FREE(e->atom);
+    DC_VEC_FREE(e->poly);
+    dc_xfree(e);
+}
+
+static int64_t number_of(int64_t code)
+{
+    return (code >> DC_EXTENT_SHIFT) & ((1 << (DC_EXTENT_BIT - DC_EXTENT_SHIFT)) - 1);
+}
+
+/* ---- ranges ----------------------------------------------------------------------------------- */
+
+typedef struct range {
+    int64_t lo, hi;
+    bool ok; /* it fits */
+} range;
+
+static range range_of(const dc_extents *e, const poly *p);
+
+static int64_t floor_div(int64_t a, int64_t k)
+{
+    const int64_t q = a / k;
+    return q * k > a ? q - 1 : q;
+}
+
+static range range_of_atom(const dc_extents *e, const atom *a)
+{
+    if (a->name != NULL)
+        return (range){a->lo, a->hi, true};
+    range r = range_of(e, &e->poly.at[number_of(a->x)]);
+    return (range){floor_div(r.lo, a->k), floor_div(r.hi, a->k), r.ok};
+}
+
+static range range_times(range a, range b)
+{
+    int64_t v[4];
+    const bool ok = a.ok && b.ok && dc_mul_ok(a.lo, b.lo, &v[0]) && dc_mul_ok(a.lo, b.hi, &v[1]) &&
+                    dc_mul_ok(a.hi, b.lo, &v[2]) && dc_mul_ok(a.hi, b.hi, &v[3]);
+    range r = {0, 0, ok};
+    for (int i = 0; ok && i < 4; i++) {
+        r.lo = i == 0 ? v[i] : dc_min_i64(r.lo, v[i]);
+        r.hi = i == 0 ? v[i] : dc_max_i64(r.hi, v[i]);
+    }
+    return r;
+}
+
+static range range_of(const dc_extents *e, const poly *p)
+{
+    range sum = {p->c, p->c, true};
+    for (int i = 0; i < p->n; i++) {
+        range r = {p->t[i].k, p->t[i].k, true};
+        for (int k = 0; k < p->t[i].n; k++)
+            r = range_times(r, range_of_atom(e, &e->atom.at[p->t[i].factor[k]]));
+        sum.ok =
+            sum.ok && r.ok && dc_add_ok(sum.lo, r.lo, &sum.lo) && dc_add_ok(sum.hi, r.hi, &sum.hi);
+    }
+    return sum;
+}
+
+/* ---- canonical sums --------------------------------------------------------------------------- */
+
+static int compare_factors(const term *a, const term *b)
+{
+    if (a->n != b->n)
+        return a->n < b->n ? -1 : 1;
+    for (int i = 0; i < a->n; i++)
+        if (a->factor[i] != b->factor[i])
+            return a->factor[i] < b->factor[i] ? -1 : 1;
+    return 0;
+}
+
+/* p + t; false where it does not fit. */
+static bool add_term(poly *p, const term *t)
+{
+    int at = 0;
+    if (t->k == 0)
+        return true;
+    if (t->n == 0)
+        return dc_add_ok(p->c, t->k, &p->c);
+    while (at < p->n && compare_factors(&p->t[at], t) < 0)
+        at++;
+    if (at < p->n && compare_factors(&p->t[at], t) == 0) {
+        if (!dc_add_ok(p->t[at].k, t->k, &p->t[at].k))
+            return false;
+        if (p->t[at].k == 0) {
+            memmove(&p->t[at], &p->t[at + 1], sizeof *p->t * (size_t)(p->n - at - 1));
+            p->n--;
+        }
+        return true;
+    }
+    if (p->n == DC_EXTENT_TERMS)
+        return false;
+    memmove(&p->t[at + 1], &p->t[at], sizeof *p->t * (size_t)(p->n - at));
+    p->t[at] = *t;
+    p->n++;
+    return true;
+}
+
+static bool same_poly(const poly *a, const poly *b)
+{
+    if (a->c != b->c || a->n != b->n)
+        return false;
+    for (int i = 0; i < a->n; i++)
+        if (a->t[i].k != b->t[i].k || compare_factors(&a->t[i], &b->t[i]) != 0)
+            return false;
+    return true;
+}
+
+static bool poly_of(const dc_extents *e, int64_t dim, poly *out)
+{
+    *out = (poly){.c = dim};
+    if (!dc_extent_is(dim))
+        return dim != DC_EXTENT_NONE;
+    if (!dc_extent_known(e, dim))
+        return false;
+    *out = e->poly.at[number_of(dim)];
+    return true;
+}
+
+/* The number, or the code, that it is. */
+static int64_t code_of(dc_extents *e, const poly *p)
+{
+    if (p->n == 0)
+        return p->c == DC_EXTENT_NONE || dc_extent_is(p->c) ? DC_EXTENT_NONE : p->c;
+    const range r = range_of(e, p);
+    if (!r.ok || r.hi < 1 || r.hi >> DC_EXTENT_SHIFT != 0)
+        return DC_EXTENT_NONE;
+    uint32_t i = 0;
+    while (i < e->poly.n && !same_poly(&e->poly.at[i], p))
+        i++;
+    if (i == e->poly.n) {
+        if (i == DC_EXTENT_MOST)
+            return DC_EXTENT_NONE;
+        DC_PUSH(e->poly, *p);
+    }
+    return (int64_t)1 << DC_EXTENT_BIT | (int64_t)i << DC_EXTENT_SHIFT | r.hi;
+}
+
+static int64_t code_of_atom(dc_extents *e, uint32_t number)
+{
+    const poly p = {.n = 1, .t = {{.k = 1, .n = 1, .factor = {(uint16_t)number}}}};
+    return code_of(e, &p);
+}
+
+int64_t dc_extent_var(dc_extents *e, const char *name, int64_t lo, int64_t hi)
+{
+    if (lo < 0 || hi < lo || hi < 1 || e->atom.n >= UINT16_MAX)
+        return DC_EXTENT_NONE;
+    for (uint32_t i = 0; i < e->atom.n; i++) {
+        const atom *old = &e->atom.at[i];
+        if (old->name == name && old->lo == lo && old->hi == hi)
+            return old->code;
+    }
+    const atom a = {.name = name, .lo = lo, .hi = hi};
+    DC_PUSH(e->atom, a);
+    const int64_t code = code_of_atom(e, e->atom.n - 1);
+    e->atom.at[e->atom.n - 1].code = code;
+    return code;
+}
+
+/* ---- arithmetic ------------------------------------------------------------------------------- */
+
+int64_t dc_extent_add(dc_extents *e, int64_t a, int64_t b)
+{
+    poly x, y;
+    if (!poly_of(e, a, &x) || !poly_of(e, b, &y) || !dc_add_ok(x.c, y.c, &x.c))
+        return DC_EXTENT_NONE;
+    for (int i = 0; i < y.n; i++)
+        if (!add_term(&x, &y.t[i]))
+            return DC_EXTENT_NONE;
+    return code_of(e, &x);
+}
+
+static bool poly_times(const poly *x, const poly *y, poly *out)
+{
+    *out = (poly){0};
+    for (int i = -1; i < x->n; i++)
+        for (int k = -1; k < y->n; k++) {
+            static const term one = {0};
+            const term *a = i < 0 ? &one : &x->t[i], *b = k < 0 ? &one : &y->t[k];
+            term t = {.n = (uint8_t)(a->n + b->n)};
+            if (!dc_mul_ok(i < 0 ? x->c : a->k, k < 0 ? y->c : b->k, &t.k) || t.k == INT64_MIN ||
+                (t.k != 0 && t.n > DC_EXTENT_FACTORS))
+                return false;
+            if (t.k == 0)
+                continue;
+            for (int n = 0, p = 0, q = 0; n < t.n; n++) {
+                const bool left = q == b->n || (p < a->n && a->factor[p] <= b->factor[q]);
+                t.factor[n] = left ? a->factor[p++] : b->factor[q++];
+            }
+            if (!add_term(out, &t))
+                return false;
+        }
+    return true;
+}
+
+int64_t dc_extent_mul(dc_extents *e, int64_t a, int64_t b)
+{
+    poly x, y, z;
+    if (!poly_of(e, a, &x) || !poly_of(e, b, &y) || !poly_times(&x, &y, &z))
+        return DC_EXTENT_NONE;
+    return code_of(e, &z);
+}
+
+/* a - b as a sum, which may have any range. */
+static bool difference(const dc_extents *e, int64_t a, int64_t b, poly *out)
+{
+    poly y, negative;
+    const poly minus = {.c = -1};
+    if (!poly_of(e, a, out) || !poly_of(e, b, &y) || !poly_times(&y, &minus, &negative) ||
+        !dc_add_ok(out->c, negative.c, &out->c))
+        return false;
+    for (int i = 0; i < negative.n; i++)
+        if (!add_term(out, &negative.t[i]))
+            return false;
+    return true;
+}
+
+int64_t dc_extent_sub(dc_extents *e, int64_t a, int64_t b)
+{
+    poly x;
+    return difference(e, a, b, &x) ? code_of(e, &x) : DC_EXTENT_NONE;
+}
+
+/* p without quotients by themselves, k * (y / d) with d dividing k, and at most as large. */
+static bool without_quotients(const dc_extents *e, const poly *p, poly *out)
+{
+    *out = (poly){.c = p->c};
+    for (int i = 0; i < p->n; i++) {
+        const term *t = &p->t[i];
+        const atom *a = &e->atom.at[t->factor[0]];
+        poly y, scaled;
+        if (t->n != 1 || a->name != NULL || t->k % a->k != 0) {
+            if (!add_term(out, t))
+                return false;
+            continue;
+        }
+        const poly by = {.c = t->k / a->k};
+        y = e->poly.at[number_of(a->x)];
+        y.c -= t->k > 0 ? a->k - 1 : 0; /* y - (d - 1) <= d * (y / d) <= y */
+        if (!poly_times(&y, &by, &scaled) || !dc_add_ok(out->c, scaled.c, &out->c))
+            return false;
+        for (int k = 0; k < scaled.n; k++)
+            if (!add_term(out, &scaled.t[k]))
+                return false;
+    }
+    return true;
+}
+
+bool dc_extent_at_least(dc_extents *e, int64_t a, int64_t b)
+{
+    poly x, y;
+    if (!difference(e, a, b, &x))
+        return false;
+    range r = range_of(e, &x);
+    if (r.ok && r.lo >= 0)
+        return true;
+    if (!without_quotients(e, &x, &y))
+        return false;
+    r = range_of(e, &y);
+    return r.ok && r.lo >= 0;
+}
+
+/* What is divisible leaves the quotient, so that equal ones look alike. */
+int64_t dc_extent_div(dc_extents *e, int64_t a, int64_t k)
+{
+    poly x;
+    if (k < 1 || dc_extent_is(k) || !poly_of(e, a, &x))
+        return DC_EXTENT_NONE;
+    poly whole = {.c = floor_div(x.c, k)}, rest = {.c = x.c - whole.c * k};
+    for (int i = 0; i < x.n; i++) {
+        term t = x.t[i];
+        t.k = floor_div(x.t[i].k, k);
+        add_term(&whole, &t);
+        t.k = x.t[i].k - t.k * k;
+        add_term(&rest, &t);
+    }
+    if (rest.n == 0)
+        return code_of(e, &whole);
+    const int64_t code = code_of(e, &rest);
+    if (code == DC_EXTENT_NONE)
+        return code;
+    uint32_t i = 0;
+    while (i < e->atom.n &&
+           (e->atom.at[i].name != NULL || e->atom.at[i].x != code || e->atom.at[i].k != k))
+        i++;
+    if (i == e->atom.n) {
+        if (i == UINT16_MAX)
+            return DC_EXTENT_NONE;
+        const atom made = {.x = code, .k = k};
+        DC_PUSH(e->atom, made);
+    }
+    const term t = {.k = 1, .n = 1, .factor = {(uint16_t)i}};
+    return add_term(&whole, &t) ? code_of(e, &whole) : DC_EXTENT_NONE;
+}
+
+/* a / b, where b is one product: its factors leave every term. */
+static bool divide_terms(const poly *a, const poly *b, poly *out)
+{
+    const int64_t k = b->n == 0 ? b->c : b->t[0].k;
+    *out = (poly){.c = a->c / k};
+    if (a->c % k != 0 || (b->n > 0 && a->c != 0))
+        return false;
+    for (int i = 0; i < a->n; i++) {
+        const term *t = &a->t[i];
+        term q = {.k = t->k / k};
+        int left = 0;
+        if (t->k % k != 0)
+            return false;
+        for (int n = 0; n < t->n; n++)
+            if (b->n > 0 && left < b->t[0].n && t->factor[n] == b->t[0].factor[left])
+                left++;
+            else
+                q.factor[q.n++] = t->factor[n];
+        if ((b->n > 0 && left < b->t[0].n) || !add_term(out, &q))
+            return false;
+    }
+    return true;
+}
+
+int64_t dc_extent_quotient(dc_extents *e, int64_t a, int64_t b)
+{
+    poly x, y, q;
+    if (b == 0 || !poly_of(e, a, &x) || !poly_of(e, b, &y))
+        return DC_EXTENT_NONE;
+    if (same_poly(&x, &y))
+        return 1;
+    if ((y.n == 0 || (y.n == 1 && y.c == 0)) && divide_terms(&x, &y, &q))
+        return code_of(e, &q);
+    /* k * (n + 1) by n + 1, and by what else is a multiple of the other's first term */
+    if (y.n > 0 && x.n > 0 && x.n >= y.n) {
+        poly first = {.n = 1, .t = {y.t[y.n - 1]}}, top = {.n = 1, .t = {x.t[x.n - 1]}}, back;
+        if (divide_terms(&top, &first, &q) && poly_times(&q, &y, &back) && same_poly(&back, &x))
+            return code_of(e, &q);
+    }
+    return DC_EXTENT_NONE;
+}
+
+int64_t dc_extent_product(dc_extents *e, int n, const int64_t *dim)
+{
+    int64_t p = 1;
+    for (int i = 0; i < n && p != DC_EXTENT_NONE; i++)
+        p = dc_extent_mul(e, p, dim[i]);
+    return p;
+}
+
+/* ---- questions -------------------------------------------------------------------------------- */
+
+bool dc_extent_known(const dc_extents *e, int64_t dim)
+{
+    if (!dc_extent_is(dim))
+        return dim >= 0;
+    const int64_t i = number_of(dim);
+    return e != NULL && i < e->poly.n && range_of(e, &e->poly.at[i]).hi == dc_extent_bound(dim);
+}
+
+int64_t dc_extent_lo(const dc_extents *e, int64_t dim)
+{
+    return dc_extent_is(dim) ? range_of(e, &e->poly.at[number_of(dim)]).lo : dim;
+}
+
+int64_t dc_extent_eval(const dc_extents *e, int64_t dim, dc_extent_value *var, void *ctx)
+{
+    if (!dc_extent_is(dim))
+        return dim;
+    const poly *p = &e->poly.at[number_of(dim)];
+    int64_t sum = p->c;
+    for (int i = 0; i < p->n; i++) {
+        int64_t v = p->t[i].k;
+        for (int k = 0; k < p->t[i].n; k++) {
+            const atom *a = &e->atom.at[p->t[i].factor[k]];
+            v *= a->name != NULL ? var(ctx, a->code)
+                                 : floor_div(dc_extent_eval(e, a->x, var, ctx), a->k);
+        }
+        sum += v;
+    }
+    return sum;
+}
+
+/* ---- text ------------------------------------------------------------------------------------- */
+
+static void print_poly(const dc_extents *e, const poly *p, dc_text *out);
+
+static void print_atom(const dc_extents *e, const atom *a, dc_text *out)
+{
+    if (a->name != NULL) {
+        dc_text_printf(out, "%s", a->name);
+        return;
+    }
+    dc_text_printf(out, "(");
+    print_poly(e, &e->poly.at[number_of(a->x)], out);
+    dc_text_printf(out, ")//%" PRId64, a->k);
+}
+
+static void print_poly(const dc_extents *e, const poly *p, dc_text *out)
+{
+    for (int i = 0; i < p->n; i++) {
+        const term *t = &p->t[i];
+        const int64_t k = i > 0 && t->k < 0 ? -t->k : t->k;
+        dc_text_printf(out, "%s", i == 0 ? "" : t->k < 0 ? " - " : " + ");
+        if (k == -1)
+            dc_text_printf(out, "-");
+        else if (k != 1)
+            dc_text_printf(out, "%" PRId64 "*", k);
+        for (int n = 0; n < t->n; n++) {
+            dc_text_printf(out, "%s", n ? "*" : "");
+            print_atom(e, &e->atom.at[t->factor[n]], out);
+        }
+    }
+    if (p->c != 0)
+        dc_text_printf(out, " %c %" PRId64, p->c < 0 ? '-' : '+', p->c < 0 ? -p->c : p->c);
+}
+
+int dc_extent_print(const dc_extents *e, int64_t dim, char *out, size_t room)
+{
+    if (!dc_extent_is(dim) || !dc_extent_known(e, dim))
+        return snprintf(out, room, dc_extent_is(dim) ? "?" : "%" PRId64, dim);
+    dc_text text = {0};
+    print_poly(e, &e->poly.at[number_of(dim)], &text);
+    const int n = snprintf(out, room, "%s", text.s);
+    dc_text_free(&text);
+    return n;
+}
