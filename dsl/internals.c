@@ -18,6 +18,7 @@
  *   entries(class)           the class, its functions entered through C (stdlib_entry.c)
  *   module(name, table)      the same of a module, in which an unknown name is an error
  */
+#include "dsl/base/size.h"
 #include "dsl/internals.h"
 
 #include "core/base/number.h"
@@ -214,14 +215,21 @@ static int check_range(lua_State *L, dc_err_id id, int64_t n, const char *role)
     return 0;
 }
 
+static int64_t size_at(lua_State *L, int idx)
+{
+    int64_t dim;
+    return dc_size_test(L, idx, &dim) ? dim : (int64_t)luaL_checkinteger(L, idx);
+}
+
 static int l_check_class(lua_State *L)
 {
-    return check_range(L, DC_ERR_CLASS, luaL_checkinteger(L, 2), "labels");
+    return check_range(L, DC_ERR_CLASS, size_at(L, 2), "labels");
 }
 
 static int l_check_length(lua_State *L)
 {
-    return check_range(L, DC_ERR_LENGTH, luaL_checkinteger(L, 2) + 1, "lengths");
+    dc_extents *e = dc_dsl_of(L)->rt->extents;
+    return check_range(L, DC_ERR_LENGTH, dc_extent_add(e, size_at(L, 2), 1), "lengths");
 }
 
 /* ---- files and batches ----------------------------------------------------------------------- */
@@ -289,7 +297,16 @@ static int l_seed(lua_State *L)
     return 1;
 }
 
+/* Is it a size that is known when the function runs? */
+static int l_is_size(lua_State *L)
+{
+    int64_t dim;
+    lua_pushboolean(L, dc_size_test(L, 1, &dim));
+    return 1;
+}
+
 static const dc_binding bindings[] = {
+    {"is_size", l_is_size, DC_ANY, DC_IN_LIBRARY},
     {"layer", l_layer, DC_ANY, DC_IN_LIBRARY},
     {"name_of", l_name_of, DC_ANY, DC_IN_LIBRARY},
     {"kind", l_kind, DC_ANY, DC_IN_LIBRARY},

@@ -1,6 +1,7 @@
 /*
  * The module: its table, what it tells about itself, and the modules of stdlib/ for `require`.
  */
+#include "dsl/base/size.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/error.h"
@@ -420,6 +421,7 @@ static const struct {
     {&dc_fntext_type, &dc_fntext_methods},
     {&dc_fntune_type, &dc_fntune_methods},
     {&dc_static_type, &dc_static_methods},
+    {&dc_size_type, &dc_size_methods},
     {&dc_order_type, NULL},
     {&dc_batches_type, &dc_batches_methods},
     {&dc_file_type, &dc_file_methods},

@@ -167,6 +167,9 @@ local function name_of(what, f)
 end
 
 local function size(op, n, what)
+  if core.is_size(n) then
+    return n
+  end
   if math.type(n) == "float" and n == math.floor(n) then
     n = math.tointeger(n)
   end
@@ -401,13 +404,13 @@ local function length_of(op, xs, given)
       core.fail("ARG", op, ("%s is %s, which has no axis to go along"):format(xs.paths[i], describe(x)), nil,
         xs.paths[i], x)
     elseif n and x.shape[1] ~= n then
-      core.fail("ARG", op, ("%s has %d elements along axis 1, %s has %d"):format(xs.paths[first], n, xs.paths[i],
+      core.fail("ARG", op, ("%s has %s elements along axis 1, %s has %s"):format(xs.paths[first], n, xs.paths[i],
         x.shape[1]), nil, xs.paths[first], xs.leaves[first], xs.paths[i], x)
     end
     n, first = n or x.shape[1], first or i
   end
   if n and given and n ~= given then
-    core.fail("ARG", op, ("length is %d, %s has %d elements along axis 1"):format(given, xs.paths[first], n), nil,
+    core.fail("ARG", op, ("length is %s, %s has %s elements along axis 1"):format(given, xs.paths[first], n), nil,
       xs.paths[first], xs.leaves[first])
   elseif not n and not given then
     fail("ARG", op, "{ length = n } without xs", "there are no xs and no length, so nothing tells how often it runs")
@@ -485,7 +488,7 @@ function control.fori(n, body, init, options)
     c.limit, c.n = core.control_read(n, op), c.n or MOST
   else
     local times = size(op, n, "the number of iterations")
-    c.n = math.min(times, c.n or times)
+    c.n = core.is_size(times) and times or math.min(times, c.n or times)
   end
   return (run(c, init, empty))
 end

@@ -6,8 +6,10 @@
 #include "dsl/base/args.h"
 
 #include "core/base/expr.h"
+#include "core/graph/signature.h"
 #include "dsl/base/error.h"
 #include "dsl/base/run.h"
+#include "dsl/base/trace.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -32,13 +34,23 @@ typedef struct parsing {
     dc_names *names;
     const char *text;
     dc_type *out;
+    const dc_frame *frame; /* the typed function that is traced; NULL: none */
 } parsing;
+
+/* While a function is traced the names of its dims stand for their sizes. */
+static int64_t size_in_frame(void *ctx, const char *name, size_t n)
+{
+    const parsing *a = ctx;
+    const int v = dc_sig_var(a->frame->sig, dc_name_intern(a->names, name, n));
+    return v < 0 ? -1 : a->frame->bind->size[v];
+}
 
 static dc_status parse_type_body(dc_job *j, void *arg)
 {
     const parsing *a = arg;
     const char *at = a->text;
-    DC_TRY(dc_type_parse(j, a->names, &at, a->out));
+    DC_TRY(
+        dc_type_parse_with(j, a->names, &at, a->frame != NULL ? size_in_frame : NULL, arg, a->out));
     at = dc_expr_skip_blanks(at);
     if (*at == '\0')
         return DC_OK;
@@ -52,7 +64,8 @@ void dc_args_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out
     if (lua_type(L, idx) != LUA_TSTRING)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "a type such as \"f32[64, 784]\" is needed, not %s",
                         dc_handle_describe(L, idx));
-    parsing a = {d->rt->names, dc_args_text(L, d, idx, op), out};
+    const dc_trace *t = dc_trace_here(L, d);
+    parsing a = {d->rt->names, dc_args_text(L, d, idx, op), out, t != NULL ? t->frame : NULL};
     if (dc_run_once(d, parse_type_body, &a) == DC_OK)
         return;
     dc_error_raise(L, d, &(dc_blame){.op = op});

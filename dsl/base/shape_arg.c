@@ -16,6 +16,7 @@
 #include "dsl/base/args.h"
 #include "dsl/base/error.h"
 #include "dsl/base/run.h"
+#include "dsl/base/size.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -199,7 +200,7 @@ static void add_dim(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *t
     if (t->rank == DC_MAX_RANK)
         dc_error_fact(L, d, DC_ERR_TOO_MANY_AXES,
                       &(dc_fact){.op = op, .num = {DC_MAX_RANK + 1, DC_MAX_RANK}}, NULL);
-    t->dim[t->rank++] = dc_args_integer(L, d, idx, op, "a size");
+    t->dim[t->rank++] = dc_size_read(L, d, idx, op, "a size");
 }
 
 void dc_shape_arg_read(lua_State *L, dc_dsl *d, const dc_type *from, const char *op, dc_type *out)

@@ -32,6 +32,7 @@ dc_trace *dc_trace_new(dc_dsl *d, const char *name, const char *where)
     t->serial = ++d->serial;
     t->born = d->born;
     t->module = dc_module_new();
+    t->module->extents = d->rt->extents;
     t->f = dc_func_new(t->module, name);
     dc_job_keep(j, t);
     return t;

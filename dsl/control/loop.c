@@ -11,6 +11,7 @@
  */
 #include "core/graph/chunks.h"
 #include "dsl/base/args.h"
+#include "dsl/base/size.h"
 #include "dsl/control/control.h"
 
 #include <string.h>
@@ -518,7 +519,8 @@ static dc_status end_loop_body(dc_job *j, void *arg)
 static int64_t integer_field(lua_State *L, int idx, const char *name)
 {
     lua_getfield(L, idx, name);
-    const int64_t n = (int64_t)lua_tointeger(L, -1);
+    int64_t n = (int64_t)lua_tointeger(L, -1);
+    dc_size_test(L, -1, &n);
     lua_pop(L, 1);
     return n;
 }
@@ -545,6 +547,11 @@ static void group_lines(lua_State *L, const looping *a, int lines)
 /* What is printed is kept until the call ends, for each iteration that there may be. */
 static void refuse_long_print(lua_State *L, const looping *a)
 {
+    if (a->nline > 0 && dc_extent_is(a->n))
+        dc_error_fact(L, a->c->d, DC_ERR_CONTROL,
+                      &(dc_fact){.op = a->c->op,
+                                 .word = {"the body prints, and a bounded dim says how often"}},
+                      &(dc_blame){.place = &a->c->place, .hint = "return what is to be printed"});
     if (a->nline > 0 && a->n == INT32_MAX && a->c->t->print.n > a->c->body->nprint)
         dc_error_fact(
             L, a->c->d, DC_ERR_CONTROL,

@@ -14,6 +14,7 @@
  */
 #include "core/graph/batch.h"
 #include "dsl/base/args.h"
+#include "dsl/base/size.h"
 #include "dsl/control/control.h"
 
 #include <inttypes.h>
@@ -412,6 +413,13 @@ static int l_vmap(lua_State *L)
     a.result = dc_control_list(L, d, 2, "results");
     a.name = text_field(L, d, 2, "name");
     lua_getfield(L, 2, "n");
+    if (dc_size_test(L, -1, &a.n))
+        dc_error_fact(
+            L, d, DC_ERR_CONTROL,
+            &(dc_fact){.op = a.c->op,
+                       .word = {"the mapped axis has a size known at run time, and a fixed "
+                                "size is needed"}},
+            &(dc_blame){.place = &a.c->place, .hint = "dc.map goes along a bounded dim"});
     a.n = (int64_t)luaL_checkinteger(L, -1);
     lua_pop(L, 1);
     make_flags(L, &a);

@@ -12,6 +12,7 @@
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/run.h"
+#include "dsl/base/size.h"
 #include "dsl/fn/fn.h"
 
 #include <inttypes.h>
@@ -37,7 +38,7 @@ static int l_dim(lua_State *L)
         dc_error_raisef(L, d, DC_ERR_DIM, "dim",
                         "the size of '%.60s' is not known before a result of '%s'", name,
                         t->frame->name);
-    lua_pushinteger(L, t->frame->bind->size[var]);
+    dc_size_push(L, t->frame->bind->size[var]);
     return 1;
 }
 

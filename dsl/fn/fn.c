@@ -8,6 +8,7 @@
  */
 #include "dsl/fn/fn.h"
 
+#include "core/base/digits.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"
@@ -158,12 +159,13 @@ static void each_choice(lua_State *L, dc_dsl *d, int fn_idx, int idx, int var, c
     dc_interrupt_look(L, d); /* there may be many choices that trace nothing */
     if (var == fn->sig.nvar) {
         dc_fn_check_sizes(L, d, fn, &here.bind);
+        dc_fn_bound(L, d, fn, &here);
         if (early_key(fn, &here))
             trace_early(L, d, fn_idx, &here);
         return;
     }
     const int type = lua_isnil(L, idx) ? LUA_TNIL : lua_getfield(L, idx, fn->sig.var[var]);
-    if (type == LUA_TNIL) {
+    if (type == LUA_TNIL || type == LUA_TSTRING) { /* a bound */
         each_choice(L, d, fn_idx, idx, var + 1, key);
     } else if (type == LUA_TTABLE) {
         const int list = lua_gettop(L);
@@ -171,31 +173,75 @@ static void each_choice(lua_State *L, dc_dsl *d, int fn_idx, int idx, int var, c
             lua_geti(L, list, i);
             here = *key;
             dc_fn_give_size(L, d, fn, &here.bind, fn->sig.var[var],
-                 dc_args_integer(L, d, list + 1, "fn", fn->sig.var[var]));
+                            dc_args_integer(L, d, list + 1, "fn", fn->sig.var[var]));
             lua_settop(L, list);
             each_choice(L, d, fn_idx, idx, var + 1, &here);
         }
     } else {
         dc_fn_give_size(L, d, fn, &here.bind, fn->sig.var[var],
-             dc_args_integer(L, d, lua_gettop(L), "fn", fn->sig.var[var]));
+                        dc_args_integer(L, d, lua_gettop(L), "fn", fn->sig.var[var]));
         each_choice(L, d, fn_idx, idx, var + 1, &here);
     }
     if (!lua_isnil(L, idx))
         lua_pop(L, 1);
 }
 
-/* Single sizes of the table at idx: calls may need them where no argument tells. */
+typedef struct limiting {
+    dc_fn *fn;
+    const char *name;
+    int64_t least, most;
+} limiting;
+
+static dc_status limit_body(dc_job *j, void *arg)
+{
+    const limiting *a = arg;
+    return dc_sig_limit(j, &a->fn->sig, a->name, a->least, a->most);
+}
+
+/* "<= 64", or "0 <= 64". */
+static bool read_bound(const char *at, int64_t *least, int64_t *most)
+{
+    at = dc_expr_skip_blanks(at);
+    if (*at != '<') {
+        if (dc_digits_signed(&at, NULL, 0, INT32_MAX, least) != DC_DIGITS_OK)
+            return false;
+        at = dc_expr_skip_blanks(at);
+    }
+    if (strncmp(at, "<=", 2) != 0)
+        return false;
+    at = dc_expr_skip_blanks(at + 2);
+    return dc_digits_signed(&at, NULL, 0, INT32_MAX, most) == DC_DIGITS_OK &&
+           *dc_expr_skip_blanks(at) == '\0';
+}
+
+/* The bound of a name, at the top of the stack. */
+static void read_limit_of(lua_State *L, dc_dsl *d, dc_fn *fn, const char *name)
+{
+    const char *text = dc_args_text(L, d, lua_gettop(L), "fn");
+    int64_t least = 1, most = 0;
+    if (!read_bound(text, &least, &most))
+        dc_error_raisef(L, d, DC_ERR_ARG, "fn",
+                        "'%s' = \"%.40s\": a size, or a bound such as \"<= 64\"", name, text);
+    limiting a = {fn, name, least, most};
+    dc_run(L, d, limit_body, &a);
+}
+
+/* Bounds of names and single sizes of the table at idx: calls may need them where no argument tells. */
 static void read_given(lua_State *L, dc_dsl *d, dc_fn *fn, int idx)
 {
     dc_sig_begin(&fn->sig, &fn->given);
     for (int v = 0; v < fn->sig.nvar && !lua_isnil(L, idx); v++) {
         if (lua_getfield(L, idx, fn->sig.var[v]) == LUA_TNUMBER) {
             dc_fn_give_size(L, d, fn, &fn->given, fn->sig.var[v],
-                 dc_args_integer(L, d, lua_gettop(L), "fn", fn->sig.var[v]));
+                            dc_args_integer(L, d, lua_gettop(L), "fn", fn->sig.var[v]));
             fn->has_given = true;
+        } else if (lua_type(L, -1) == LUA_TSTRING) {
+            read_limit_of(L, d, fn, fn->sig.var[v]);
         }
         lua_pop(L, 1);
     }
+    for (int v = 0; v < fn->sig.nvar; v++)
+        fn->bounded = fn->bounded || fn->sig.most[v] >= 0;
 }
 
 static int l_fn(lua_State *L)

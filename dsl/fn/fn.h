@@ -10,6 +10,7 @@
 #ifndef DC_DSL_FN_FN_H
 #define DC_DSL_FN_FN_H
 
+#include "core/graph/bounded.h"
 #include "core/graph/signature.h"
 #include "dsl/base/error.h"
 #include "dsl/base/run.h"
@@ -49,6 +50,7 @@ typedef struct dc_fn {
     bool has_given;
     bool plain;        /* every parameter is a tensor that has to be there: leaves are arguments */
     bool flat_results; /* each result is a tensor */
+    bool bounded;      /* a dim is: its size is no part of a key */
     bool ready;        /* parsed: sig is owned */
     dc_uses seen;      /* places of operations of its traces so far */
 } dc_fn;
@@ -69,7 +71,10 @@ typedef struct dc_spec {
     dc_trace *trace;
     dc_exec *exec;
     dc_inst *inst;
-    dc_arg *arg;   /* leaves of declared parameters, then captured tensors */
+    dc_arg *arg;   /* leaves of declared parameters, sizes known at run time, then captured tensors */
+    dc_extent_list size; /* those sizes */
+    dc_type *inside;     /* of the leaves, with bounds; where there are such sizes, else NULL */
+    dc_tensor **room;    /* as large as these bounds, for leaves that are smaller */
     dc_type *type; /* of the leaves, as the last caller gave them: a call like it is known */
     uint32_t nleaf, nresult; /* leaves of arguments; leaves of results, without what is printed */
     uint32_t nout;           /* results and what is printed */
@@ -148,6 +153,19 @@ int dc_fnjob_start(lua_State *L);
 
 /* With DEEPC_OPT=3: before a specialisation, which has no instance yet, is called. Inside a body. */
 dc_status dc_fntune_first(dc_dsl *d, dc_job *j, dc_spec *s);
+
+/* ---- bounded.c ------------------------------------------------------------------------------- */
+
+/* Sizes of bounded names in the key become codes. Raises where one is out of its range. */
+void dc_fn_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_key *key);
+/* Into arguments and types of results go the sizes of a call. */
+void dc_spec_sizes(dc_spec *s, const dc_sig_bind *actual);
+/* Arguments of the call, which are set, are put into memory of the bounds. */
+dc_status dc_spec_pad(dc_spec *s, dc_job *j);
+/* Result i, whose memory is that of the bound, becomes a tensor of the type wanted. */
+dc_status dc_spec_trim(const dc_spec *s, dc_job *j, uint32_t i, const dc_type *want,
+                       dc_tensor **made);
+void dc_spec_drop_room(dc_spec *s);
 
 /* ---- export.c: f:export ---------------------------------------------------------------------- */
 

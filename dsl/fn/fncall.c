@@ -161,8 +161,10 @@ static dc_status call_body(dc_job *j, void *arg)
     dc_spec *s = a->s;
     a->fault = (dc_fault){.check = -1};
     DC_TRY(dc_spec_ready(a->d, j, s));
+    DC_TRY(dc_spec_pad(s, j));
     DC_TRY(dc_inst_call(s->inst, j, s->arg, a->made, &a->fault));
     for (uint32_t i = 0; i < s->nout; i++) {
+        DC_TRY(dc_spec_trim(s, j, i, &s->out[i], &a->made[i]));
         memcpy(a->made[i]->type.name, s->out[i].name, sizeof s->out[i].name);
         dc_handle_fill(a->out[i], a->made[i]);
     }
@@ -486,15 +488,25 @@ dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *s
         dc_fn_take(L, d, fn, 1, v, &key);
         dc_sig_begin(&fn->sig, &key.bind);
         dc_fn_bind(L, d, fn, v, &key);
+        const dc_sig_bind actual = key.bind;
+        dc_fn_bound(L, d, fn, &key);
         s = look_up(L, d, fn, v, &key);
         remember_types(L, fn, s, v);
         name_results(fn, s, &key);
+        dc_spec_sizes(s, &actual);
     }
     *spec_idx = lua_gettop(L);
     ask_guards(L, d, s);
     for (int i = 0; i < v->n; i++)
         show_cell(L, d, fn, v->idx[i]);
     return s;
+}
+
+/* A function inside another one takes sizes and codes as they are. */
+static void check_inner_bounds(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_bind *b)
+{
+    dc_fn_key key = {.bind = *b};
+    dc_fn_bound(L, d, fn, &key);
 }
 
 void dc_fn_check_count(lua_State *L, dc_dsl *d, const dc_fn *fn)
@@ -514,7 +526,9 @@ int dc_fn_call(lua_State *L)
         dc_fn_key key;
         dc_fn_take(L, d, fn, 1, &v, &key);
         dc_sig_begin(&fn->sig, &key.bind);
+        key.bind.extents = d->rt->extents;
         dc_fn_bind(L, d, fn, &v, &key);
+        check_inner_bounds(L, d, fn, &key.bind);
         return inline_call(L, d, fn, &v, &key);
     }
     dc_collector_step(L, d);

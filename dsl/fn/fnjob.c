@@ -56,6 +56,7 @@ static dc_status start_job_body(dc_job *j, void *arg)
 {
     const starting *a = arg;
     DC_TRY(dc_spec_ready(a->d, j, a->s));
+    DC_TRY(dc_spec_pad(a->s, j));
     return dc_inst_start(a->s->inst, j, a->s->arg);
 }
 
@@ -165,6 +166,7 @@ static dc_status take_results_body(dc_job *j, void *arg)
     const dc_spec *s = a->s;
     DC_TRY(dc_inst_take(s->inst, j, a->made));
     for (uint32_t i = 0; i < s->nout; i++) {
+        DC_TRY(dc_spec_trim(s, j, i, &a->p->out[i], &a->made[i]));
         memcpy(a->made[i]->type.name, a->p->out[i].name, sizeof a->p->out[i].name);
         dc_handle_fill(a->out[i], a->made[i]);
     }

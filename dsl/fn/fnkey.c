@@ -1,6 +1,7 @@
 /*
  * Keys of typed functions: from tables of sizes that a script gives, and what of two keys differs.
  */
+#include "core/base/extent.h"
 #include "dsl/base/args.h"
 #include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
@@ -26,7 +27,7 @@ static dc_status give_size_body(dc_job *j, void *arg)
 }
 
 void dc_fn_give_size(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b, const char *name,
-                 int64_t n)
+                     int64_t n)
 {
     giving a = {&fn->sig, b, name, n};
     dc_run(L, d, give_size_body, &a);
@@ -116,10 +117,11 @@ void dc_fn_key_of(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const char 
     for (int v = 0; v < fn->sig.nvar; v++) {
         if (lua_getfield(L, idx, fn->sig.var[v]) != LUA_TNIL)
             dc_fn_give_size(L, d, fn, &key->bind, fn->sig.var[v],
-                 dc_args_integer(L, d, lua_gettop(L), op, fn->sig.var[v]));
+                            dc_args_integer(L, d, lua_gettop(L), op, fn->sig.var[v]));
         lua_pop(L, 1);
     }
     dc_fn_check_sizes(L, d, fn, &key->bind);
+    dc_fn_bound(L, d, fn, key);
     if (!check_key(L, d, fn, idx, op, key)) {
         char text[800];
         dc_sig_print(&fn->sig, &key->bind, text, sizeof text);
@@ -134,8 +136,10 @@ static size_t put_size(char *out, size_t room, size_t n, int64_t size)
 {
     if (n >= room)
         return 0;
-    return (size_t)(size < 0 ? snprintf(out + n, room - n, "not given")
-                             : snprintf(out + n, room - n, "%lld", (long long)size));
+    return (size_t)(size < 0
+                        ? snprintf(out + n, room - n, "not given")
+                        : snprintf(out + n, room - n, "%s%lld", dc_extent_is(size) ? "up to " : "",
+                                   (long long)dc_extent_bound(size)));
 }
 
 uint64_t dc_spec_distance(const dc_sig *sig, const dc_spec *a, const dc_fn_key *key)

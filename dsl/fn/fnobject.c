@@ -2,8 +2,8 @@
  * The userdata of typed functions and of specialisations: what they own, and when it is freed. All that own
  * something are in lists of the context, which frees what is left when its state closes.
  */
-#include "dsl/fn/fn.h"
 #include "core/runtime/outcome.h"
+#include "dsl/fn/fn.h"
 
 const dc_utype dc_fn_type = {"deepc.fn"}, dc_spec_type = {"deepc.specialisation"};
 
@@ -81,6 +81,7 @@ void dc_spec_drop(dc_spec *s)
     dc_exec_release(s->exec);
     dc_trace_free(s->trace);
     dc_guard_free(s->guards);
+    dc_spec_drop_room(s);
     dc_xfree(s->arg);
     dc_xfree(s->type);
     dc_xfree(s->out);

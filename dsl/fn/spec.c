@@ -191,11 +191,17 @@ static void keep_facts(dc_spec *s)
     s->nleaf = t->arg.n;
     s->nout = t->result.n;
     s->nresult = t->result.n - t->print.n;
-    s->arg = dc_xalloc(sizeof *s->arg * (t->arg.n + t->captured.n + 1));
+    s->arg = dc_xalloc(sizeof *s->arg * (t->arg.n + s->size.n + t->captured.n + 1));
     for (uint32_t i = 0; i < t->captured.n; i++)
-        s->arg[t->arg.n + i] = (dc_arg){.tensor = t->captured.at[i].tensor};
+        s->arg[t->arg.n + s->size.n + i] = (dc_arg){.tensor = t->captured.at[i].tensor};
     s->type = dc_xalloc(sizeof *s->type * (t->arg.n + 1));
     s->out = dc_xalloc(sizeof *s->out * (t->result.n + 1));
+    if (s->size.n == 0)
+        return;
+    s->inside = dc_xalloc(sizeof *s->inside * (t->arg.n + 1));
+    s->room = dc_xalloc(sizeof *s->room * (t->arg.n + 1));
+    for (uint32_t i = 0; i < t->arg.n; i++)
+        s->inside[i] = dc_node_type(t->f, t->arg.at[i]);
 }
 
 static dc_status compile_body(dc_job *j, void *arg)
@@ -219,6 +225,12 @@ static dc_status compile_body(dc_job *j, void *arg)
     desc.fn = dc_trace_close(t);
     s->fingerprint = fingerprint_of(t, desc.fn);
     note_steps(a->d, s, desc.fn);
+    if (dc_bounded_any(desc.fn)) {
+        dc_func *lowered;
+        DC_TRY(dc_bounded_lower(j, desc.fn, t->arg.n, &s->size, &lowered));
+        desc.fn = lowered;
+        desc.nfree += s->size.n;
+    }
     keep_facts(s);
     if (!a->only_check)
         DC_TRY(dc_exec_start(a->d->rt, j, &desc, &s->exec));
@@ -237,7 +249,7 @@ static dc_status realize_captures(dc_dsl *d, dc_job *j, dc_spec *s)
         if (c->lazy == NULL) /* by a sink of log lines that called the function */
             continue;
         c->tensor = dc_tensor_retain(c->lazy->value);
-        s->arg[s->trace->arg.n + i].tensor = c->tensor;
+        s->arg[s->nleaf + s->size.n + i].tensor = c->tensor;
         dc_lazy_release(c->lazy);
         c->lazy = NULL;
     }

@@ -6,7 +6,9 @@
 
 #include "dsl/base/args.h"
 #include "dsl/base/run.h"
+#include "dsl/base/size.h"
 #include "dsl/base/trace.h"
+#include "dsl/ops/ops.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,11 +26,27 @@ static dc_dtype dtype_for_numbers(const dc_apply *a)
     return DC_F32;
 }
 
+/* Sizes among the operands become tensors, of the dtype that a number would have. */
+static void take_sizes(lua_State *L, dc_dsl *d, const int *idx, int n, bool as_f32)
+{
+    int64_t dim;
+    dc_dtype t = DC_F32;
+    for (int i = n - 1; i >= (n == 3); i--) {
+        const dc_handle *h = dc_handle_test(L, idx[i]);
+        if (h != NULL && h->kind != DC_HANDLE_CLOSED)
+            t = (dc_dtype)dc_handle_type(h)->dtype;
+    }
+    for (int i = 0; i < n; i++)
+        if (dc_size_test(L, idx[i], &dim))
+            dc_ops_size(L, d, idx[i], as_f32 && !dc_dtype_is_float(t) ? DC_F32 : t);
+}
+
 void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, const int *idx, int n)
 {
     a->op = op;
     a->n = n;
     a->nout = 1;
+    take_sizes(L, d, idx, n, a->as_f32);
     for (int i = 0; i < n; i++) {
         dc_operand *in = &a->in[i];
         *in = (dc_operand){.role = roles[n - 1][i], .idx = idx[i]};
@@ -165,8 +183,7 @@ static dc_status lazy_op_body(dc_job *j, void *arg)
     for (int i = 0; i < a->nout; i++)
         dc_handle_fill_lazy(x->out[i], made[i]);
     for (int i = 0; i < a->nout && x->by_script; i++)
-        dc_uses_add(&x->d->watch->lazy, x->out[i], a->op, x->place->where,
-                    is_test(x->out[i]));
+        dc_uses_add(&x->d->watch->lazy, x->out[i], a->op, x->place->where, is_test(x->out[i]));
     dc_status status = DC_OK;
     for (int i = 0; i < a->nout && status == DC_OK; i++)
         status = dc_lazy_limit(rt, j, made[i]);

@@ -9,6 +9,7 @@
  */
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
+#include "dsl/base/size.h"
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
 
@@ -30,7 +31,8 @@ static dc_status build_concat(dc_job *j, dc_func *f, const void *arg, const dc_v
     const bool flt = dc_dtype_is_float((dc_dtype)in[0].type.dtype);
     dc_type whole = in[0].type;
     dc_val v[2];
-    if (!dc_add_ok(in[0].type.dim[axis], in[1].type.dim[axis], &whole.dim[axis]))
+    whole.dim[axis] = dc_extent_add(j->extents, in[0].type.dim[axis], in[1].type.dim[axis]);
+    if (whole.dim[axis] == DC_EXTENT_NONE)
         whole.dim[axis] = INT64_MAX; /* too large: pad says so */
     for (int i = 0; i < 2; i++) {
         int64_t lo[DC_MAX_RANK] = {0}, step[DC_MAX_RANK];
@@ -231,7 +233,7 @@ static dc_status build_cut(dc_job *j, dc_func *f, const void *arg, const dc_val 
     const cut *c = arg;
     int64_t first[DC_MAX_RANK] = {0}, last[DC_MAX_RANK], step[DC_MAX_RANK];
     for (int k = 0; k < in[0].type.rank; k++) {
-        last[k] = in[0].type.dim[k] - 1;
+        last[k] = dc_extent_sub(j->extents, in[0].type.dim[k], 1);
         step[k] = 1;
     }
     first[c->axis] = c->first;
@@ -282,7 +284,7 @@ static int l_split(lua_State *L)
         lua_replace(L, 3);
     }
     cut c = {.axis = dc_args_axis_of(L, d, 3, &t, "split")};
-    const int n = read_sizes(L, d, t.dim[c.axis]);
+    const int n = read_sizes(L, d, dc_size_fixed(L, d, "split", &t, c.axis));
     luaL_checkstack(L, n + 8, "parts");
     for (int i = 1; i <= n; i++) {
         lua_rawgeti(L, 2, i);
@@ -335,8 +337,9 @@ static void read_margins(lua_State *L, dc_dsl *d, padding *p, int k)
     } else {
         p->lo[k] = hi = margin(L, d, item);
     }
-    if (!dc_add_ok(p->whole.dim[k], p->lo[k], &p->whole.dim[k]) ||
-        !dc_add_ok(p->whole.dim[k], hi, &p->whole.dim[k]))
+    dc_extents *e = d->rt->extents;
+    p->whole.dim[k] = dc_extent_add(e, dc_extent_add(e, p->whole.dim[k], p->lo[k]), hi);
+    if (p->whole.dim[k] == DC_EXTENT_NONE)
         p->whole.dim[k] = INT64_MAX;
 }
 
@@ -411,7 +414,7 @@ static int l_roll(lua_State *L)
         lua_replace(L, 3);
     }
     cut c = {.axis = dc_args_axis_of(L, d, 3, &t, "roll")};
-    const int64_t n = t.dim[c.axis];
+    const int64_t n = dc_size_fixed(L, d, "roll", &t, c.axis);
     c.first = n == 0 ? 0 : (by % n + n) % n;
     dc_apply_to(L, d, "roll", first_two, 1, build_roll, &c);
     return 1;

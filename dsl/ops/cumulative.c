@@ -14,6 +14,7 @@
  * Equal largest elements share the gradient of cummax equally, as that of max. It is given here, as a running sum that
  * begins anew where the maximum changes.
  */
+#include "core/base/extent.h"
 #include "core/graph/custom.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
@@ -21,6 +22,7 @@
 #include "dsl/ops/ops.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { RADIX = 16, SHORT = 8 };
 
@@ -321,17 +323,45 @@ static dc_status widened(dc_job *j, dc_func *f, kind k, dc_val a, dc_val *out)
 }
 
 static dc_status build(dc_job *j, dc_func *f, kind k, const running *x, const dc_val *in,
+                       dc_val *out);
+
+/* Along the bound: what changes nothing stands behind the size. */
+static dc_status build_bounded(dc_job *j, dc_func *f, kind k, const running *x, const dc_val *in,
+                               dc_val *out)
+{
+    const dc_dtype t = (dc_dtype)in[0].type.dtype;
+    const dc_op op = k == SUM    ? DC_OP_SUM
+                     : k == PROD ? DC_OP_PROD
+                     : k == MIN  ? DC_OP_MINR
+                                 : DC_OP_MAXR;
+    dc_val all;
+    DC_TRY(
+        dc_build_at_bound(j, f, in[0], 1u << x->axis, dc_value_of(t, dc_op_identity(op, t)), &all));
+    DC_TRY(build(j, f, k, x, &all, out));
+    DC_TRY(dc_build_up_to(j, f, *out, in[0].type.dim, out));
+    memcpy(out->type.name, in[0].type.name, sizeof out->type.name);
+    return DC_OK;
+}
+
+static dc_status build(dc_job *j, dc_func *f, kind k, const running *x, const dc_val *in,
                        dc_val *out)
 {
     const dc_type t = in[0].type;
     int64_t first = 1, after = 1;
     dc_val a;
+    if (dc_build_is_bounded(&t, 1u << x->axis))
+        return build_bounded(j, f, k, x, in, out);
     if (k == LOGSUMEXP && !dc_dtype_is_float((dc_dtype)t.dtype)) /* told of the operand as it is */
         return dc_ops_1(j, f, DC_OP_EXP, in[0], out);
     DC_TRY(widened(j, f, k, in[0], &a));
     if (dc_type_count(&t) > 0) {
         for (int i = 0; i < t.rank; i++)
-            *(i < x->axis ? &first : i > x->axis ? &after : &(int64_t){1}) *= t.dim[i];
+            if (i < x->axis)
+                first = dc_extent_mul(j->extents, first, t.dim[i]);
+            else if (i > x->axis)
+                after = dc_extent_mul(j->extents, after, t.dim[i]);
+        if (first == DC_EXTENT_NONE || after == DC_EXTENT_NONE)
+            return dc_fail(j, DC_ERR_EXTENT, &(dc_fact){.type = {t}, .operand = 1});
         const dc_type flat = dc_type_make((dc_dtype)a.type.dtype, 3,
                                           (const int64_t[]){first, t.dim[x->axis], after});
         a = (dc_val){dc_graph_reshape(f, a.ref, 3, flat.dim), flat};
@@ -435,7 +465,7 @@ static dc_status build_interleave(dc_job *j, dc_func *f, const void *arg, const 
     const bool flt = dc_dtype_is_float(t);
     dc_type all = in[0].type;
     dc_val v[2];
-    all.dim[axis] += in[1].type.dim[axis];
+    all.dim[axis] = dc_extent_add(j->extents, in[0].type.dim[axis], in[1].type.dim[axis]);
     for (int i = 0; i < 2; i++) {
         int64_t lo[DC_MAX_RANK] = {0}, step[DC_MAX_RANK];
         for (int k = 0; k < DC_MAX_RANK; k++)

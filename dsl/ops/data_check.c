@@ -3,6 +3,7 @@
  * answer comes at once; inside, the test becomes part of the graph and is looked at when a call
  * completes (dc_trace.check).
  */
+#include "core/base/extent.h"
 #include "dsl/base/run.h"
 #include "dsl/base/trace.h"
 #include "dsl/ops/apply.h"
@@ -23,15 +24,22 @@ static dc_status widen(dc_job *j, dc_func *f, dc_val a, dc_val *out)
 static dc_status build_check(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const int64_t n = *(const int64_t *)arg;
-    const int64_t count = dc_type_count(&in[0].type);
-    dc_type flat = dc_type_make((dc_dtype)in[0].type.dtype, 1, &count);
+    const int64_t count = dc_type_count(&in[0].type); /* of the bounds: no position is as large */
+    const int64_t all = dc_extent_product(j->extents, in[0].type.rank, in[0].type.dim);
+    dc_type flat = dc_type_make((dc_dtype)in[0].type.dtype, 1, &all);
     dc_val l, at, low, high, zero, none, end, hit, first;
     DC_TRY(dc_build_reshape(j, f, in[0], &flat, &l));
     DC_TRY(widen(j, f, l, &l));
     flat.dtype = DC_I32;
     DC_TRY(dc_build_iota(j, f, &flat, 0, &at));
     DC_TRY(dc_ops_number(j, f, l, 0, &zero));
-    DC_TRY(dc_ops_number(j, f, l, (double)n, &high));
+    if (dc_extent_is(n)) {
+        const dc_type axis = dc_type_make(DC_I32, 1, &n);
+        DC_TRY(dc_build_count(j, f, &axis, 1, &high));
+        DC_TRY(dc_build_cast(j, f, high, (dc_dtype)l.type.dtype, &high));
+    } else {
+        DC_TRY(dc_ops_number(j, f, l, (double)n, &high));
+    }
     DC_TRY(dc_ops_2(j, f, DC_OP_LT, l, zero, &low));
     DC_TRY(dc_ops_2(j, f, DC_OP_LE, high, l, &high));
     DC_TRY(dc_ops_2(j, f, DC_OP_OR, low, high, &hit));
@@ -59,12 +67,13 @@ void dc_data_check_raise(lua_State *L, dc_dsl *d, const dc_trace_check *c, const
     const dc_operand in = {
         .h = found->h != NULL ? found->h : &shown, .role = c->role, .type = c->type};
     dc_type_position(&c->type, found->position, where, sizeof where);
-    dc_error_fact(L, d, c->id,
-                  &(dc_fact){.op = c->op,
-                             .axis = {c->axis},
-                             .num = {found->value, c->classes - 1, found->position + 1},
-                             .word = {where}},
-                  &(dc_blame){.in = &in, .n = 1, .place = &c->place, .hint = found->hint});
+    dc_error_fact(
+        L, d, c->id,
+        &(dc_fact){.op = c->op,
+                   .axis = {c->axis},
+                   .num = {found->value, dc_extent_bound(c->classes) - 1, found->position + 1},
+                   .word = {where}},
+        &(dc_blame){.in = &in, .n = 1, .place = &c->place, .hint = found->hint});
 }
 
 static int64_t read_integer(lua_State *L, dc_dsl *d, int idx, const char *op)

@@ -11,6 +11,7 @@
  * right, two at a time, each product summed over the letters that nothing behind it reads.
  */
 #include "core/base/expr.h"
+#include "core/base/extent.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/ops/apply.h"
@@ -357,6 +358,8 @@ static dc_status diagonal(dc_job *j, dc_func *f, dc_val *v, list *l, int a, int 
 {
     const int rank = v->type.rank, which = l->letter[a];
     const int64_t n = v->type.dim[a];
+    if (dc_extent_is(n))
+        return dc_fail(j, DC_ERR_EXTENT, &(dc_fact){.axis = {a}, .type = {v->type}});
     const char *name = v->type.name[a] != NULL ? v->type.name[a] : v->type.name[b];
     int64_t perm[DC_MAX_RANK], first[DC_MAX_RANK], last[DC_MAX_RANK], by[DC_MAX_RANK];
     int to = 0;
@@ -373,7 +376,7 @@ static dc_status diagonal(dc_job *j, dc_func *f, dc_val *v, list *l, int a, int 
     *v = (dc_val){dc_graph_reshape(f, v->ref, flat.rank, flat.dim), flat};
     for (int k = 0; k <= to; k++) {
         first[k] = 0;
-        last[k] = flat.dim[k] - 1;
+        last[k] = dc_extent_sub(j->extents, flat.dim[k], 1);
         by[k] = k == to ? n + 1 : 1;
     }
     DC_TRY(dc_build_slice(j, f, *v, first, last, by, v));

@@ -8,6 +8,7 @@
  *
  * What is wrong in a table is named by its place: "[2][3]".
  */
+#include "core/base/extent.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"
@@ -259,7 +260,7 @@ static void check_positions(lua_State *L, dc_dsl *d, const rule *r)
 {
     const dc_dtype t = (dc_dtype)r->type.dtype;
     uint64_t bits;
-    lua_pushinteger(L, r->type.dim[r->axis] - 1);
+    lua_pushinteger(L, dc_extent_bound(r->type.dim[r->axis]) - 1);
     if (r->type.dim[r->axis] > 0 &&
         (dc_dtype_kind(t) == DC_KIND_UINT || dc_dtype_kind(t) == DC_KIND_SINT) &&
         !dc_args_fits(L, -1, t, &bits))

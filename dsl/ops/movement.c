@@ -2,6 +2,7 @@
  * Movement of whole tensors: reshape, flatten, expand, permute, transpose; and :rename, which moves
  * nothing.
  */
+#include "core/base/extent.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/run.h"
@@ -66,7 +67,10 @@ static int l_flatten(lua_State *L)
     if (to < from && t->rank > 0)
         dc_error_raisef(L, d, DC_ERR_ARG, "flatten", "axis %d is behind axis %d", from + 1, to + 1);
     for (int k = from; k <= to; k++)
-        product *= t->dim[k];
+        product = dc_extent_mul(d->rt->extents, product, t->dim[k]);
+    if (product == DC_EXTENT_NONE)
+        dc_error_fact(L, d, DC_ERR_EXTENT,
+                      &(dc_fact){.op = "flatten", .axis = {from}, .type = {own}}, NULL);
     for (int k = 0; k < from; k++)
         want.dim[want.rank++] = t->dim[k];
     want.dim[want.rank++] = product;

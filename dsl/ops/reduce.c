@@ -7,6 +7,7 @@
  * Those of several steps are computed in f32 where the operand is a float of 16 bits.
  * The gradient of a square root of nothing but zeros (std, norm) is zero.
  */
+#include "core/base/extent.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/ops/apply.h"
@@ -81,7 +82,7 @@ static dc_status position(dc_job *j, dc_func *f, dc_op op, const axes *x, dc_val
         DC_TRY(dc_ops_2(j, f, DC_OP_OR, hit, nan, &hit));
     }
     DC_TRY(dc_build_iota(j, f, &t, axis, &at));
-    DC_TRY(dc_ops_number(j, f, at, (double)(t.dim[axis] - 1), &none));
+    DC_TRY(dc_ops_number(j, f, at, (double)(dc_extent_bound(t.dim[axis]) - 1), &none));
     DC_TRY(dc_ops_where(j, f, hit, at, none, &at));
     return dc_build_reduce(j, f, DC_OP_MINR, at, x->mask, x->keep, out);
 }
@@ -98,14 +99,31 @@ static dc_status build_argmin(dc_job *j, dc_func *f, const void *arg, const dc_v
 
 /* ---- squares ---------------------------------------------------------------------------------- */
 
+/* max(each * the elements of t - less, 0), of the dtype of `like`. */
+static dc_status count_less(dc_job *j, dc_func *f, const dc_type *t, double each, double less,
+                            dc_val like, dc_val *out)
+{
+    dc_val by, zero;
+    DC_TRY(dc_build_count(j, f, t, each, out));
+    DC_TRY(dc_ops_number(j, f, *out, less, &by));
+    DC_TRY(dc_ops_number(j, f, *out, 0, &zero));
+    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, *out, by, out));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MAX, *out, zero, out));
+    return dc_build_cast(j, f, *out, (dc_dtype)like.type.dtype, out);
+}
+
 /* The sum of squares of the distances from the mean, by the count less the correction. */
 static dc_status build_var(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const axes *x = arg;
     dc_val a, mean, off, count;
     double n = 1;
+    dc_type counted = {.dtype = DC_F32}; /* axes whose size is known at run time */
     for (int k = 0; k < in[0].type.rank; k++)
-        n *= x->mask >> k & 1 ? (double)in[0].type.dim[k] : 1;
+        if ((x->mask >> k & 1) && dc_extent_is(in[0].type.dim[k]))
+            counted.dim[counted.rank++] = in[0].type.dim[k];
+        else if (x->mask >> k & 1)
+            n *= (double)in[0].type.dim[k];
     DC_TRY(dc_ops_float(j, f, in[0], &a));
     DC_TRY(dc_build_mean(j, f, a, x->mask, true, &mean));
     DC_TRY(dc_ops_2(j, f, DC_OP_SUB, a, mean, &off));
@@ -113,6 +131,8 @@ static dc_status build_var(dc_job *j, dc_func *f, const void *arg, const dc_val 
     DC_TRY(dc_ops_2(j, f, DC_OP_MUL, off, off, &off));
     DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, off, x->mask, x->keep, out));
     DC_TRY(dc_ops_number(j, f, a, n > x->correction ? n - x->correction : 0, &count));
+    if (counted.rank > 0)
+        DC_TRY(count_less(j, f, &counted, n, x->correction, a, &count));
     return dc_ops_2(j, f, DC_OP_DIV, *out, count, out);
 }
 
@@ -268,7 +288,7 @@ static int l_reduce(lua_State *L)
     if ((r->flags & SOME) && t.dim[__builtin_ctz(x.mask)] == 0)
         dc_error_raisef(L, d, DC_ERR_ARG, name, "axis %d of %s has no elements",
                         __builtin_ctz(x.mask) + 1, dc_handle_describe(L, 1));
-    if ((r->flags & SOME) && t.dim[__builtin_ctz(x.mask)] > INT32_MAX)
+    if ((r->flags & SOME) && dc_extent_bound(t.dim[__builtin_ctz(x.mask)]) > INT32_MAX)
         dc_error_raisef(
             L, d, DC_ERR_ARG, name,
             "axis %d of %s has %lld elements; positions are i32, which ends at 2147483647",

@@ -11,6 +11,7 @@
  * nothing else may lie outside. Tables are read raw, so that what they hold cannot change while
  * they are read.
  */
+#include "core/base/extent.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/trace.h"
@@ -23,7 +24,8 @@
 
 /* One range per axis: 0-based, ascending; then flipped, then dropped. */
 typedef struct part {
-    dc_type type; /* of the whole */
+    dc_extents *extents; /* sizes may be known at run time only */
+    dc_type type;        /* of the whole */
     int64_t first[DC_MAX_RANK], last[DC_MAX_RANK], step[DC_MAX_RANK];
     uint32_t drop, flip;
 } part;
@@ -39,12 +41,27 @@ static dc_status build_part(dc_job *j, dc_func *f, const void *arg, const dc_val
     return p->drop != 0 ? dc_build_drop(j, f, *out, p->drop, out) : DC_OK;
 }
 
+static bool is_whole_axis(const part *p, int k)
+{
+    return p->first[k] == 0 && p->step[k] == 1 &&
+           p->last[k] == dc_extent_sub(p->extents, p->type.dim[k], 1);
+}
+
 static bool is_whole(const part *p)
 {
     for (int k = 0; k < p->type.rank; k++)
-        if (p->first[k] != 0 || p->last[k] != p->type.dim[k] - 1 || p->step[k] != 1)
+        if (!is_whole_axis(p, k))
             return false;
     return true;
+}
+
+static int64_t count_at(const part *p, int k)
+{
+    dc_extents *e = p->extents;
+    if (dc_extent_is(p->first[k]) || dc_extent_is(p->last[k]))
+        return dc_extent_add(
+            e, dc_extent_div(e, dc_extent_sub(e, p->last[k], p->first[k]), p->step[k]), 1);
+    return p->last[k] < p->first[k] ? 0 : (p->last[k] - p->first[k]) / p->step[k] + 1;
 }
 
 /* The type that build_part gives: what stays, without the names of axes that are cut. */
@@ -52,8 +69,7 @@ static dc_type part_type(const part *p)
 {
     dc_type t = dc_type_scalar((dc_dtype)p->type.dtype);
     for (int k = 0; k < p->type.rank; k++) {
-        const int64_t n =
-            p->last[k] < p->first[k] ? 0 : (p->last[k] - p->first[k]) / p->step[k] + 1;
+        const int64_t n = count_at(p, k);
         if (p->drop >> k & 1)
             continue;
         t.dim[t.rank] = n;
@@ -117,16 +133,11 @@ typedef struct places {
     int64_t at, n, step, size; /* size: of the axis that they are */
 } places;
 
-static int64_t count_at(const part *p, int k)
-{
-    return p->last[k] < p->first[k] ? 0 : (p->last[k] - p->first[k]) / p->step[k] + 1;
-}
-
 static bool find_places(const part *p, places *out)
 {
     *out = (places){.p = p, .axis = -1, .n = 1, .size = 1};
     for (int k = 0; k < p->type.rank; k++) {
-        if (p->first[k] == 0 && p->last[k] == p->type.dim[k] - 1 && p->step[k] == 1)
+        if (is_whole_axis(p, k))
             continue;
         if (out->axis < 0)
             out->axis = out->end = k;
@@ -231,17 +242,23 @@ static int64_t integer(lua_State *L, const site *s, int idx, const char *what)
 }
 
 /* From 1, or from the end if negative; 0-based out, -1 and n for what lies just beside the axis. */
-static int64_t resolve(const dc_type *t, int axis, int64_t k)
+static int64_t resolve(const part *p, int axis, int64_t k)
 {
-    return k < 0 ? t->dim[axis] + k : k - 1;
+    return k < 0 ? dc_extent_add(p->extents, p->type.dim[axis], k) : k - 1;
+}
+
+/* Does what the axis is asked for depend on a size that is known at run time? Whether it is inside is proved later. */
+static bool is_open(const site *s, int axis)
+{
+    return dc_extent_is(s->p->type.dim[axis]);
 }
 
 static void read_position(lua_State *L, const site *s, int idx, int axis)
 {
     const int64_t k = integer(L, s, idx, "an index"), n = s->p->type.dim[axis];
-    if (k == 0 || k > n || k < -n)
+    if (k == 0 || (!is_open(s, axis) && (k > n || k < -n)))
         outside(L, s, axis, k);
-    s->p->first[axis] = s->p->last[axis] = resolve(&s->p->type, axis, k);
+    s->p->first[axis] = s->p->last[axis] = resolve(s->p, axis, k);
     s->p->drop |= 1u << axis;
 }
 
@@ -256,12 +273,31 @@ DC_NORETURN static void wrong_way(lua_State *L, const site *s, int64_t a, int64_
                   &(dc_blame){.hint = hint});
 }
 
+/* The same along an axis whose size is known at run time: upwards, or all of it downwards. */
+static void set_open_range(lua_State *L, const site *s, int axis, int64_t first, int64_t last,
+                           int64_t step)
+{
+    part *p = s->p;
+    const bool down = step == -1 && last == 0;
+    if (step < 1 && !down)
+        dc_error_fact(L, s->d, DC_ERR_EXTENT,
+                      &(dc_fact){.op = s->op, .axis = {axis}, .type = {p->type}}, NULL);
+    p->first[axis] = down ? last : first;
+    p->last[axis] = down ? first : last;
+    p->step[axis] = down ? 1 : step;
+    p->flip |= down ? 1u << axis : 0;
+}
+
 /* a..b by step, step != 0, as an ascending range. */
 static void set_range(lua_State *L, const site *s, int axis, int64_t a, int64_t b, int64_t step)
 {
     part *p = s->p;
     const int64_t n = p->type.dim[axis];
-    const int64_t first = resolve(&p->type, axis, a), last = resolve(&p->type, axis, b);
+    const int64_t first = resolve(p, axis, a), last = resolve(p, axis, b);
+    if (is_open(s, axis)) {
+        set_open_range(L, s, axis, first, last, step);
+        return;
+    }
     const bool empty = step > 0 && last == first - 1 && a != 0 && first >= 0 && first <= n &&
                        (b >= 0 || last >= 0);
     if (!empty && (a == 0 || first < 0 || first >= n))
@@ -344,11 +380,11 @@ static void read_table(lua_State *L, const site *s, int idx)
     }
 }
 
-static void whole(const dc_type *t, part *p)
+static void whole(dc_dsl *d, const dc_type *t, part *p)
 {
-    *p = (part){.type = *t};
+    *p = (part){.extents = d->rt->extents, .type = *t};
     for (int k = 0; k < t->rank; k++) {
-        p->last[k] = t->dim[k] - 1;
+        p->last[k] = dc_extent_sub(p->extents, t->dim[k], 1);
         p->step[k] = 1;
     }
 }
@@ -358,7 +394,7 @@ static void read_index(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, con
                        part *p)
 {
     const site s = {d, op, p};
-    whole(dc_handle_type(h), p);
+    whole(d, dc_handle_type(h), p);
     if (lua_type(L, idx) == LUA_TTABLE) {
         check_list(L, &s, idx);
         read_table(L, &s, idx);
@@ -419,7 +455,7 @@ static int l_slice(lua_State *L)
         dc_error_raisef(L, d, DC_ERR_ARG, "slice",
                         "a table of ranges such as { batch = { 1, 16 } } is needed, not %s",
                         dc_handle_describe(L, 2));
-    whole(dc_handle_type(h), &p);
+    whole(d, dc_handle_type(h), &p);
     read_table(L, &(site){d, "slice", &p}, 2);
     apply_part(L, d, "slice", build_part, &p);
     return 1;

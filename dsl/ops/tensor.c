@@ -7,6 +7,7 @@
 #include "dsl/base/binding.h"
 #include "dsl/base/hints.h"
 #include "dsl/base/interrupt.h"
+#include "dsl/base/size.h"
 #include "dsl/ops/ops.h"
 
 #include <stdio.h>
@@ -26,7 +27,7 @@ static void push_shape(lua_State *L, const dc_type *t)
 {
     lua_createtable(L, t->rank, 0);
     for (int k = 0; k < t->rank; k++) {
-        lua_pushinteger(L, t->dim[k]);
+        dc_size_push(L, t->dim[k]);
         lua_rawseti(L, -2, k + 1);
     }
 }
@@ -94,7 +95,7 @@ static int l_size(lua_State *L)
                       &(dc_fact){.op = "size", .word = {"an axis is needed, a number or a name"}},
                       &(dc_blame){.hint = "x.shape has all sizes"});
     const dc_type t = *dc_handle_type(h);
-    lua_pushinteger(L, t.dim[dc_args_axis_of(L, d, 2, &t, "size")]);
+    dc_size_push(L, t.dim[dc_args_axis_of(L, d, 2, &t, "size")]);
     return 1;
 }
 
@@ -104,7 +105,7 @@ static int l_len(lua_State *L)
     const dc_type *t = dc_handle_type(dc_handle_check(L, d, 1, "#"));
     if (t->rank == 0)
         dc_error_raisef(L, d, DC_ERR_ARG, "#", "a scalar has no axis 1");
-    lua_pushinteger(L, t->dim[0]);
+    dc_size_push(L, t->dim[0]);
     return 1;
 }
 

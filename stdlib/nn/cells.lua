@@ -89,7 +89,7 @@ end
 -- ---- checks ----
 
 local function type_of(t)
-  return ("%s[%s]"):format(t.dtype, table.concat(t.shape, ", "))
+  return ("%s[%s]"):format(t.dtype, core.sizes(t.shape))
 end
 
 function kinds.check_options(layer, op, inputs, hidden, options)

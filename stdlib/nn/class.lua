@@ -551,6 +551,15 @@ function core.unless_false(op, options, key)
   return v ~= false
 end
 
+-- The sizes of a shape, the first n of them or all, as text: "64, 784".
+function core.sizes(shape, n)
+  local list = {}
+  for i = 1, n or #shape do
+    list[i] = tostring(shape[i])
+  end
+  return table.concat(list, ", ")
+end
+
 function core.check_size(op, what, n)
   if math.type(n) ~= "integer" or n < 1 then
     core.fail("ARG", op, ("%s is a positive integer, not %s"):format(what, core.shown(n)))

@@ -216,7 +216,9 @@ local function of_batch(self, x)
   local m = self.momentum
   local seen_mean, seen_var = dc.stop_gradient(mean):reshape(-1), dc.stop_gradient(var):reshape(-1)
   self.running_mean:set(self.running_mean * (1 - m) + seen_mean * m)
-  self.running_var:set(self.running_var * (1 - m) + seen_var * (m * n / math.max(n - 1, 1)))
+  local unbiased = core.is_size(n) and m * n:cast "f32" / dc.maximum((n - 1):cast "f32", 1) or
+    m * n / math.max(n - 1, 1)
+  self.running_var:set(self.running_var * (1 - m) + seen_var * unbiased)
   return mean, var
 end
 
@@ -225,7 +227,7 @@ function BatchNorm2d:forward(x)
   core.check_tensor("nn.BatchNorm2d", x)
   if #x.shape ~= 4 or x:size(2) ~= c then
     core.fail("DIMS", "nn.BatchNorm2d", ("x is %s[%s]; [batch, %d, height, width] is needed"):format(x.dtype,
-      table.concat(x.shape, ", "), c), nil, "x", x)
+      core.sizes(x.shape), c), nil, "x", x)
   end
   local mean, var
   if self.training then

@@ -69,8 +69,8 @@ end
 
 -- Each element 0 with probability p, the others times 1 / (1 - p).
 function core.drop(x, p)
-  local drawn = dc.rand(("f32[%s]"):format(table.concat(x.shape, ", ")))
   local narrow, wide = core.in_f32(x)
+  local drawn = dc.rand(wide.dtype == "f32" and wide or wide:cast "f32")
   return narrow(dc.where(drawn:ge(p), wide * (1 / (1 - p)), 0))
 end
 
@@ -101,7 +101,7 @@ end
 function Dropout:forward(x)
   core.check_tensor("nn.Dropout", x)
   if not x.dtype:match "^b?f%d" then
-    core.fail("DTYPE", "nn.Dropout", ("x is %s[%s]; floats are needed"):format(x.dtype, table.concat(x.shape, ", ")),
+    core.fail("DTYPE", "nn.Dropout", ("x is %s[%s]; floats are needed"):format(x.dtype, core.sizes(x.shape)),
       ':cast "f32" converts', "x", x)
   end
   if not self.training or self.p == 0 then

@@ -19,7 +19,7 @@ local _, core = ...
 local reductions = { mean = true, sum = true, none = true }
 
 local function type_of(t)
-  return ("%s[%s]"):format(t.dtype, table.concat(t.shape, ", "))
+  return ("%s[%s]"):format(t.dtype, core.sizes(t.shape))
 end
 
 -- The options, none as an empty table.
@@ -45,7 +45,7 @@ local function stretch_mask(op, mask, shape, about, what)
   end
   if not fits then
     core.fail("DIMS", op, ("mask is %s; one value for each loss, or each row, of [%s] is needed"):format(type_of(mask),
-      table.concat(shape, ", ")), nil, "mask", mask, what, about)
+      core.sizes(shape)), nil, "mask", mask, what, about)
   end
   for i = #sizes + 1, #shape do
     sizes[i] = 1
@@ -83,7 +83,7 @@ local function check_pair(op, prediction, target)
     core.fail("DTYPE", op, ("prediction is %s, target %s"):format(type_of(prediction), type_of(target)),
       ('target:cast "%s"'):format(prediction.dtype), "prediction", prediction, "target", target)
   end
-  local a, b = table.concat(prediction.shape, ", "), table.concat(target.shape, ", ")
+  local a, b = core.sizes(prediction.shape), core.sizes(target.shape)
   if a ~= b then
     local same_count = prediction:reshape(-1).shape[1] == target:reshape(-1).shape[1]
     core.fail("DIMS", op, ("prediction is %s, target %s; losses do not stretch axes"):format(type_of(prediction),
@@ -108,7 +108,7 @@ local function hint_of_labels(logits, labels)
   elseif #labels.shape == #logits.shape then
     return "labels:argmax(-1) gives the numbers of classes, of a row for each"
   end
-  return ('dc.tensor(t, "i32[%s]")'):format(table.concat(labels.shape, ", "))
+  return ('dc.tensor(t, "i32[%s]")'):format(core.sizes(labels.shape))
 end
 
 -- Where logits of shape a do not fit labels of shape b: what would make them fit, or nil.
@@ -137,8 +137,8 @@ local function check_labels(op, logits, labels)
       hint_of_labels(logits, labels), "labels", labels)
   end
   local a, b = logits.shape, labels.shape
-  local rows, classes = table.concat(a, ",", 1, math.max(#a - 1, 0)), a[#a]
-  if #b ~= #a - 1 or #b == 0 or rows ~= table.concat(b, ",") or classes == 0 then
+  local rows, classes = core.sizes(a, math.max(#a - 1, 0)), a[#a]
+  if #b ~= #a - 1 or #b == 0 or rows ~= core.sizes(b) or classes == 0 then
     core.fail("DIMS", op, ("logits are %s, labels %s; f32[rows, classes] and integers[rows] are needed")
       :format(type_of(logits), type_of(labels)), hint_of_shapes(a, b), "logits", logits, "labels", labels)
   end
@@ -204,7 +204,7 @@ function nn.cross_entropy(logits, labels, options)
   terms = dc.where(hit, rest > 0 and terms * (1 - classes * rest + rest) or terms, rest > 0 and terms * rest or 0)
   if not kept and not weight and (options.reduction or "mean") == "mean" then
     local rows = labels:reshape(-1).shape[1]
-    local loss = narrow(terms:sum() * (-1 / rows))
+    local loss = narrow(core.is_size(rows) and -terms:sum() / rows or terms:sum() * (-1 / rows))
     return loss
   end
   local each = weight and dc.where(hit, weight, 0):sum(-1)

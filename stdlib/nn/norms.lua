@@ -24,7 +24,7 @@ local function last_axes(op, x, sizes)
   end
   if not fits then
     core.fail("DIMS", op, ("the last axes are [%s], x is %s[%s]"):format(table.concat(sizes, ", "), x.dtype,
-      table.concat(shape, ", ")), nil, "x", x)
+      core.sizes(shape)), nil, "x", x)
   end
   return axes
 end

@@ -92,6 +92,9 @@ end
 local function add_all(self, x, suffix, bias)
   local dims, all = dims_of(x), self["weight_ih" .. suffix].shape[2]
   local added = kinds.add_inputs(self, x:reshape(#x * x.shape[2], x.shape[3]), suffix, bias)
+  if core.is_size(#x) or core.is_size(x.shape[2]) then
+    return (added:reshape(#x, x.shape[2], all))
+  end
   return (added:reshape(("[%s, %s, %d]"):format(dims[1], dims[2], all)))
 end
 
@@ -155,12 +158,12 @@ local function check_lengths(op, lengths, x, alone)
   end
   core.check_tensor(op, lengths, "lengths")
   local shape = lengths.shape
-  local text = ("%s[%s]"):format(lengths.dtype, table.concat(shape, ", "))
+  local text = ("%s[%s]"):format(lengths.dtype, core.sizes(shape))
   if lengths.dtype ~= "i32" then
     core.fail("DTYPE", op, ("lengths are %s; i32 is needed"):format(text), ':cast "i32" converts', "lengths", lengths)
   elseif #shape ~= (alone and 0 or 1) or not alone and shape[1] ~= x.shape[2] then
     core.fail("DIMS", op, ("lengths are %s; i32[%s] is needed, a number for each row"):format(text,
-      alone and "" or ("%d"):format(x.shape[2])), nil, "lengths", lengths, "x", x)
+      alone and "" or tostring(x.shape[2])), nil, "lengths", lengths, "x", x)
   end
   core.check_length(lengths, x.shape[1], op)
   return (lengths:reshape(x.shape[2], 1))

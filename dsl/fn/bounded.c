@@ -1,0 +1,190 @@
+/*
+ * Calls with bounded dims. The executable is for the bounds, so an argument is put into memory of that size, row by
+ * row where an inner dim is bounded; of a result the part of the actual size is shown, or copied out of it. What the
+ * sizes are goes with the call as numbers.
+ */
+#include "core/graph/bounded.h"
+
+#include "core/base/extent.h"
+#include "core/runtime/outcome.h"
+#include "dsl/fn/fn.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+void dc_fn_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_key *key)
+{
+    int v = 0;
+    const dc_sig_bind was = key->bind;
+    if (!fn->bounded || dc_sig_bound(&fn->sig, d->rt->extents, &key->bind, &v))
+        return;
+    dc_error_raisef(L, d, DC_ERR_BOUND, fn->name,
+                    "%s = %" PRId64 ": a size from %" PRId64 " to %" PRId64 " is declared",
+                    fn->sig.var[v], dc_extent_bound(was.size[v]), fn->sig.least[v],
+                    fn->sig.most[v]);
+}
+
+typedef struct values {
+    const dc_sig_bind *code, *actual;
+} values;
+
+static int64_t value_of(void *ctx, int64_t var)
+{
+    const values *x = ctx;
+    for (int v = 0; v < DC_SIG_VARS; v++)
+        if (x->code->size[v] == var)
+            return x->actual->size[v];
+    DC_BUG("a size of another function");
+}
+
+void dc_spec_sizes(dc_spec *s, const dc_sig_bind *actual)
+{
+    values x = {&s->key.bind, actual};
+    dc_extents *e = s->d->rt->extents;
+    for (uint32_t i = 0; i < s->size.n; i++)
+        s->arg[s->nleaf + i] =
+            (dc_arg){.bits = (uint32_t)dc_extent_eval(e, s->size.at[i], value_of, &x)};
+    for (uint32_t i = 0; i < s->nout && s->size.n > 0; i++)
+        for (int k = 0; k < s->out[i].rank; k++)
+            s->out[i].dim[k] = dc_extent_eval(e, s->trace->result.at[i].type.dim[k], value_of, &x);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static bool is_bounded(const dc_type *t)
+{
+    for (int k = 0; k < t->rank; k++)
+        if (dc_extent_is(t->dim[k]))
+            return true;
+    return false;
+}
+
+/* Is what there is the first part of the memory, without gaps? */
+static bool is_prefix(const dc_type *t)
+{
+    int k = 0;
+    while (k < t->rank && t->dim[k] == 1)
+        k++;
+    for (k++; k < t->rank; k++)
+        if (dc_extent_is(t->dim[k]))
+            return false;
+    return true;
+}
+
+static dc_type bound_of(const dc_type *t)
+{
+    dc_type out = *t;
+    for (int k = 0; k < t->rank; k++)
+        out.dim[k] = dc_extent_bound(t->dim[k]);
+    return out;
+}
+
+static dc_status copy_bytes(dc_rt *rt, dc_job *j, char *to, const char *from, size_t bytes)
+{
+    dc_device *d = rt->device;
+    if (d->ops->copy != NULL)
+        return d->ops->copy(d, j, to, from, bytes);
+    void *host = dc_arena_alloc(&j->scratch, bytes);
+    DC_TRY(d->ops->download(d, j, host, from, bytes));
+    return d->ops->upload(d, j, to, host, bytes);
+}
+
+/* The elements of `part`, from memory laid out as `a` to memory laid out as `b`. */
+static dc_status copy_part(dc_rt *rt, dc_job *j, const dc_type *part, char *to, const dc_type *b,
+                           const char *from, const dc_type *a)
+{
+    const int64_t size = (int64_t)dc_dtype_size((dc_dtype)part->dtype);
+    int64_t at[DC_MAX_RANK] = {0}, run = size;
+    int inner = part->rank; /* axes from here on are one run */
+    while (inner > 0) {
+        inner--;
+        run *= part->dim[inner];
+        if (a->dim[inner] != b->dim[inner] || a->dim[inner] != part->dim[inner])
+            break;
+    }
+    if (dc_type_count(part) == 0)
+        return DC_OK;
+    for (;;) {
+        int64_t x = 0, y = 0;
+        for (int k = 0; k < part->rank; k++) {
+            x = x * a->dim[k] + at[k];
+            y = y * b->dim[k] + at[k];
+        }
+        DC_TRY(copy_bytes(rt, j, to + y * size, from + x * size, (size_t)run));
+        int k = inner - 1;
+        while (k >= 0 && ++at[k] == part->dim[k])
+            at[k--] = 0;
+        if (k < 0)
+            return DC_OK;
+    }
+}
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+/* Memory for an argument, which no job of an earlier call reads any more. */
+static dc_status take_room(dc_spec *s, dc_job *j, uint32_t i, const dc_type *bound)
+{
+    dc_tensor **room = &s->room[i];
+    if (*room != NULL && (*room)->refs > 1) {
+        dc_tensor_release(*room);
+        *room = NULL;
+    }
+    if (*room != NULL)
+        return DC_OK;
+    DC_TRY(dc_tensor_new(s->d->rt, j, bound, room));
+    return dc_storage_clear((*room)->store, j);
+}
+
+dc_status dc_spec_pad(dc_spec *s, dc_job *j)
+{
+    for (uint32_t i = 0; i < s->nleaf && s->size.n > 0; i++) {
+        const dc_type *inside = &s->inside[i];
+        dc_arg *arg = &s->arg[i];
+        if (!is_bounded(inside) || arg->tensor == NULL)
+            continue;
+        const dc_type bound = bound_of(inside);
+        const dc_tensor *given = arg->tensor;
+        const size_t room = given->store->bytes - given->offset;
+        if (is_prefix(inside) && room >= dc_type_bytes(&bound))
+            continue; /* what lies behind it is not read, or does not matter */
+        DC_TRY(take_room(s, j, i, &bound));
+        DC_TRY(dc_outcome_settle(given->store, j));
+        DC_TRY(copy_part(s->d->rt, j, &given->type, dc_tensor_mem(s->room[i]), &bound,
+                         dc_tensor_mem(given), &given->type));
+        arg->tensor = s->room[i];
+    }
+    return DC_OK;
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+dc_status dc_spec_trim(const dc_spec *s, dc_job *j, uint32_t i, const dc_type *want,
+                       dc_tensor **made)
+{
+    const dc_type *inside = &s->trace->result.at[i].type;
+    dc_tensor *part;
+    if (!is_bounded(inside))
+        return DC_OK;
+    if (is_prefix(inside)) {
+        memcpy((*made)->type.dim, want->dim, sizeof want->dim);
+        return DC_OK;
+    }
+    const dc_type bound = bound_of(inside);
+    DC_TRY(dc_tensor_new(s->d->rt, j, want, &part));
+    const dc_status status =
+        copy_part(s->d->rt, j, want, dc_tensor_mem(part), want, dc_tensor_mem(*made), &bound);
+    dc_tensor_release(status == DC_OK ? *made : part);
+    *made = status == DC_OK ? part : *made;
+    return status;
+}
+
+void dc_spec_drop_room(dc_spec *s)
+{
+    for (uint32_t i = 0; s->room != NULL && i < s->nleaf; i++)
+        dc_tensor_release(s->room[i]);
+    dc_xfree(s->room);
+    dc_xfree(s->inside);
+    DC_VEC_FREE(s->size);
+}

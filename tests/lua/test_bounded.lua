@@ -1,0 +1,268 @@
+-- Bounded dims: a function with one gives what a specialisation for each size gives, on one compilation.
+local lu = require "luaunit"
+local dc = require "deepc"
+
+-- Name, parameters with T for a bounded dim, body, least size.
+local cases = {
+  { "sum1", "x: f32[T, 3]", function(x) return x:sum(1) end },
+  { "sum2", "x: f32[4, T]", function(x) return x:sum(2) end },
+  { "max", "x: f32[4, T]", function(x) return x:max(2), x:min(2), x:prod(2) end },
+  { "mean", "x: f32[2, T, 3]", function(x) return x:mean(2), x:mean(), x:var(2), x:std(2) end },
+  { "softmax", "x: f32[4, T]", function(x) return x:softmax(2), x:softmax(1) end },
+  { "logsumexp", "x: f32[4, T]", function(x) return x:logsumexp(2), x:argmax(2), x:argmin(2) end },
+  { "matmul_m", "x: f32[T, 5], w: f32[5, 7]", function(x, w) return x:matmul(w) end },
+  { "matmul_k", "x: f32[3, T], w: f32[T, 7]", function(x, w) return x:matmul(w) end },
+  { "matmul_n", "x: f32[3, 5], w: f32[5, T]", function(x, w) return x:matmul(w) end },
+  { "attend", "q: f32[2, T, 4], k: f32[2, T, 4], v: f32[2, T, 4]", function(q, k, v)
+    local s = dc.einsum("h t d, h s d -> h t s", q, k) / 2
+    return s:softmax(3):matmul(v) end },
+  { "transpose", "x: f32[T, 3]", function(x) return x:transpose() end },
+  { "concat", "x: f32[T, 3], y: f32[2, 3]", function(x, y) return dc.concat({ x, y, x }, 1), dc.concat({y, x}, 1) end },
+  { "slice", "x: f32[T, 3]", function(x)
+    return x[{ { 2, -1 } }], x[-1], x[1], x[{ {}, { 2, 3 } }], x[{ { 1, -1, 2 } }]
+  end },
+  { "flip", "x: f32[T, 3]", function(x) return x:flip(1), x[{ { -1, 1, -1 } }] end },
+  { "pad", "x: f32[T, 3]", function(x) return x:pad({ { 1, 2 } }, 9) end },
+  { "reshape", "x: f32[T, 6]", function(x) return x:reshape(-1), x:reshape(-1, 2, 3), x:reshape(-1, 3) end },
+  { "reshape2", "x: f32[4, T]", function(x)
+    return x:reshape(-1), x:flatten(), x:reshape(2, -1), x:reshape(2, 2, -1)
+  end },
+  { "reshape3", "x: f32[T, 2, T]", function(x) return x:reshape(-1), x:flatten(1, 2), x:flatten(2, 3) end },
+  { "take", "x: f32[T, 3], i: i32[2]", function(x, i) return x:take(i % x:size(1), 1) end },
+  { "take2", "x: f32[5, 3], i: i32[T]", function(x, i) return x:take(i % 5, 1) end },
+  { "put", "x: f32[T, 3]", function(x) return x:put({ 1 }, 7), x:put({ -1 }, 7), x:put({ {}, 2 }, 0) end },
+  { "put2", "x: f32[5, 3], i: i32[T], y: f32[T, 3]", function(x, i, y) return x:put(i % 5, y) end },
+  { "cumsum", "x: f32[3, T]", function(x)
+    return x:cumsum(2), x:cumsum { axis = 2, reverse = true }, x:cumprod(2), x:cummax(2), x:logcumsumexp(2)
+  end },
+  { "cumsum0", "x: f32[3, T]", function(x) return x:cumsum(1) end },
+  { "where", "x: f32[T, 3]", function(x) return dc.where(x:gt(2), x, 0) + dc.zeros(x) end },
+  { "iota", "x: f32[T, 3]", function(x) return dc.iota(x, 1) + dc.iota("f32[t, 3]", 2) end },
+  { "full", "x: f32[T, 3]", function(x) return x + dc.full("f32[t, 1]", 2) end },
+  { "size", "x: f32[T, 3]", function(x)
+    return x / x:size(1), x * #x, type(x:size(1)) ~= "number" and (x:size(1) * 2 + 1):cast "f32" or dc.full("f32[]",
+      x:size(1) * 2 + 1), x + dc.dim "t"
+  end },
+  { "scan", "x: f32[T, 3]", function(x)
+    local c, ys = dc.scan(function(c, v) c = c * 0.5 + v; return c, c * 2 end, dc.zeros "f32[3]", x)
+    return c, ys end },
+  { "scanr", "x: f32[T, 3]", function(x)
+    local c, ys = dc.scan(function(c, v) c = c * 0.5 + v; return c, c * 2 end, dc.zeros "f32[3]", x, { reverse = true })
+    return c, ys end },
+  { "map", "x: f32[T, 3]", function(x) return dc.map(function(v) return v:sum() end, x) end },
+  { "fori", "x: f32[3, T]", function(x)
+    return dc.fori(x:size(2), function(i, c) return c + x:take(i, 2) end, dc.zeros "f32[3]")
+  end },
+  { "scan_in", "x: f32[4, T]", function(x)
+    local c = dc.scan(function(c, v) return c + v:softmax(1) end, dc.zeros "f32[t]", x); return c end },
+  { "cond", "x: f32[T, 3]", function(x)
+    return dc.cond(x:sum():gt(20), function(a) return a:sum(1) end, function(a) return a:max(1) end, x)
+  end },
+  { "conv1", "x: f32[2, 3, T], w: f32[4, 3, 3]", function(x, w)
+    return dc.conv1d(x, w, { padding = 1 }), dc.conv1d(x, w, { padding = 1, stride = 2 })
+  end, 3 },
+  { "convb", "x: f32[T, 3, 6], w: f32[4, 3, 3]", function(x, w) return dc.conv1d(x, w, { padding = 1 }) end },
+  { "pool", "x: f32[2, 3, T]", function(x)
+    return dc.max_pool1d(x, 2, { padding = 1 }), dc.avg_pool1d(x, 3, { padding = 1, stride = 1 })
+  end, 2 },
+  { "one_hot", "i: i32[T]", function(i) return (i % 5):one_hot(5) end },
+  { "tril", "x: f32[T, T]", function(x) return x:tril(), x:triu() end },
+  { "stack", "x: f32[T], y: f32[T]", function(x, y) return dc.stack { x, y }, dc.stack({ x, y }, 2) end },
+  { "norm", "x: f32[T, 3]", function(x) return x:norm(), x:norm(1) end },
+  { "roll", "x: f32[T, 3]", function(x) return x:roll(1, 2) end },
+  { "expand", "x: f32[1, 3], y: f32[T, 3]", function(x, y) return x:expand(#y, 3), x + y end },
+  { "grad_mean", "x: f32[T, 5], w: f32[5, 7]", function(x, w)
+    return table.unpack(dc.grad(((x:matmul(w)):tanh() ^ 2):mean(), { x, w })) end, nil, true },
+  { "grad_attend", "q: f32[2, T, 4], k: f32[2, T, 4], v: f32[2, T, 4]", function(q, k, v)
+    local s = dc.einsum("h t d, h s d -> h t s", q, k) / 2
+    return table.unpack(dc.grad((s:softmax(3):matmul(v) ^ 2):sum(), { q, k, v })) end, nil, true },
+  { "grad_conv", "x: f32[2, 3, T], w: f32[4, 3, 3]", function(x, w)
+    return table.unpack(dc.grad((dc.conv1d(x, w, { padding = 1, stride = 2 }) ^ 2):mean(), { x, w })) end, 3, true },
+  { "grad_convb", "x: f32[T, 3, 6], w: f32[4, 3, 3]", function(x, w)
+    return table.unpack(dc.grad((dc.conv1d(x, w, { padding = 1, stride = 2 }) ^ 2):mean(), { x, w })) end, nil, true },
+  { "grad_pool", "x: f32[2, 3, T]", function(x)
+    return table.unpack(dc.grad((dc.max_pool1d(x, 2) ^ 2):sum() + dc.avg_pool1d(x, 3, { stride = 1 }):mean(), { x })) end, 3, true },
+  { "grad_scan", "x: f32[T, 3], w: f32[3, 3]", function(x, w)
+    local c, ys = dc.scan(function(c, v) c = (c:matmul(w) + v):tanh(); return c, c end, dc.zeros "f32[3]", x)
+    return table.unpack(dc.grad((ys ^ 2):mean() + c:sum(), { x, w })) end, nil, true },
+  { "grad_take", "x: f32[T, 3], i: i32[4]", function(x, i)
+    return table.unpack(dc.grad((x:take(i % x:size(1), 1) ^ 2):sum(), { x }))
+  end, nil, true },
+  { "grad_prod", "x: f32[2, T]", function(x)
+    return table.unpack(dc.grad((x * 0.3):prod(2):sum(), { x }))
+  end, nil, true },
+  { "grad_cum", "x: f32[2, T]", function(x)
+    return table.unpack(dc.grad((x:cumsum(2) ^ 2):mean(), { x }))
+  end, nil, true },
+  { "grad_concat", "x: f32[T, 3], y: f32[2, 3]", function(x, y)
+    return table.unpack(dc.grad((dc.concat({ y, x, x }, 1) ^ 2):sum(), { x, y }))
+  end, nil, true },
+  { "grad_slice", "x: f32[T, 3]", function(x)
+    return table.unpack(dc.grad((x[-1] ^ 2):sum() + (x[{ { 2, -1 } }] ^ 3):sum(), { x }))
+  end, nil, true },
+  { "grad_reshape", "x: f32[4, T]", function(x)
+    return table.unpack(dc.grad((x:reshape(-1) ^ 2):mean(), { x }))
+  end, nil, true },
+  { "grad_max", "x: f32[4, T]", function(x)
+    return table.unpack(dc.grad((x:max(2) ^ 2):sum() + x:logsumexp(2):sum(), { x }))
+  end, nil, true },
+  { "grad_put", "x: f32[5, 3], i: i32[T], y: f32[T, 3]", function(x, i, y)
+    return table.unpack(dc.grad((x:put(i % 5, y) ^ 2):sum(), { x, y }))
+  end, nil, true },
+}
+
+local BOUND, SIZES = 9, { 5, 1, 9, 2, 7, 4 }
+
+local function signature(params, declared)
+  return "f(" .. params:gsub("T", declared, 1):gsub("T", "t") .. ")"
+end
+
+-- Tensors of the parameters for this size: numbers, or NaN everywhere.
+local function arguments(params, n, poison)
+  local list = {}
+  for dtype, dims in params:gmatch "(%w+)%[([^%]]*)%]" do
+    local type = dtype .. "[" .. dims:gsub("T", tostring(n)) .. "]"
+    if dtype == "i32" then
+      list[#list + 1] = dc.randint(type, { seed = n, low = 0, high = 50 })
+    else
+      list[#list + 1] = poison and dc.full(type, 0 / 0) or dc.randn(type, { seed = n + #list })
+    end
+  end
+  return table.unpack(list)
+end
+
+local function near(a, b)
+  if type(a) == "table" then
+    if #a ~= #b then
+      return false
+    end
+    for i = 1, #a do
+      if not near(a[i], b[i]) then
+        return false
+      end
+    end
+    return true
+  end
+  return a == b or (a ~= a and b ~= b) or math.abs(a - b) <= 1e-5 * math.max(1, math.abs(b))
+end
+
+local function values(x)
+  return #x.shape == 0 and { x:item() } or x:totable()
+end
+
+TestBounded = {}
+
+-- What is behind the actual size in memory is NaN, of the first call.
+function TestBounded:test_operations_give_what_fixed_sizes_give()
+  for _, case in ipairs(cases) do
+    local name, params, body, least = table.unpack(case)
+    least = least or 1
+    local bounded = dc.fn(signature(params, ("%d <= t <= %d"):format(least, BOUND)), body)
+    local fixed = dc.fn(signature(params, "t"), body, nil, { limit = #SIZES })
+    pcall(bounded, arguments(params, BOUND, true))
+    for _, n in ipairs(SIZES) do
+      if n >= least then
+        local got, want = { bounded(arguments(params, n)) }, { fixed(arguments(params, n)) }
+        lu.assertEquals(#got, #want, name)
+        for i = 1, #got do
+          local what = ("%s, result %d of size %d: %s, not %s"):format(name, i, n, got[i], want[i])
+          lu.assertEquals(got[i].shape, want[i].shape, what)
+          lu.assertTrue(near(values(got[i]), values(want[i])), what)
+        end
+      end
+    end
+    lu.assertStrContains(bounded:explain(), "1 specialisation,")
+  end
+end
+
+function TestBounded:test_several_dims_and_expressions()
+  local function both(x, y)
+    return dc.concat({ x, y }, 1), x:matmul(y:transpose()), x:reshape(-1)
+  end
+  local f = dc.fn("f(x: f32[n <= 6, m <= 5], y: f32[2*n + 1, m]) -> f32[3*n + 1, m], f32[n, 2*n + 1], f32[n*m]", both)
+  local g = dc.fn("g(x: f32[n, m], y: f32[2*n + 1, m])", both, nil, { limit = 100 })
+  for n = 1, 6 do
+    for m = 1, 5 do
+      local x = dc.randn(("f32[%d, %d]"):format(n, m), { seed = n })
+      local y = dc.randn(("f32[%d, %d]"):format(2 * n + 1, m), { seed = m })
+      local got, want = { f(x, y) }, { g(x, y) }
+      for i = 1, 3 do
+        lu.assertEquals(got[i].shape, want[i].shape)
+        lu.assertTrue(near(values(got[i]), values(want[i])))
+      end
+    end
+  end
+  lu.assertErrorMsgContains("against 2*n + 1 = 5", f, dc.zeros "f32[2, 3]", dc.zeros "f32[6, 3]")
+end
+
+function TestBounded:test_bounds_in_the_third_argument()
+  local f = dc.fn("f(x: f32[n, 3]) -> f32[n], f32[]", function(x) return x:sum(2), x:mean() end, { n = "<= 4" })
+  lu.assertEquals({ #f(dc.ones "f32[2, 3]"), #f(dc.ones "f32[4, 3]") }, { 2, 4 })
+  lu.assertErrorMsgContains("n = 5: a size from 1 to 4", f, dc.ones "f32[5, 3]")
+  local g = dc.fn("g(x: f32[n, 3]) -> f32[]", function(x) return x:sum() end, { n = "0 <= 4" })
+  lu.assertEquals(g(dc.ones "f32[0, 3]"):item(), 0)
+  lu.assertEquals(g(dc.ones "f32[3, 3]"):item(), 9)
+end
+
+function TestBounded:test_a_function_is_traced_when_it_is_defined()
+  lu.assertErrorMsgContains("inner dims differ", dc.fn, "f(x: f32[t <= 8, 3])", function(x)
+    return x:matmul(dc.ones "f32[4, 2]")
+  end)
+end
+
+function TestBounded:test_functions_in_functions()
+  local inner = dc.fn("inner(x: f32[n <= 8]) -> f32[n], f32[]", function(x) return x * 2, x:sum() end)
+  local outer = dc.fn("outer(x: f32[t <= 5], y: f32[3]) -> f32[t], f32[], f32[]", function(x, y)
+    local a, b = inner(x)
+    local _, c = inner(y)
+    return a, b, c
+  end)
+  local a, b, c = outer(dc.tensor { 1, 2 }, dc.tensor { 1, 1, 1 })
+  lu.assertEquals({ a:totable(), b:item(), c:item() }, { { 2, 4 }, 3, 3 })
+  lu.assertErrorMsgContains("a size from 1 to 8", dc.fn, "o(x: f32[t <= 9]) -> f32[t]", function(x)
+    return (inner(x))
+  end)
+end
+
+function TestBounded:test_results_are_kept_and_given_on()
+  local f = dc.fn("f(x: f32[t <= 8, 2]) -> f32[t, 2], f32[2, t]", function(x) return x + 1, x:transpose() * 2 end)
+  local a, b = f(dc.ones "f32[3, 2]")
+  local c, d = f(a)
+  f(dc.zeros "f32[8, 2]")
+  lu.assertEquals({ a:sum():item(), b:sum():item(), c:sum():item(), d:sum():item() }, { 12, 12, 18, 24 })
+  lu.assertEquals({ c.shape, d.shape }, { { 3, 2 }, { 2, 3 } })
+end
+
+function TestBounded:test_random_numbers_and_layers()
+  local nn = require "deepc.nn"
+  local net = nn.Sequential { nn.Linear(3, 4), nn.ReLU(), nn.LayerNorm(4), nn.Dropout(0.5), nn.Linear(4, 2) }
+  local step = dc.fn("step(x: f32[t <= 16, 3], y: i32[t]) -> f32[], f32[t, 2]", function(x, y)
+    local out = net(x)
+    return nn.cross_entropy(out, y), out
+  end)
+  for _, n in ipairs { 3, 16, 1 } do
+    local loss, out = step(dc.randn(("f32[%d, 3]"):format(n)), dc.zeros(("i32[%d]"):format(n)))
+    lu.assertEquals(out.shape, { n, 2 })
+    lu.assertTrue(loss:item() > 0)
+  end
+  lu.assertErrorMsgContains("class 2 outside 0..1", step, dc.zeros "f32[2, 3]", dc.tensor({ 0, 2 }, "i32[2]"))
+end
+
+function TestBounded:test_jobs()
+  local f = dc.fn("f(x: f32[t <= 8]) -> f32[t]", function(x) return x * 2 end)
+  local job = f:start(dc.tensor { 1, 2, 3 })
+  while not job:poll { ms = 1 } do end
+  lu.assertEquals(job:result():totable(), { 2, 4, 6 })
+end
+
+function TestBounded:test_sizes_in_lua()
+  local f = dc.fn("f(x: f32[t <= 8, 3]) -> f32[]", function(x)
+    local n = x:size(1)
+    lu.assertEquals({ tostring(n), tostring(2 * n - 1), tostring(n * x:size(2)), tostring((n + 1) // 2) },
+      { "t (up to 8)", "2*t - 1 (up to 15)", "3*t (up to 24)", "(t + 1)//2 (up to 4)" })
+    lu.assertTrue(n == #x and n + 1 ~= n and x.shape[1] == n and x.shape[2] == 3)
+    lu.assertErrorMsgContains("order comparison", function() return n > 3 end)
+    return (n / 2):reshape() + n ^ 2 - n * dc.ones "f32[]" + dc.dim "t"
+  end)
+  lu.assertEquals(f(dc.zeros "f32[4, 3]"):item(), 2 + 16 - 4 + 4)
+end
