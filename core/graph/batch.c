@@ -111,6 +111,13 @@ static dc_ref make_hole(dc_batch *b, const dc_node *n, const dc_type *t)
     return dc_graph_make(b->f, DC_OP_HOLE, NULL, 0, attr, 2, t);
 }
 
+/* Where each row has a size of its own, all elements are there. */
+static dc_ref sized(dc_batch *b, const dc_node *n, int axis)
+{
+    const dc_ref x = b->map[n->in[0]], size = b->map[n->in[1]];
+    return b->is.node[n->in[1]] ? x : dc_graph_set_size(b->f, x, axis, size);
+}
+
 static dc_status make_indexing(dc_batch *b, dc_ref r, dc_ref *out)
 {
     return dc_node_at(b->from, r)->op == DC_OP_GATHER ? dc_batch_gather(b, r, out)
@@ -147,7 +154,8 @@ static dc_status make_batched(dc_batch *b, dc_ref r, dc_ref *out)
     case DC_CLASS_SAME:
         if (n->op == DC_OP_CUSTOM)
             return make_custom(b, n, out);
-        *out = dc_graph_barrier(b->f, b->map[n->in[0]], b->map[n->in[1]]);
+        *out = n->op == DC_OP_BARRIER ? dc_graph_barrier(b->f, b->map[n->in[0]], b->map[n->in[1]])
+                                      : sized(b, n, 1 + (int)n->attr[0]);
         return DC_OK;
     case DC_CLASS_PART:
     case DC_CLASS_CTL:
@@ -164,6 +172,8 @@ static dc_ref make_once(dc_batch *b, dc_ref r)
     dc_ref in[DC_MAX_OPERANDS];
     if (n->op == DC_OP_HOLE)
         return make_hole(b, n, &t);
+    if (n->op == DC_OP_SET_SIZE)
+        return sized(b, n, (int)n->attr[0]);
     for (int i = 0; i < n->nin; i++)
         in[i] = b->map[n->in[i]];
     if (n->op != DC_OP_CUSTOM)

@@ -94,6 +94,7 @@ static bool mark_node(dc_job *j, const dc_func *f, dc_ref r, const bool *batched
     case DC_OP_HOLE:
         return is->node[r];
     case DC_OP_BARRIER:
+    case DC_OP_SET_SIZE:
         return is->node[n->in[0]];
     case DC_OP_LOOP:
     case DC_OP_BRANCH:

@@ -423,6 +423,12 @@ dc_ref dc_graph_flip(dc_func *f, dc_ref a, uint32_t axes)
     return axes == 0 ? a : dc_graph_make(f, DC_OP_FLIP, &a, 1, &attr, 1, NULL);
 }
 
+dc_ref dc_graph_set_size(dc_func *f, dc_ref a, int axis, dc_ref size)
+{
+    const int64_t attr = axis;
+    return dc_graph_make(f, DC_OP_SET_SIZE, (dc_ref[]){a, size}, 2, &attr, 1, NULL);
+}
+
 dc_ref dc_graph_reduce(dc_func *f, dc_op op, dc_ref a, uint32_t axes)
 {
     const int64_t attr = axes;

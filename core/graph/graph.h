@@ -54,9 +54,10 @@ typedef struct dc_func {
 
 /* What a loop or a branch names by its number in the module. Equal ones are one; none is ever dropped. */
 typedef struct dc_body {
-    dc_func *fn;         /* names bodies with smaller numbers alone */
+    dc_func *fn; /* names bodies with smaller numbers alone */
     uint64_t hash;
-    uint32_t simplified; /* the number of what it is simplified to, and one more; 0: it has not been */
+    uint32_t
+        simplified; /* the number of what it is simplified to, and one more; 0: it has not been */
 } dc_body;
 
 typedef struct dc_module {
@@ -135,6 +136,7 @@ dc_ref dc_graph_slice(dc_func *f, dc_ref a, const int64_t *start, const int64_t 
                       const int64_t *dim);
 dc_ref dc_graph_pad(dc_func *f, dc_ref a, const int64_t *lo, const int64_t *step,
                     const int64_t *dim, uint64_t fill);
+dc_ref dc_graph_set_size(dc_func *f, dc_ref a, int axis, dc_ref size); /* i32[] */
 dc_ref dc_graph_flip(dc_func *f, dc_ref a, uint32_t axes);
 dc_ref dc_graph_reduce(dc_func *f, dc_op op, dc_ref a, uint32_t axes);
 /* The reverse of dropping reduced axes: puts them back with size 1 and stretches to dim. */

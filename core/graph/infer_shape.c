@@ -439,6 +439,17 @@ static dc_status shape_BARRIER(const dc_site *s)
     return DC_OK;
 }
 
+static dc_status shape_SET_SIZE(const dc_site *s)
+{
+    DC_TRY(attr_count(s, 1));
+    if (s->attr[0] < 0 || s->attr[0] >= s->in[0].rank)
+        return bad_axis(s, &s->in[0], s->attr[0]);
+    if (s->in[1].rank != 0 || s->in[1].dtype != DC_I32)
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "the size is no i32[]");
+    copy_dims(s->out, &s->in[0]);
+    return DC_OK;
+}
+
 /* As many elements as the block that it says it is. */
 static dc_status shape_PIECE(const dc_site *s)
 {

@@ -267,6 +267,16 @@ static dc_ref simplify_index(const dc_simplify_site *s)
     return dc_node_count(dc_simplify_operand(s, 2)) == 0 ? s->in[0] : 0;
 }
 
+/* Said once is enough. */
+static dc_ref simplify_size(const dc_simplify_site *s)
+{
+    for (dc_ref r = s->in[0]; dc_node_at(s->f, r)->op == DC_OP_SET_SIZE;
+         r = dc_node_at(s->f, r)->in[0])
+        if (dc_node_at(s->f, r)->in[1] == s->in[1] && dc_node_at(s->f, r)->attr[0] == s->attr[0])
+            return s->in[0];
+    return 0;
+}
+
 static dc_ref simplify_site(const dc_simplify_site *s)
 {
     if (dc_type_count(&s->type) == 0 && s->op != DC_OP_CONST)
@@ -282,7 +292,8 @@ static dc_ref simplify_site(const dc_simplify_site *s)
         return simplify_dot(s);
     case DC_CLASS_IDX:
         return simplify_index(s);
-    case DC_CLASS_SAME: /* walk_node makes them */
+    case DC_CLASS_SAME: /* walk_node makes the others */
+        return s->op == DC_OP_SET_SIZE ? simplify_size(s) : 0;
     case DC_CLASS_PART:
     case DC_CLASS_CTL:
         return 0;

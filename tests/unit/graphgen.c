@@ -370,7 +370,11 @@ static void step_movement(gen *g)
         const dc_ref pair[2] = {r, any_node(g)};
         const dc_type t = dc_node_type(g->f, r);
         const int64_t id[3] = {1, below(g, 3), 0};
-        switch (below(g, 4)) {
+        const dc_type size = dc_type_scalar(DC_I32);
+        switch (below(g, t.rank > 0 ? 5 : 4)) {
+        case 4: /* all there are, for results are compared */
+            dc_graph_set_size(g->f, r, 0, dc_graph_const(g->f, &size, (double)t.dim[0]));
+            return;
         case 0:
             dc_graph_make(g->f, DC_OP_CUSTOM, pair, 2, id, 3, NULL);
             return;

@@ -65,7 +65,7 @@ dc_func *opgen_func(dc_job *j, dc_module *m, dc_op op, dc_dtype t, dc_dtype to, 
     int64_t attr[DC_CONV_ATTRS] = {0};
     dc_ref in[4], out;
     int nattr = 0;
-    const int nin = op == DC_OP_CUSTOM ? 3 : row->n;
+    const int nin = op == DC_OP_CUSTOM ? 3 : op == DC_OP_SET_SIZE ? 1 : row->n;
     for (int i = 0; i < nin; i++) {
         dc_type ti = type;
         if (op == DC_OP_WHERE && i == 0)
@@ -85,6 +85,10 @@ dc_func *opgen_func(dc_job *j, dc_module *m, dc_op op, dc_dtype t, dc_dtype to, 
             index_operand(&ti, i, to, dim[0] % 2);
         in[i] = dc_graph_param(f, &ti, "x");
     }
+    if (op == DC_OP_SET_SIZE) { /* all there are: results are compared */
+        const dc_type size = dc_type_scalar(DC_I32);
+        in[1] = dc_graph_const(f, &size, (double)dim[0]);
+    }
     if (op == DC_OP_DOT) { /* contracts axes 1, 2 with 2, 1 */
         memcpy(attr, (const int64_t[]){0, 2, 1, 2, 2, 1}, 6 * sizeof *attr);
         nattr = 6;
@@ -99,7 +103,7 @@ dc_func *opgen_func(dc_job *j, dc_module *m, dc_op op, dc_dtype t, dc_dtype to, 
     } else if (op == DC_OP_CUSTOM) { /* the value, one input, its gradient */
         memcpy(attr, (const int64_t[]){1, 0, 1}, 3 * sizeof *attr);
         nattr = 3;
-    } else if (op == DC_OP_HOLE || op == DC_OP_BARRIER) {
+    } else if (op == DC_OP_HOLE || op == DC_OP_BARRIER || op == DC_OP_SET_SIZE) {
         nattr = op == DC_OP_HOLE ? 2 : 1;
     } else if (op == DC_OP_IOTA) {
         attr[0] = 1;
@@ -112,7 +116,8 @@ dc_func *opgen_func(dc_job *j, dc_module *m, dc_op op, dc_dtype t, dc_dtype to, 
     }
     if (op == DC_OP_CAST)
         want.dtype = (uint8_t)to;
-    const dc_status s = dc_make(j, f, op, in, nin, attr, nattr, &want, &out);
+    const dc_status s =
+        dc_make(j, f, op, in, op == DC_OP_SET_SIZE ? 2 : nin, attr, nattr, &want, &out);
     j->err = (dc_err){0};
     if (s != DC_OK)
         return NULL;

@@ -444,6 +444,9 @@ static void same(void)
     a = param(DC_BOOL, 1, DIMS(2));
     WANT(DC_EVAL_STRICT, dc_graph_barrier(fn, a, a), IN(flags), 1, 0);
     begin();
+    a = param(DC_F32, 1, DIMS(2)), b = param(DC_I32, 0, NULL);
+    WANT(DC_EVAL_ROUND, dc_graph_set_size(fn, a, 0, b), IN(x, &(int32_t){2}), 1.5, -0.0);
+    begin();
     a = param(DC_F32, 1, DIMS(2)), b = param(DC_F32, 1, DIMS(1));
     dc_ref in[3] = {a, b, b};
     WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_CUSTOM, in, 3, DIMS(1, 0, 1), 3, NULL), IN(x, y),

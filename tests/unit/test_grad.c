@@ -460,6 +460,15 @@ static dc_ref custom(trial *t, int rank, const int64_t *dim)
     return out;
 }
 
+static dc_ref other_name(trial *t, dc_op op, int rank, const int64_t *dim)
+{
+    const dc_type size = dc_type_scalar(DC_I32);
+    const dc_ref x = operand(t, rank, dim);
+    return op == DC_OP_BARRIER || rank == 0
+               ? dc_graph_barrier(t->f, x, operand(t, rank, dim))
+               : dc_graph_set_size(t->f, x, 0, dc_graph_const(t->f, &size, (double)dim[0]));
+}
+
 static void check_row(dc_op op, uint64_t seed)
 {
     static trial t;
@@ -483,8 +492,7 @@ static void check_row(dc_op op, uint64_t seed)
             break;
         case DC_CLASS_SAME:
             value = op == DC_OP_CUSTOM ? custom(&t, rank, shapes[s].dim)
-                                       : dc_graph_barrier(t.f, operand(&t, rank, shapes[s].dim),
-                                                          operand(&t, rank, shapes[s].dim));
+                                       : other_name(&t, op, rank, shapes[s].dim);
             break;
         case DC_CLASS_IDX:
             value = indexing(&t, op, rank, shapes[s].dim);

@@ -48,6 +48,9 @@ static const struct {
     {"  %7 = cast %3 : u8[2, 3]\n  %8 = neg %7 : u8[2, 3]\n  %9 = abs %8 : u8[2, 3]\n  return %9",
      "  %7 = cast %3 : u8[2, 3]\n  %8 = neg %7 : u8[2, 3]\n  return %8"},
     {"  %7 = abs %1" F "  %8 = abs %7" F "  return %8", "  %7 = abs %1" F "  return %7"},
+    {"  %7 = const {2} : i32[]\n  %8 = set_size %1, %7 {0}" F "  %9 = set_size %8, %7 {1}" F
+     "  %10 = set_size %9, %7 {0}" F "  return %10",
+     "  %7 = const {2} : i32[]\n  %8 = set_size %1, %7 {0}" F "  %9 = set_size %8, %7 {1}" F "  return %9"},
     {"  %7 = floor %1" F "  %8 = floor %7" F "  return %8", "  %7 = floor %1" F "  return %7"},
     {"  %7 = stop_gradient %1" F "  return %7", "  return %1"},
     {"  %7 = cast %1" F "  return %7", "  return %1"},
