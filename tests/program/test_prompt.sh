@@ -116,6 +116,9 @@ send \x03
 prompt >
 send x.\t
 expect shape
+send \x03
+prompt >
+send x.\t
 expect dtype
 send dty\t
 expect dtype

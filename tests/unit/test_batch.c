@@ -449,7 +449,7 @@ static dc_status body(dc_job *j, void *arg)
     test_rows(&r);
     test_convolutions(&r);
     test_random(opt[0], (int)opt[1], &r);
-    printf("%ld rows of results, %ld with too many axes, ", compared, too_deep);
+    printf("%ld rows of results, %ld with too many axes\n", compared, too_deep);
     return DC_OK;
 }
 

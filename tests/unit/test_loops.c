@@ -129,7 +129,7 @@ static dc_status body(dc_job *j, void *arg)
     DC_UNUSED(j);
     test_cases(&r);
     test_random(opt[0], (int)opt[1], &r);
-    printf("%ld results, %ld loops and branches became %ld, ", compared, loops[0], loops[1]);
+    printf("%ld results, %ld loops and branches became %ld\n", compared, loops[0], loops[1]);
     return DC_OK;
 }
 
