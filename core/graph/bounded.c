@@ -184,11 +184,11 @@ static dc_ref operand_masked(const lowering *l, dc_ref old, uint32_t axes)
 /* With unspecified elements behind its size. */
 static dc_ref with_sizes(const lowering *l, dc_ref value, const int64_t *dim, int rank)
 {
-    for (int i = 0; i < rank && 0; i++) {
+    for (int i = 0; i < rank; i++) {
         const int64_t axis = i;
         if (dc_extent_is(dim[i]))
-            value = dc_graph_make(l->to, DC_OP_BARRIER, (dc_ref[]){value, dc_bound_size(l, dim[i])},
-                                  2, &axis, 1, NULL);
+            value = dc_graph_make(l->to, DC_OP_SET_SIZE,
+                                  (dc_ref[]){value, dc_bound_size(l, dim[i])}, 2, &axis, 1, NULL);
     }
     return value;
 }
