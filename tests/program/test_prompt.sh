@@ -116,9 +116,7 @@ send \x03
 prompt >
 send x.\t
 expect shape
-send \x03
-prompt >
-send x.\t
+send \x15x.\t
 expect dtype
 send dty\t
 expect dtype
