@@ -61,17 +61,21 @@ dc_status dc_sig_limit(dc_job *j, dc_sig *s, const char *name, int64_t least, in
     return DC_OK;
 }
 
-bool dc_sig_bound(const dc_sig *s, dc_extents *x, dc_sig_bind *b, int *var)
+bool dc_sig_bound(const dc_sig *s, dc_extents *x, dc_sig_bind *b, dc_bound_mode mode, int *var)
 {
     b->extents = x;
     for (int v = 0; v < s->nvar; v++) {
+        const int64_t size = b->size[v];
         if (s->most[v] < 0)
             continue;
         *var = v;
-        if (b->size[v] >= 0 &&
-            (dc_extent_lo(x, b->size[v]) < s->least[v] || dc_extent_bound(b->size[v]) > s->most[v]))
+        if (size >= 0 &&
+            (dc_extent_lo(x, size) < s->least[v] || dc_extent_bound(size) > s->most[v]))
             return false;
-        b->size[v] = dc_extent_var(x, s->var[v], s->least[v], s->most[v]);
+        if (mode == DC_BOUND_EXACT && size >= 0)
+            b->size[v] = dc_extent_var(x, s->var[v], size, dc_max_i64(size, 1));
+        else if (mode != DC_BOUND_OPEN || size < 0)
+            b->size[v] = dc_extent_var(x, s->var[v], s->least[v], s->most[v]);
     }
     for (const dc_sig_def *def = s->def; def != NULL; def = def->next)
         if (dc_expr_eval_in(x, def->expr, b->size, &b->size[def->var]) != DC_EXPR_OK)

@@ -131,11 +131,19 @@ dc_status dc_sig_give(struct dc_job *j, const dc_sig *s, dc_sig_bind *b, const c
                       int64_t size);
 /* Bounds a name, as "n <= 64" in the text does. ARG for an unknown name, another bound, a range without sizes. */
 dc_status dc_sig_limit(struct dc_job *j, dc_sig *s, const char *name, int64_t least, int64_t most);
+/* Which bounded names become codes, of which bound. */
+typedef enum dc_bound_mode {
+    DC_BOUND_CALL,  /* all, whatever size they have */
+    DC_BOUND_EXACT, /* all; the bound is the size that they have, so that nothing lies behind it */
+    DC_BOUND_OPEN   /* those without a size */
+} dc_bound_mode;
+
 /*
- * Bounded names become codes, whatever size they have in *b; with them what follows from them. False where the size
- * of one is out of its range: *var.
+ * Bounded names of *b become codes, and with them what follows from them. False where the size of one is out of
+ * its range: *var.
  */
-bool dc_sig_bound(const dc_sig *s, struct dc_extents *x, dc_sig_bind *b, int *var);
+bool dc_sig_bound(const dc_sig *s, struct dc_extents *x, dc_sig_bind *b, dc_bound_mode mode,
+                  int *var);
 
 /*
  * No more sizes are given. Puts those into *b that follow from them (n=2*m), and fails with SIGNATURE

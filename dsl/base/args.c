@@ -9,6 +9,7 @@
 #include "core/graph/signature.h"
 #include "dsl/base/error.h"
 #include "dsl/base/run.h"
+#include "dsl/base/size.h"
 #include "dsl/base/trace.h"
 
 #include <inttypes.h>
@@ -77,6 +78,7 @@ void dc_args_like(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out
         *out = *dc_handle_type(dc_handle_check(L, d, idx, op));
     else
         dc_args_type(L, d, idx, op, out);
+    dc_size_check(L, d, op, out);
 }
 
 /* ---- axes ------------------------------------------------------------------------------------ */

@@ -2,6 +2,7 @@
 
 #include "dsl/base/args.h"
 #include "dsl/base/error.h"
+#include "dsl/base/trace.h"
 #include "dsl/base/udata.h"
 
 const dc_utype dc_size_type = {"deepc.size"};
@@ -29,11 +30,27 @@ bool dc_size_test(lua_State *L, int idx, int64_t *dim)
     return s != NULL;
 }
 
+static DC_NORETURN void refuse_outside(lua_State *L, dc_dsl *d, const char *op)
+{
+    dc_error_raisef(L, d, DC_ERR_DIM, op,
+                    "the size of a bounded dim is known only while its function is traced");
+}
+
+void dc_size_check(lua_State *L, dc_dsl *d, const char *op, const dc_type *t)
+{
+    for (int k = 0; k < t->rank; k++)
+        if (dc_extent_is(t->dim[k]) && dc_trace_here(L, d) == NULL)
+            refuse_outside(L, d, op);
+}
+
 int64_t dc_size_read(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what)
 {
     int64_t dim;
-    if (dc_size_test(L, idx, &dim))
+    if (dc_size_test(L, idx, &dim)) {
+        if (dc_trace_here(L, d) == NULL)
+            refuse_outside(L, d, op);
         return dim;
+    }
     dim = dc_args_integer(L, d, idx, op, what);
     return dc_extent_is(dim) ? INT64_MAX : dim; /* too large, as is any number near it */
 }

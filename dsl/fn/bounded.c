@@ -14,11 +14,19 @@
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-void dc_fn_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_key *key)
+bool dc_fn_exact(const dc_dsl *d)
 {
-    int v = 0;
+    return d->rt->opt.numbers || d->rt->opt.compare[0] != '\0';
+}
+
+void dc_fn_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_key *key, bool call)
+{
+    const dc_bound_mode mode = !call            ? DC_BOUND_OPEN
+                               : dc_fn_exact(d) ? DC_BOUND_EXACT
+                                                : DC_BOUND_CALL;
     const dc_sig_bind was = key->bind;
-    if (!fn->bounded || dc_sig_bound(&fn->sig, d->rt->extents, &key->bind, &v))
+    int v = 0;
+    if (!fn->bounded || dc_sig_bound(&fn->sig, d->rt->extents, &key->bind, mode, &v))
         return;
     dc_error_raisef(L, d, DC_ERR_BOUND, fn->name,
                     "%s = %" PRId64 ": a size from %" PRId64 " to %" PRId64 " is declared",

@@ -225,6 +225,14 @@ static void push_specs(lua_State *L, dc_dsl *d, dc_fn *fn, int top)
     lua_settop(L, list);
 }
 
+static const char *bounded_name(const dc_fn *fn)
+{
+    int v = 0;
+    while (v + 1 < fn->sig.nvar && fn->sig.most[v] < 0)
+        v++;
+    return fn->sig.var[v];
+}
+
 int dc_fn_export(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
@@ -248,6 +256,12 @@ int dc_fn_export(lua_State *L)
     for (uint32_t i = 0; i < e.nspec; i++) {
         lua_rawgeti(L, list, (lua_Integer)i + 1);
         e.spec[i] = dc_spec_at(L, -1);
+        if (e.spec[i]->size.n > 0)
+            dc_error_raisef(
+                L, d, DC_ERR_ARG, "export",
+                "files hold functions of fixed sizes; f:export(path, { %s = 64 }) "
+                "those of a bounded dim",
+                bounded_name(fn));
         lua_pop(L, 1);
     }
     dc_error_check(L, d, dc_run_again(L, d, export_body, &e, NULL));

@@ -159,7 +159,7 @@ static void each_choice(lua_State *L, dc_dsl *d, int fn_idx, int idx, int var, c
     dc_interrupt_look(L, d); /* there may be many choices that trace nothing */
     if (var == fn->sig.nvar) {
         dc_fn_check_sizes(L, d, fn, &here.bind);
-        dc_fn_bound(L, d, fn, &here);
+        dc_fn_bound(L, d, fn, &here, false);
         if (early_key(fn, &here))
             trace_early(L, d, fn_idx, &here);
         return;

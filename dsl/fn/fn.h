@@ -71,11 +71,11 @@ typedef struct dc_spec {
     dc_trace *trace;
     dc_exec *exec;
     dc_inst *inst;
-    dc_arg *arg;   /* leaves of declared parameters, sizes known at run time, then captured tensors */
+    dc_arg *arg; /* leaves of declared parameters, sizes known at run time, then captured tensors */
     dc_extent_list size; /* those sizes */
     dc_type *inside;     /* of the leaves, with bounds; where there are such sizes, else NULL */
     dc_tensor **room;    /* as large as these bounds, for leaves that are smaller */
-    dc_type *type; /* of the leaves, as the last caller gave them: a call like it is known */
+    dc_type *type;       /* of the leaves, as the last caller gave them: a call like it is known */
     uint32_t nleaf, nresult; /* leaves of arguments; leaves of results, without what is printed */
     uint32_t nout;           /* results and what is printed */
     bool prints;             /* lines, with tensors or without */
@@ -156,8 +156,13 @@ dc_status dc_fntune_first(dc_dsl *d, dc_job *j, dc_spec *s);
 
 /* ---- bounded.c ------------------------------------------------------------------------------- */
 
-/* Sizes of bounded names in the key become codes. Raises where one is out of its range. */
-void dc_fn_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_key *key);
+/*
+ * Sizes of bounded names in the key become codes: of a call all of them, else those that have no size. Raises where
+ * one is out of its range.
+ */
+void dc_fn_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_key *key, bool call);
+/* Are values looked at so that nothing may lie behind actual sizes? Then each size is a specialisation. */
+bool dc_fn_exact(const dc_dsl *d);
 /* Into arguments and types of results go the sizes of a call. */
 void dc_spec_sizes(dc_spec *s, const dc_sig_bind *actual);
 /* Arguments of the call, which are set, are put into memory of the bounds. */

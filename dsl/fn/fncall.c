@@ -62,7 +62,18 @@ static DC_NORETURN void refuse_more(lua_State *L, dc_dsl *d, const dc_fn *fn, co
 {
     const char *text = lua_pushfstring(
         L, "%d specialisations are compiled, which is its limit; the next one: %s", n, why);
-    dc_error_fact(L, d, DC_ERR_LIMIT, &(dc_fact){.op = fn->name, .word = {text}}, NULL);
+    const char *hint = NULL;
+    for (int v = 0; v < fn->sig.nvar && hint == NULL; v++) {
+        const size_t length = strlen(fn->sig.var[v]);
+        if (strncmp(why, fn->sig.var[v], length) == 0 && why[length] == ' ' &&
+            fn->sig.most[v] < 0 && fn->sig.size[v] < 0)
+            hint = lua_pushfstring(L,
+                                   "declare '%s <= 512': one compilation for every size up to "
+                                   "the bound; { limit = n } allows more",
+                                   fn->sig.var[v]);
+    }
+    dc_error_fact(L, d, DC_ERR_LIMIT, &(dc_fact){.op = fn->name, .word = {text}},
+                  &(dc_blame){.hint = hint});
 }
 
 /* Of the specialisations in the list the one that differs least from the key; of equal ones the last called. */
@@ -108,7 +119,7 @@ dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bo
     }
     if (n > 0)
         dc_spec_difference(L, 1, find_nearest(L, fn, list, key), key, why, sizeof why);
-    if (n >= fn->limit)
+    if (n >= fn->limit && !(fn->bounded && dc_fn_exact(d)))
         refuse_more(L, d, fn, why, n);
     const uint64_t begun = dc_clock_ns();
     dc_spec *s = dc_spec_make(L, d, 1, key, false);
@@ -489,7 +500,7 @@ dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *s
         dc_sig_begin(&fn->sig, &key.bind);
         dc_fn_bind(L, d, fn, v, &key);
         const dc_sig_bind actual = key.bind;
-        dc_fn_bound(L, d, fn, &key);
+        dc_fn_bound(L, d, fn, &key, true);
         s = look_up(L, d, fn, v, &key);
         remember_types(L, fn, s, v);
         name_results(fn, s, &key);
@@ -506,7 +517,7 @@ dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *s
 static void check_inner_bounds(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_bind *b)
 {
     dc_fn_key key = {.bind = *b};
-    dc_fn_bound(L, d, fn, &key);
+    dc_fn_bound(L, d, fn, &key, true);
 }
 
 void dc_fn_check_count(lua_State *L, dc_dsl *d, const dc_fn *fn)

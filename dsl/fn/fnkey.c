@@ -121,7 +121,7 @@ void dc_fn_key_of(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const char 
         lua_pop(L, 1);
     }
     dc_fn_check_sizes(L, d, fn, &key->bind);
-    dc_fn_bound(L, d, fn, key);
+    dc_fn_bound(L, d, fn, key, false);
     if (!check_key(L, d, fn, idx, op, key)) {
         char text[800];
         dc_sig_print(&fn->sig, &key->bind, text, sizeof text);

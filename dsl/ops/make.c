@@ -12,6 +12,7 @@
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"
+#include "dsl/base/size.h"
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
 
@@ -324,9 +325,10 @@ static int l_iota(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     rule r;
     lua_settop(L, 2);
-    if (lua_type(L, 1) == LUA_TNUMBER) {
-        const int64_t n = dc_args_integer(L, d, 1, "iota", "the size");
-        if (n < 0 || n > INT32_MAX)
+    int64_t size;
+    if (lua_type(L, 1) == LUA_TNUMBER || dc_size_test(L, 1, &size)) {
+        const int64_t n = dc_size_read(L, d, 1, "iota", "the size");
+        if (n < 0 || dc_extent_bound(n) > INT32_MAX)
             dc_error_raisef(L, d, DC_ERR_ARG, "iota", "the size is 0 to 2147483647, not %" PRId64,
                             n);
         r.type = dc_type_make(DC_I32, 1, &n);

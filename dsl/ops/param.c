@@ -9,6 +9,7 @@
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"
 #include "dsl/base/run.h"
+#include "dsl/base/size.h"
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
 
@@ -101,6 +102,8 @@ static int make_cell(lua_State *L, const char *op, bool trainable)
     dc_type t;
     lua_settop(L, 2);
     dc_args_like(L, d, 1, op, &t);
+    for (int k = 0; k < t.rank; k++)
+        dc_size_fixed(L, d, op, &t, k);
     if (dc_handle_test(L, 1) != NULL && lua_isnil(L, 2)) {
         lua_pushvalue(L, 1);
         lua_replace(L, 2);

@@ -14,6 +14,7 @@
 #include "core/base/extent.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
+#include "dsl/base/size.h"
 #include "dsl/base/trace.h"
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
@@ -225,6 +226,9 @@ static int64_t integer(lua_State *L, const site *s, int idx, const char *what)
 {
     const dc_handle *h = dc_handle_test(L, idx);
     char text[DC_TYPE_TEXT + 60];
+    int64_t size;
+    if (dc_size_test(L, idx, &size))
+        return size;
     if (lua_type(L, idx) == LUA_TNUMBER) {
         int exact;
         const lua_Integer k = lua_tointegerx(L, idx, &exact);
@@ -244,19 +248,20 @@ static int64_t integer(lua_State *L, const site *s, int idx, const char *what)
 /* From 1, or from the end if negative; 0-based out, -1 and n for what lies just beside the axis. */
 static int64_t resolve(const part *p, int axis, int64_t k)
 {
-    return k < 0 ? dc_extent_add(p->extents, p->type.dim[axis], k) : k - 1;
+    return k < 0 ? dc_extent_add(p->extents, p->type.dim[axis], k)
+                 : dc_extent_sub(p->extents, k, 1);
 }
 
 /* Does what the axis is asked for depend on a size that is known at run time? Whether it is inside is proved later. */
-static bool is_open(const site *s, int axis)
+static bool is_open(const site *s, int axis, int64_t a, int64_t b)
 {
-    return dc_extent_is(s->p->type.dim[axis]);
+    return dc_extent_is(s->p->type.dim[axis]) || dc_extent_is(a) || dc_extent_is(b);
 }
 
 static void read_position(lua_State *L, const site *s, int idx, int axis)
 {
     const int64_t k = integer(L, s, idx, "an index"), n = s->p->type.dim[axis];
-    if (k == 0 || (!is_open(s, axis) && (k > n || k < -n)))
+    if (k == 0 || (!is_open(s, axis, k, k) && (k > n || k < -n)))
         outside(L, s, axis, k);
     s->p->first[axis] = s->p->last[axis] = resolve(s->p, axis, k);
     s->p->drop |= 1u << axis;
@@ -294,7 +299,7 @@ static void set_range(lua_State *L, const site *s, int axis, int64_t a, int64_t 
     part *p = s->p;
     const int64_t n = p->type.dim[axis];
     const int64_t first = resolve(p, axis, a), last = resolve(p, axis, b);
-    if (is_open(s, axis)) {
+    if (is_open(s, axis, a, b)) {
         set_open_range(L, s, axis, first, last, step);
         return;
     }

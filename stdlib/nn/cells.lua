@@ -114,7 +114,27 @@ function kinds.check_input(layer, op, x, weight, fits, needed)
   end
 end
 
-local function check_part(op, what, part, needed)
+-- A type that is needed: its text, in which sizes have the names that they have in x, dtype and shape.
+function kinds.type(x, text, shape)
+  for _, n in ipairs(shape) do
+    if core.is_size(n) then
+      text = ("%s[%s]"):format(x.dtype, core.sizes(shape))
+    end
+  end
+  return { text = text, dtype = x.dtype, shape = shape }
+end
+
+local function zeros(t)
+  for _, n in ipairs(t.shape) do
+    if core.is_size(n) then
+      return dc.zeros(("%s[%s]"):format(t.dtype, ("1, "):rep(#t.shape - 1) .. "1")):expand(t.shape)
+    end
+  end
+  return dc.zeros(t.text)
+end
+
+local function check_part(op, what, part, t)
+  local needed = t.text:gsub("[%a_][%w_]*=", "")
   core.check_tensor(op, part, what)
   if type_of(part) ~= needed then
     core.fail(part.dtype ~= needed:match "^%w+" and "DTYPE" or "DIMS", op,
@@ -126,18 +146,18 @@ end
 function kinds.check_state(op, kind, state, h_type, c_type)
   if not kind.has_c then
     if state == nil then
-      return dc.zeros(h_type)
+      return zeros(h_type)
     end
-    check_part(op, "the state", state, (h_type:gsub("[%a_][%w_]*=", "")))
+    check_part(op, "the state", state, h_type)
     return state
   elseif state == nil then
-    return { h = dc.zeros(h_type), c = dc.zeros(c_type) }
+    return { h = zeros(h_type), c = zeros(c_type) }
   elseif type(state) ~= "table" or getmetatable(state) ~= nil or state.h == nil or state.c == nil then
-    core.fail("ARG", op, ("the state is %s; a record { h = %s, c = %s } is needed"):format(core.describe(state), h_type,
-      c_type), "{ h = h, c = c }")
+    core.fail("ARG", op, ("the state is %s; a record { h = %s, c = %s } is needed"):format(core.describe(state),
+      h_type.text, c_type.text), "{ h = h, c = c }")
   end
-  check_part(op, "state.h", state.h, (h_type:gsub("[%a_][%w_]*=", "")))
-  check_part(op, "state.c", state.c, (c_type:gsub("[%a_][%w_]*=", "")))
+  check_part(op, "state.h", state.h, h_type)
+  check_part(op, "state.c", state.c, c_type)
   return state
 end
 
@@ -160,7 +180,9 @@ end
 local function step_once(layer, kind, op, x, state)
   local weight = layer.weight_ih
   kinds.check_input(layer, op, x, weight, has_inputs, ("%s[..., %d]"):format(weight.dtype, layer.inputs))
-  local needed = ("%s[%s%d]"):format(x.dtype, leading(x), layer.hidden)
+  local shape = x.shape
+  shape[#shape] = layer.hidden
+  local needed = kinds.type(x, ("%s[%s%d]"):format(x.dtype, leading(x), layer.hidden), shape)
   state = kinds.check_state(op, kind, state, needed, needed)
   local w, bias = kinds.read_weights(layer, kind, "")
   return kind.step(kinds.add_inputs(layer, x, "", bias), state, w)

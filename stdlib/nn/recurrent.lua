@@ -90,11 +90,12 @@ end
 
 -- What all elements of x add to the gates: one product of matrices.
 local function add_all(self, x, suffix, bias)
-  local dims, all = dims_of(x), self["weight_ih" .. suffix].shape[2]
+  local all = self["weight_ih" .. suffix].shape[2]
   local added = kinds.add_inputs(self, x:reshape(#x * x.shape[2], x.shape[3]), suffix, bias)
   if core.is_size(#x) or core.is_size(x.shape[2]) then
     return (added:reshape(#x, x.shape[2], all))
   end
+  local dims = dims_of(x)
   return (added:reshape(("[%s, %s, %d]"):format(dims[1], dims[2], all)))
 end
 
@@ -188,8 +189,10 @@ end
 local function begin(self, kind, op, x, state, alone)
   local rows = self.layers * (self.bidirectional and 2 or 1)
   local function type_of(size)
-    return alone and ("%s[%d, %d]"):format(x.dtype, rows, size) or
-      ("%s[%d, %s, %d]"):format(x.dtype, rows, dims_of(x)[2], size)
+    if alone then
+      return kinds.type(x, ("%s[%d, %d]"):format(x.dtype, rows, size), { rows, size })
+    end
+    return kinds.type(x, ("%s[%d, %s, %d]"):format(x.dtype, rows, dims_of(x)[2], size), { rows, x.shape[2], size })
   end
   state = kinds.check_state(op, kind, state, type_of(self.out), type_of(self.hidden))
   return alone and add_row(kind, state, rows) or state

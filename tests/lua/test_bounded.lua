@@ -268,3 +268,106 @@ function TestBounded:test_sizes_in_lua()
   end)
   lu.assertEquals(f(dc.zeros "f32[4, 3]"):item(), 2 + 16 - 4 + 4)
 end
+
+function TestBounded:test_ranges_up_to_a_size()
+  local f = dc.fn("f(x: f32[t <= 4, 2], room: f32[6, 2]) -> f32[6, 2], f32[t, 2], f32[2]", function(x, room)
+    return room:put({ { 1, #x } }, x), room[{ { 1, #x } }], room[#x]
+  end)
+  local room = dc.iota("f32[6, 2]", 1)
+  local put, part, last = f(dc.full("f32[3, 2]", 9), room)
+  lu.assertEquals(put[{ {}, 1 }]:totable(), { 9, 9, 9, 3, 4, 5 })
+  lu.assertEquals({ part.shape, part[{ {}, 1 }]:totable(), last:totable() }, { { 3, 2 }, { 0, 1, 2 }, { 2, 2 } })
+  lu.assertErrorMsgContains("fixed size is needed", dc.fn, "g(x: f32[t <= 4], small: f32[3])", function(x, small)
+    return small[{ { 1, #x } }]
+  end)
+end
+
+function TestBounded:test_every_number_is_looked_at_by_itself()
+  local f = dc.fn("f(x: f32[t <= 8, 3]) -> f32[t, 3], f32[3, t]", function(x) return 1 / x, x:log():transpose() end)
+  dc.check_numbers(true)
+  f(dc.ones "f32[2, 3]") -- what lies behind is no number of the script's
+  lu.assertErrorMsgContains("div: inf at [1, 1], 12 of 12 elements, of f32[4, 3]", f, dc.zeros "f32[4, 3]")
+  dc.check_numbers(false)
+  f(dc.zeros "f32[4, 3]")
+end
+
+function TestBounded:test_what_is_refused()
+  local f = dc.fn("f(x: f32[n <= 8]) -> f32[n]", function(x) return x * 2 end)
+  local path = os.tmpname()
+  lu.assertErrorMsgContains("files hold functions of fixed sizes", f.export, f, path)
+  f:export(path, { n = 4 })
+  os.remove(path)
+  local g = dc.fn("g(x: f32[n]) -> f32[n]", function(x) return x * 2 end, nil, { limit = 2 })
+  g(dc.ones "f32[1]")
+  g(dc.ones "f32[2]")
+  lu.assertErrorMsgContains("declare 'n <= 512'", g, dc.ones "f32[3]")
+  local kept = {}
+  dc.fn("h(x: f32[n <= 8]) -> f32[]", function(x)
+    kept.n, kept.x = #x, x
+    return x:sum()
+  end)
+  for _, make in ipairs { function() return dc.iota(kept.n) end, function() return dc.zeros(kept.x) end,
+    function() return dc.ones "f32[1]":expand(kept.n) end, function() return kept.n * dc.ones "f32[2]" end } do
+    lu.assertErrorMsgContains("known only while its function is traced", make)
+  end
+  lu.assertErrorMsgContains("fixed size is needed", dc.fn, "p(x: f32[n <= 8])", function(x)
+    return x + dc.state(x)
+  end)
+end
+
+-- Steps of an optimiser over a last batch that is smaller.
+function TestBounded:test_training_with_batches_of_any_size()
+  local nn, optim = require "deepc.nn", require "deepc.optim"
+  local data = require "deepc.data"
+  local function train(size)
+    dc.seed(1)
+    local net = nn.Sequential { nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2) }
+    local opt = optim.Adam(net:parameters(), { lr = 1e-2 })
+    local step = dc.fn(("step(x: f32[%s, 2], y: i32[batch]) -> f32[]"):format(size), function(x, y)
+      local loss = nn.cross_entropy(net(x), y)
+      opt:step(loss)
+      return loss
+    end)
+    local set = data.set(dc.randn("f32[37, 2]", { seed = 2 }), dc.randint("i32[37]", { seed = 3, high = 2 }))
+    local losses = {}
+    for _ = 1, 3 do
+      for x, y in set:batches { size = 16, last = "keep" } do
+        losses[#losses + 1] = step(x, y):item()
+      end
+    end
+    return losses, step:explain()
+  end
+  local bounded, text = train "batch <= 16"
+  local fixed = train "batch"
+  lu.assertStrContains(text, "1 specialisation,")
+  lu.assertEquals(#bounded, 9)
+  lu.assertTrue(near(bounded, fixed))
+end
+
+function TestBounded:test_recurrent_layers()
+  local nn = require "deepc.nn"
+  for _, make in ipairs { nn.RNN, nn.LSTM, nn.GRU } do
+    dc.seed(4)
+    local net = make(3, 4, { layers = 2, bidirectional = true })
+    local function run(x, n)
+      local y, last = net(x, nil, { lengths = n })
+      local loss = y:square():mean()
+      return y, make == nn.LSTM and last.h or last, loss, table.unpack(dc.grad(loss, { net.weight_ih_l0, net.weight_hh_l1_reverse }))
+    end
+    local bounded = dc.fn("f(x: f32[t <= 7, batch <= 5, 3], n: i32[batch])", run)
+    local fixed = dc.fn("g(x: f32[t, batch, 3], n: i32[batch])", run)
+    for _, size in ipairs { { 3, 2 }, { 7, 5 }, { 1, 1 } } do
+      local x = dc.randn(("f32[%d, %d, 3]"):format(size[1], size[2]), { seed = 1 })
+      local n = dc.iota(size[2]) % size[1] + 1
+      local got, want = { bounded(x, n) }, { fixed(x, n) }
+      for i = 1, #want do
+        lu.assertEquals(got[i].shape, want[i].shape)
+        lu.assertTrue(near(values(got[i]), values(want[i])), ("%s %d"):format(net, i))
+      end
+    end
+    lu.assertErrorMsgContains("length 4 outside 0..", bounded, dc.zeros "f32[3, 1, 3]", dc.tensor({ 4 }, "i32"))
+    local one = nn.GRUCell(3, 4)
+    local cell = dc.fn("cell(x: f32[batch <= 5, 3]) -> f32[batch, 4]", function(x) return (one(x)) end)
+    lu.assertEquals(cell(dc.ones "f32[2, 3]").shape, { 2, 4 })
+  end
+end

@@ -42,6 +42,11 @@ run env DEEPC_DEVICE=eval "$DEEPC" examples/conv_lstm.lua --steps 1
 check "conv_lstm ends well (eval)" test "$status" -eq 0
 check "and begins with the same loss" test "$compiled" = "$(last '^step 1 ')"
 
+# Words of every length, on two compilations.
+run "$DEEPC" examples/reverse.lua --steps 600 --longest 4 --batch 32 --width 32
+check "reverse ends well" test "$status" -eq 0
+check "most words are right" below 0.2 "$(printf '%s\n' "$out" | awk '/ of 100 words are right/ { print 1 - $1 / 100 }')"
+
 # A text that repeats itself is soon known, but for the first letters of a window.
 awk 'BEGIN { for (i = 0; i < 100; i++) printf "the cat sat on the mat. " }' >"$dir/text"
 learn() {
