@@ -3,6 +3,7 @@
  * rows, they are one more free axis of a product, more of the batch or more channels of a convolution, or a part of what
  * gather takes as a whole.
  */
+#include "core/base/extent.h"
 #include "core/graph/batch_impl.h"
 #include "core/graph/conv.h"
 #include "core/graph/dot.h"
@@ -89,6 +90,15 @@ dc_status dc_batch_conv(dc_batch *b, dc_ref r, dc_ref *out)
     dc_ref in[2] = {b->map[n->in[0]], b->map[n->in[1]]}, made;
     dc_conv c = dc_conv_of(n);
     const int64_t parts = c.groups * c.batch_groups;
+    for (int side = 0; side < 2; side++) { /* rows are folded into these axes */
+        const dc_type t = dc_node_type(b->from, n->in[side]);
+        for (int k = 0; k < 2; k++)
+            if (dc_extent_is(t.dim[side == 0 ? c.in[k] : c.kernel[k]]))
+                return dc_fail(b->j, DC_ERR_EXTENT,
+                               &(dc_fact){.op = "conv",
+                                          .axis = {(int)(side == 0 ? c.in[k] : c.kernel[k])},
+                                          .type = {t}});
+    }
     int64_t attr[DC_CONV_ATTRS], at = c.out[1], outer = 1; /* where the rows are in the result */
     if (image && kernel) { /* as many times the groups, each of one row */
         in[0] = fold_rows(f, in[0], c.batch_groups > 1 ? c.in[0] : c.in[1], 1);

@@ -448,7 +448,8 @@ static dc_status lower_control(const lowering *l, dc_ref r, const dc_extent_list
         const dc_func *body = dc_body_at(l->from->module, loop.body);
         dc_type t = dc_bound_type(body, body->result.at[loop.ncarry + i]);
         t = dc_type_stacked(&t, dc_extent_bound(loop.n));
-        in[nin++] = dc_graph_const(l->to, &t, 0);
+        /* zeros, of which as many are needed as there will be elements */
+        in[nin++] = with_sizes(l, dc_graph_const(l->to, &t, 0), &loop.n, 1);
     }
     DC_TRY(lower_body(&inner, loop.body, before, &loop.body));
     loop.nconst += (int)sizes->n;

@@ -1,5 +1,7 @@
 #include "core/graph/chunks.h"
 
+#include "core/base/extent.h"
+
 #include <string.h>
 
 enum { FEW = 4 }; /* iterations that need no chunks */
@@ -218,7 +220,7 @@ void dc_chunks_loop(dc_func *f, const dc_loop *l, const dc_ref *in, dc_ref *resu
 {
     chunks x = {.f = f, .l = l, .in = in, .body = dc_body_at(f->module, l->body)};
     dc_ref own[DC_MAX_OPERANDS], y[DC_MAX_OPERANDS], last[DC_MAX_OPERANDS];
-    if (dc_loop_may_end(l) || l->n < FEW || !has_room(&x)) {
+    if (dc_loop_may_end(l) || dc_extent_is(l->n) || l->n < FEW || !has_room(&x)) {
         one_loop(&x, result);
         return;
     }

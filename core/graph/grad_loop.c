@@ -12,6 +12,8 @@
  */
 #include "core/graph/grad_loop.h"
 
+#include "core/base/extent.h"
+
 #include <string.h>
 
 static bool is_float(const dc_func *f, dc_ref r)
@@ -187,7 +189,7 @@ static dc_status end_loop(loop_build *x, const dc_ref *given, int ngiven, dc_ref
 static dc_ref flat(dc_func *f, dc_ref r)
 {
     const dc_node *n = dc_node_at(f, r);
-    const int64_t count = dc_node_count(n);
+    const int64_t count = dc_extent_product(f->module->extents, n->rank, n->dim);
     return n->rank == DC_MAX_RANK ? dc_graph_reshape(f, r, 1, &count) : r;
 }
 
@@ -275,7 +277,7 @@ static void find_range(dc_loopgrad *g)
     }
     if ((g->l.flags & DC_LOOP_REVERSE) == 0)
         return;
-    const dc_ref n = dc_graph_like(f, g->count, (double)g->l.n);
+    const dc_ref n = dc_graph_extent(f, g->l.n);
     dc_ref end = n;
     if (limit)
         end = dc_graph_op2(f, DC_OP_MAX, dc_graph_op2(f, DC_OP_MIN, g->in[0], n),
@@ -374,7 +376,9 @@ static void add_xs(loop_build *x, const bool *cone)
         const dc_node *n = dc_node_at(w, r);
         dc_type t = dc_node_type(w, r);
         if (n->rank == DC_MAX_RANK)
-            t = dc_type_make((dc_dtype)t.dtype, 1, (const int64_t[]){dc_node_count(n)});
+            t = dc_type_make(
+                (dc_dtype)t.dtype, 1,
+                (const int64_t[]){dc_extent_product(g->f->module->extents, n->rank, n->dim)});
         add_operand(x, g->stack[r]);
         x->map[r] = dc_graph_reshape(x->b, dc_graph_param(x->b, &t, kept_label), n->rank, n->dim);
     }

@@ -342,7 +342,9 @@ void dc_graph_params(dc_func *f, const dc_func *from, dc_ref *map)
 
 dc_ref dc_graph_extent(dc_func *f, int64_t dim)
 {
-    const dc_type ones = dc_type_make(DC_I32, 1, &dim);
+    const dc_type ones = dc_type_make(DC_I32, 1, &dim), scalar = dc_type_scalar(DC_I32);
+    if (!dc_extent_is(dim))
+        return dc_graph_const(f, &scalar, (double)dim);
     return dc_graph_reduce(f, DC_OP_SUM, dc_graph_const(f, &ones, 1), 1);
 }
 

@@ -47,10 +47,22 @@ static int64_t value_of(void *ctx, int64_t var)
     DC_BUG("a size of another function");
 }
 
+dc_trace_check dc_spec_check(const dc_spec *s, uint32_t check)
+{
+    dc_trace_check c = s->trace->check.at[check];
+    values x = {&s->key.bind, &s->actual};
+    const dc_extents *e = s->d->rt->extents;
+    c.classes = dc_extent_eval(e, c.classes, value_of, &x);
+    for (int k = 0; k < c.type.rank; k++)
+        c.type.dim[k] = dc_extent_eval(e, c.type.dim[k], value_of, &x);
+    return c;
+}
+
 void dc_spec_sizes(dc_spec *s, const dc_sig_bind *actual)
 {
-    values x = {&s->key.bind, actual};
-    dc_extents *e = s->d->rt->extents;
+    s->actual = *actual;
+    values x = {&s->key.bind, &s->actual};
+    const dc_extents *e = s->d->rt->extents;
     for (uint32_t i = 0; i < s->size.n; i++)
         s->arg[s->nleaf + i] =
             (dc_arg){.bits = (uint32_t)dc_extent_eval(e, s->size.at[i], value_of, &x)};

@@ -257,11 +257,10 @@ int dc_fn_export(lua_State *L)
         lua_rawgeti(L, list, (lua_Integer)i + 1);
         e.spec[i] = dc_spec_at(L, -1);
         if (e.spec[i]->size.n > 0)
-            dc_error_raisef(
-                L, d, DC_ERR_ARG, "export",
-                "files hold functions of fixed sizes; f:export(path, { %s = 64 }) "
-                "those of a bounded dim",
-                bounded_name(fn));
+            dc_error_raisef(L, d, DC_ERR_ARG, "export",
+                            "files hold functions of fixed sizes; f:export(path, { %s = 64 }) "
+                            "those of a bounded dim",
+                            bounded_name(fn));
         lua_pop(L, 1);
     }
     dc_error_check(L, d, dc_run_again(L, d, export_body, &e, NULL));

@@ -73,6 +73,7 @@ typedef struct dc_spec {
     dc_inst *inst;
     dc_arg *arg; /* leaves of declared parameters, sizes known at run time, then captured tensors */
     dc_extent_list size; /* those sizes */
+    dc_sig_bind actual;  /* of the names in the last call, where there are such sizes */
     dc_type *inside;     /* of the leaves, with bounds; where there are such sizes, else NULL */
     dc_tensor **room;    /* as large as these bounds, for leaves that are smaller */
     dc_type *type;       /* of the leaves, as the last caller gave them: a call like it is known */
@@ -165,6 +166,8 @@ void dc_fn_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_key *key, bool 
 bool dc_fn_exact(const dc_dsl *d);
 /* Into arguments and types of results go the sizes of a call. */
 void dc_spec_sizes(dc_spec *s, const dc_sig_bind *actual);
+/* A run-time test with the sizes of the last call. */
+dc_trace_check dc_spec_check(const dc_spec *s, uint32_t check);
 /* Arguments of the call, which are set, are put into memory of the bounds. */
 dc_status dc_spec_pad(dc_spec *s, dc_job *j);
 /* Result i, whose memory is that of the bound, becomes a tensor of the type wanted. */

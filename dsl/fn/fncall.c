@@ -239,8 +239,8 @@ static void set_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s,
 
 void dc_fn_raise_fault(lua_State *L, dc_dsl *d, const dc_spec *s, const dc_fault *fault)
 {
-    const dc_trace_check *c = &s->trace->check.at[fault->check];
-    dc_data_check_raise(L, d, c, &(dc_found){fault->value, fault->position, NULL, NULL});
+    const dc_trace_check c = dc_spec_check(s, (uint32_t)fault->check);
+    dc_data_check_raise(L, d, &c, &(dc_found){fault->value, fault->position, NULL, NULL});
 }
 
 void dc_fn_raise_late(lua_State *L, dc_dsl *d, const dc_outcome *o)
@@ -250,8 +250,8 @@ void dc_fn_raise_late(lua_State *L, dc_dsl *d, const dc_outcome *o)
     dc_inst_late_fault(o, &fault);
     const char *hint = lua_pushfstring(
         L, "in a call of '%s' before this line; DEEPC_CHECKS=now stops there", o->name);
-    const dc_trace_check *c = &s->trace->check.at[fault.check];
-    dc_data_check_raise(L, d, c, &(dc_found){fault.value, fault.position, NULL, hint});
+    const dc_trace_check c = dc_spec_check(s, (uint32_t)fault.check);
+    dc_data_check_raise(L, d, &c, &(dc_found){fault.value, fault.position, NULL, hint});
 }
 
 /* The types that results have for this caller, and those of a call like this one. */
