@@ -86,7 +86,8 @@ static range range_times(range a, range b)
     return r;
 }
 
-static range range_of(const dc_extents *e, const poly *p)
+/* Each term by itself. */
+static range range_of_terms(const dc_extents *e, const poly *p)
 {
     range sum = {p->c, p->c, true};
     for (int i = 0; i < p->n; i++) {
@@ -136,6 +137,78 @@ static bool add_term(poly *p, const term *t)
     p->t[at] = *t;
     p->n++;
     return true;
+}
+
+static bool poly_times(const poly *x, const poly *y, poly *out)
+{
+    *out = (poly){0};
+    for (int i = -1; i < x->n; i++)
+        for (int k = -1; k < y->n; k++) {
+            static const term one = {0};
+            const term *a = i < 0 ? &one : &x->t[i], *b = k < 0 ? &one : &y->t[k];
+            term t = {.n = (uint8_t)(a->n + b->n)};
+            if (!dc_mul_ok(i < 0 ? x->c : a->k, k < 0 ? y->c : b->k, &t.k) || t.k == INT64_MIN ||
+                (t.k != 0 && t.n > DC_EXTENT_FACTORS))
+                return false;
+            if (t.k == 0)
+                continue;
+            for (int n = 0, p = 0, q = 0; n < t.n; n++) {
+                const bool left = q == b->n || (p < a->n && a->factor[p] <= b->factor[q]);
+                t.factor[n] = left ? a->factor[p++] : b->factor[q++];
+            }
+            if (!add_term(out, &t))
+                return false;
+        }
+    return true;
+}
+
+static bool add_poly(poly *p, const poly *q)
+{
+    if (!dc_add_ok(p->c, q->c, &p->c))
+        return false;
+    for (int i = 0; i < q->n; i++)
+        if (!add_term(p, &q->t[i]))
+            return false;
+    return true;
+}
+
+/* p without quotients by themselves, k * (y / d) with d dividing k; at most as large, or (up) at least. */
+static bool without_quotients(const dc_extents *e, const poly *p, bool up, poly *out)
+{
+    *out = (poly){.c = p->c};
+    for (int i = 0; i < p->n; i++) {
+        const term *t = &p->t[i];
+        const atom *a = &e->atom.at[t->factor[0]];
+        if (t->n != 1 || a->name != NULL || t->k % a->k != 0) {
+            if (!add_term(out, t))
+                return false;
+            continue;
+        }
+        const poly by = {.c = t->k / a->k};
+        poly y = e->poly.at[number_of(a->x)], scaled;
+        const bool below = (t->k > 0) != up; /* y - (d - 1) <= d * (y / d) <= y */
+        if (!dc_add_ok(y.c, below ? 1 - a->k : 0, &y.c) || !poly_times(&y, &by, &scaled) ||
+            !add_poly(out, &scaled))
+            return false;
+    }
+    return true;
+}
+
+/* Of n - 4 * (n / 4) no term tells that it is from 0 to 3. */
+static range range_of(const dc_extents *e, const poly *p)
+{
+    range all = range_of_terms(e, p);
+    for (int up = 0; up < 2 && all.ok; up++) {
+        poly y;
+        if (!without_quotients(e, p, up != 0, &y))
+            continue;
+        const range r = range_of_terms(e, &y);
+        if (r.ok && up)
+            all.hi = dc_min_i64(all.hi, r.hi);
+        else if (r.ok)
+            all.lo = dc_max_i64(all.lo, r.lo);
+    }
+    return all;
 }
 
 static bool same_poly(const poly *a, const poly *b)
@@ -205,35 +278,9 @@ int64_t dc_extent_var(dc_extents *e, const char *name, int64_t lo, int64_t hi)
 int64_t dc_extent_add(dc_extents *e, int64_t a, int64_t b)
 {
     poly x, y;
-    if (!poly_of(e, a, &x) || !poly_of(e, b, &y) || !dc_add_ok(x.c, y.c, &x.c))
+    if (!poly_of(e, a, &x) || !poly_of(e, b, &y) || !add_poly(&x, &y))
         return DC_EXTENT_NONE;
-    for (int i = 0; i < y.n; i++)
-        if (!add_term(&x, &y.t[i]))
-            return DC_EXTENT_NONE;
     return code_of(e, &x);
-}
-
-static bool poly_times(const poly *x, const poly *y, poly *out)
-{
-    *out = (poly){0};
-    for (int i = -1; i < x->n; i++)
-        for (int k = -1; k < y->n; k++) {
-            static const term one = {0};
-            const term *a = i < 0 ? &one : &x->t[i], *b = k < 0 ? &one : &y->t[k];
-            term t = {.n = (uint8_t)(a->n + b->n)};
-            if (!dc_mul_ok(i < 0 ? x->c : a->k, k < 0 ? y->c : b->k, &t.k) || t.k == INT64_MIN ||
-                (t.k != 0 && t.n > DC_EXTENT_FACTORS))
-                return false;
-            if (t.k == 0)
-                continue;
-            for (int n = 0, p = 0, q = 0; n < t.n; n++) {
-                const bool left = q == b->n || (p < a->n && a->factor[p] <= b->factor[q]);
-                t.factor[n] = left ? a->factor[p++] : b->factor[q++];
-            }
-            if (!add_term(out, &t))
-                return false;
-        }
-    return true;
 }
 
 int64_t dc_extent_mul(dc_extents *e, int64_t a, int64_t b)
@@ -249,13 +296,8 @@ static bool difference(const dc_extents *e, int64_t a, int64_t b, poly *out)
 {
     poly y, negative;
     const poly minus = {.c = -1};
-    if (!poly_of(e, a, out) || !poly_of(e, b, &y) || !poly_times(&y, &minus, &negative) ||
-        !dc_add_ok(out->c, negative.c, &out->c))
-        return false;
-    for (int i = 0; i < negative.n; i++)
-        if (!add_term(out, &negative.t[i]))
-            return false;
-    return true;
+    return poly_of(e, a, out) && poly_of(e, b, &y) && poly_times(&y, &minus, &negative) &&
+           add_poly(out, &negative);
 }
 
 int64_t dc_extent_sub(dc_extents *e, int64_t a, int64_t b)
@@ -264,42 +306,12 @@ int64_t dc_extent_sub(dc_extents *e, int64_t a, int64_t b)
     return difference(e, a, b, &x) ? code_of(e, &x) : DC_EXTENT_NONE;
 }
 
-/* p without quotients by themselves, k * (y / d) with d dividing k, and at most as large. */
-static bool without_quotients(const dc_extents *e, const poly *p, poly *out)
-{
-    *out = (poly){.c = p->c};
-    for (int i = 0; i < p->n; i++) {
-        const term *t = &p->t[i];
-        const atom *a = &e->atom.at[t->factor[0]];
-        poly y, scaled;
-        if (t->n != 1 || a->name != NULL || t->k % a->k != 0) {
-            if (!add_term(out, t))
-                return false;
-            continue;
-        }
-        const poly by = {.c = t->k / a->k};
-        y = e->poly.at[number_of(a->x)];
-        y.c -= t->k > 0 ? a->k - 1 : 0; /* y - (d - 1) <= d * (y / d) <= y */
-        if (!poly_times(&y, &by, &scaled) || !dc_add_ok(out->c, scaled.c, &out->c))
-            return false;
-        for (int k = 0; k < scaled.n; k++)
-            if (!add_term(out, &scaled.t[k]))
-                return false;
-    }
-    return true;
-}
-
 bool dc_extent_at_least(dc_extents *e, int64_t a, int64_t b)
 {
-    poly x, y;
+    poly x;
     if (!difference(e, a, b, &x))
         return false;
-    range r = range_of(e, &x);
-    if (r.ok && r.lo >= 0)
-        return true;
-    if (!without_quotients(e, &x, &y))
-        return false;
-    r = range_of(e, &y);
+    const range r = range_of(e, &x);
     return r.ok && r.lo >= 0;
 }
 
