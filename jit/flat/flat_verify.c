@@ -433,10 +433,17 @@ static const char *check_meeting(const check *c, const dc_finst *i)
     return NULL;
 }
 
+/* Sizes that loops end by: integers that are parameters, which no thread changes. */
+static bool reads_size(const check *c, const dc_finst *i)
+{
+    return i->op == DC_K_LOAD && i->lanes == 1 && i->type == DC_I32 && i->in[1] == 0 &&
+           dc_flat_reads_input(c->f, i);
+}
+
 /* What depends on the number of the thread, on memory or on other lanes. */
 static bool does_vary(const check *c, const dc_finst *i)
 {
-    bool varies = dc_kop_meets((dc_kop)i->op) || dc_kop_loads((dc_kop)i->op) ||
+    bool varies = dc_kop_meets((dc_kop)i->op) || (dc_kop_loads((dc_kop)i->op) && !reads_size(c, i)) ||
                   (i->op == DC_K_ARG && i->imm == DC_KARG_THREAD);
     for (int n = 0; n < 3; n++)
         varies = varies || (i->in[n] != 0 && c->varies[i->in[n]]);

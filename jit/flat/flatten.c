@@ -238,19 +238,37 @@ static ends own_ends(const flattener *l, const dc_stmt *s)
     return size > MOST_AGAIN || e.first + e.last >= all ? (ends){0} : e;
 }
 
+/* The body, where this iteration is needed. */
+static void flatten_live_body(flattener *l, const dc_stmt *s, const fl_live *live)
+{
+    const dc_fv test = dc_flatten_live_test(l, live);
+    if (test != 0)
+        dc_fb_if(l->b, test);
+    dc_flatten_list(l, s->body);
+    if (test != 0)
+        dc_fb_end(l->b);
+}
+
 /* Iterations [from, to) of a loop. */
-static void flatten_part(flattener *l, const dc_stmt *s, int64_t from, int64_t to)
+static void flatten_part(flattener *l, const dc_stmt *s, const fl_live *live, int64_t from,
+                         int64_t to)
 {
     if (from >= to)
         return;
+    const dc_fv begin = dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)from);
     if (to - from == 1) {
-        flatten_iteration(l, s, from);
+        if (live->end != 0)
+            dc_fb_if(l->b, dc_fb_op2(l->b, DC_K_LT, begin, live->end));
+        l->bind[s->axis] = (bind){.kind = BIND_CONST, .c = from};
+        flatten_live_body(l, s, live);
+        if (live->end != 0)
+            dc_fb_end(l->b);
         return;
     }
-    const dc_fv counter = dc_fb_loop(l->b, dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)from),
-                                     dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)to));
+    const dc_fv end = dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)to);
+    const dc_fv counter = dc_fb_loop(l->b, begin, dc_flatten_live_end(l, live, end));
     l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = counter, .from = from, .to = to};
-    dc_flatten_list(l, s->body);
+    flatten_live_body(l, s, live);
     dc_fb_end(l->b);
 }
 
@@ -258,9 +276,10 @@ static void flatten_loop(flattener *l, const dc_stmt *s)
 {
     const int64_t all = l->k->axis.at[s->axis].extent;
     const ends e = own_ends(l, s);
-    flatten_part(l, s, 0, e.first);
-    flatten_part(l, s, e.first, all - e.last);
-    flatten_part(l, s, all - e.last, all);
+    const fl_live live = dc_flatten_live(l, s);
+    flatten_part(l, s, &live, 0, e.first);
+    flatten_part(l, s, &live, e.first, all - e.last);
+    flatten_part(l, s, &live, all - e.last, all);
 }
 
 static void flatten_axis(flattener *l, const dc_stmt *s)
@@ -340,6 +359,7 @@ typedef struct own_positions {
     dc_fv begin, end; /* those that a thread has of it */
     bool cut;         /* not all of them are one part */
     bool next;        /* the next one is asked for */
+    fl_live live;
 } own_positions;
 
 /* Those of [*begin, *end) that lie in [from, to). */
@@ -375,7 +395,7 @@ static void worker_part(flattener *l, const dc_stmt *s, const own_positions *p, 
         l->rows = s->axis;
         l->next_row = dc_fb_op2(b, DC_K_SUB, dc_fb_op3(b, DC_K_SELECT, more, after, counter), lo);
     }
-    dc_flatten_list(l, s->body);
+    flatten_live_body(l, s, &p->live);
     dc_fb_end(b);
     l->next_row = 0;
 }
@@ -409,6 +429,13 @@ static void worker_nest(flattener *l, const dc_stmt *s, int64_t first, bool alon
     dc_fv begin = dc_fb_arg(b, DC_KARG_BEGIN), end = dc_fb_arg(b, DC_KARG_END);
     if (!alone)
         keep_within(b, &begin, &end, first, first + extent);
+    const fl_live live = dc_flatten_live(l, s);
+    if (live.end != 0)
+        end = dc_flatten_live_end(
+            l,
+            &(fl_live){.end = dc_fb_op2(b, DC_K_ADD, live.end,
+                                        dc_fb_const(b, DC_INDEX, 1, (uint64_t)first))},
+            end);
     if (l->k->axis.at[s->axis].pipeline) {
         dc_flatten_pipelined(l, s, begin, end, dc_fb_const(b, DC_INDEX, 1, (uint64_t)first));
         return;
@@ -416,8 +443,12 @@ static void worker_nest(flattener *l, const dc_stmt *s, int64_t first, bool alon
     const bool next = needs_next_row(l->k, s->axis);
     const bool cut = !next && reads_apart(l, s);
     const ends e = cut ? own_ends(l, s) : (ends){0};
-    const own_positions part = {
-        .first = first, .begin = begin, .end = end, .cut = e.first + e.last > 0, .next = next};
+    const own_positions part = {.first = first,
+                                .begin = begin,
+                                .end = end,
+                                .cut = e.first + e.last > 0,
+                                .next = next,
+                                .live = live};
     worker_part(l, s, &part, 0, e.first);
     worker_part(l, s, &part, e.first, extent - e.last);
     worker_part(l, s, &part, extent - e.last, extent);

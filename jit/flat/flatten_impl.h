@@ -7,6 +7,7 @@
 
 #include "jit/flat/expand.h"
 #include "jit/flat/flatten.h"
+#include "jit/nest/nest_limit.h"
 
 /* What an axis is at the place being written. */
 typedef enum bind_kind { BIND_NONE, BIND_CONST, BIND_VALUE, BIND_LANES } bind_kind;
@@ -161,6 +162,18 @@ dc_fv dc_flatten_value(flattener *l, dc_vx v);
 /* Statements without parallel axes inside; block and lane loops as plain loops. */
 void dc_flatten_list(flattener *l, const dc_stmt *first);
 void dc_flatten_stmt(flattener *l, const dc_stmt *s);
+
+/* flatten_limit.c: which iterations of a loop are needed. */
+typedef struct fl_live {
+    dc_fv end;      /* those below it; 0: all */
+    dc_limits test; /* and of those all that pass */
+} fl_live;
+
+/* In front of the loop. The end of its iterations, `all` being their number. */
+fl_live dc_flatten_live(flattener *l, const dc_stmt *loop);
+dc_fv dc_flatten_live_end(flattener *l, const fl_live *live, dc_fv all);
+/* In the loop, whose axis is bound: what an IF round the body asks; 0: nothing. */
+dc_fv dc_flatten_live_test(flattener *l, const fl_live *live);
 
 /* flatten_tile.c: a matrix instruction. */
 void dc_flatten_tile(flattener *l, const dc_stmt *s);

@@ -391,9 +391,15 @@ static void thread_loop(flattener *l, const dc_stmt *s, const space *in)
 }
 
 /* One iteration of a loop that all threads run in step. */
-static void step(flattener *l, const dc_stmt *loop, const space *in, bool writes)
+static void step(flattener *l, const dc_stmt *loop, const space *in, const fl_live *live,
+                 bool writes)
 {
+    const dc_fv test = dc_flatten_live_test(l, live);
+    if (test != 0)
+        dc_fb_if(l->b, test);
     walk(l, loop->body, in);
+    if (test != 0)
+        dc_fb_end(l->b);
     if (writes)
         barrier(l, in);
 }
@@ -464,14 +470,19 @@ static void staged_loop(flattener *l, const dc_stmt *s, const dc_stmt *rest, con
     dc_fbuild *b = l->b;
     const int64_t n = l->k->axis.at[s->axis].extent;
     const int64_t stages = l->k->buf.at[dc_nest_stores_to(s->body)].stages;
-    const dc_fv extent = dc_fb_const(b, DC_INDEX, 1, (uint64_t)n);
+    const fl_live live = dc_flatten_live(l, s);
+    const dc_fv extent = dc_flatten_live_end(l, &live, dc_fb_const(b, DC_INDEX, 1, (uint64_t)n));
     const bool overlapped = l->wgmma && stages > 2 && dc_flatten_only_wgmma(l, rest);
     const int64_t distance = overlapped ? stages - 2 : stages - 1;
     for (int64_t i = 0; i < distance; i++) {
         l->bind[s->axis] = (bind){.kind = BIND_CONST, .c = i};
         bind_slots(l, s, (bind){.kind = BIND_CONST, .c = i});
+        if (live.end != 0)
+            dc_fb_if(b, dc_fb_op2(b, DC_K_LT, dc_fb_const(b, DC_INDEX, 1, (uint64_t)i), extent));
         if (i < n)
             fill(l, s, rest, in);
+        if (live.end != 0)
+            dc_fb_end(b);
         end_fill(l);
     }
     const dc_fv counter = dc_fb_loop(b, dc_fb_const(b, DC_INDEX, 1, 0), extent);
@@ -511,13 +522,15 @@ static void shared_loop(flattener *l, const dc_stmt *s, const space *in, touched
     } else if (l->k->axis.at[s->axis].kind == DC_AXIS_UNROLL || n == 1) {
         for (int64_t i = 0; i < n; i++) {
             l->bind[s->axis] = (bind){.kind = BIND_CONST, .c = i};
-            step(l, s, in, writes);
+            step(l, s, in, &(fl_live){0}, writes);
         }
     } else {
+        const fl_live live = dc_flatten_live(l, s);
         const dc_fv zero = dc_fb_const(l->b, DC_INDEX, 1, 0);
-        const dc_fv counter = dc_fb_loop(l->b, zero, dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)n));
+        const dc_fv all = dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)n);
+        const dc_fv counter = dc_fb_loop(l->b, zero, dc_flatten_live_end(l, &live, all));
         l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = counter};
-        step(l, s, in, writes);
+        step(l, s, in, &live, writes);
         dc_fb_end(l->b);
     }
     l->bind[s->axis] = (bind){0};
@@ -562,8 +575,16 @@ static void group_nest(flattener *l, const dc_stmt *s, int64_t first, const spac
     const uint64_t extent = (uint64_t)l->k->axis.at[s->axis].extent;
     if (!alone)
         dc_fb_if(b, dc_fb_op2(b, DC_K_LT, at, dc_fb_const(b, DC_INDEX, 1, extent)));
+    const fl_live live = dc_flatten_live(l, s);
     l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = at};
+    dc_fv test = dc_flatten_live_test(l, &live);
+    if (live.end != 0)
+        test = dc_flatten_both(l, test, dc_fb_op2(b, DC_K_LT, at, live.end));
+    if (test != 0)
+        dc_fb_if(b, test);
     walk(l, s->body, in);
+    if (test != 0)
+        dc_fb_end(b);
     l->bind[s->axis] = (bind){0};
     if (!alone)
         dc_fb_end(b);

@@ -423,6 +423,7 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool grou
         w.is_result[fn->result.at[i]] = true;
     for (dc_ref r = 0; r < fn->node.n; r++)
         w.node[r].home = NO_HOME;
+    w.needs = dc_needs_of(fn, a);
     find_live(&w);
     list_users(&w);
     dc_fuse_measure(&w);
@@ -434,6 +435,7 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool grou
     *out = (dc_groups){.fn = fn, .n = w.group.n, .at = DC_NEW_ARRAY(a, dc_group, w.group.n)};
     for (uint32_t g = 0; g < w.group.n; g++)
         out->at[g] = w.group.at[g].g;
+    out->needs = w.needs;
     out->choice = w.choice.at;
     out->nchoice = w.choice.n;
     out->group_of = DC_NEW_ARRAY(a, uint32_t, fn->node.n);

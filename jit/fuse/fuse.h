@@ -26,6 +26,7 @@
 
 #include "core/graph/graph.h"
 #include "core/runtime/device.h"
+#include "jit/fuse/needs.h"
 
 typedef struct dc_group {
     uint32_t nout, nin, nafter, nreduce, nbuffered, npartial;
@@ -88,6 +89,7 @@ typedef struct dc_groups {
         *join_of; /* by ref: of a piece, or of a join with some of the pieces, the whole; else 0 */
     const dc_choice *choice;
     uint32_t nchoice;
+    dc_needs needs;                 /* which elements of values are */
     struct dc_lower_scratch *lower; /* of dc_lower_prepare; NULL: none */
 } dc_groups;
 

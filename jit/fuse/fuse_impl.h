@@ -104,6 +104,7 @@ typedef struct fusing {
     bool groups;     /* the device runs groups of threads */
     bool row_blocks; /* row-wise groups may have partial sums over rows */
     uint32_t most;   /* operations of a group */
+    dc_needs needs;
 } fusing;
 
 static inline const dc_node *fuse_at(const fusing *w, dc_ref r)

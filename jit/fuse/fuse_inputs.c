@@ -70,6 +70,26 @@ static void gather_operands(gathering *v, dc_ref control)
         }
 }
 
+static void gather_end(gathering *v, dc_ref end)
+{
+    if (end == 0 || v->w->seen[end] == v->w->search)
+        return;
+    v->w->seen[end] = v->w->search;
+    DC_PUSH_IN(v->w->a, v->in, end);
+}
+
+/* The numbers that what is stored and what is added up end at. */
+static void gather_ends(gathering *v, const dc_group *x)
+{
+    const dc_needs *needs = &v->w->needs;
+    for (uint32_t i = 0; needs->end != NULL && i < x->nout; i++)
+        for (int axis = 0; axis < fuse_at(v->w, x->out[i])->rank; axis++)
+            gather_end(v, dc_needs_end(needs, x->out[i], axis));
+    for (uint32_t i = 0; needs->end != NULL && i < x->nreduce; i++)
+        for (int axis = 0; axis < DC_MAX_RANK; axis++)
+            gather_end(v, dc_needs_term_end(needs, x->reduce[i], axis));
+}
+
 void dc_fuse_find_inputs_of(fusing *w, uint32_t g)
 {
     gathering v = {.w = w, .g = g};
@@ -79,6 +99,8 @@ void dc_fuse_find_inputs_of(fusing *w, uint32_t g)
         gather_operands(&v, x->control);
     for (uint32_t i = 0; i < x->nout && x->control == 0; i++)
         gather(&v, x->out[i]);
+    if (x->control == 0 && !x->is_join)
+        gather_ends(&v, x);
     x->in = v.in.at;
     x->nin = v.in.n;
     x->after = v.after.at;

@@ -236,6 +236,7 @@ static dc_stmt *lower_position(lowering *w, const dc_node *shape, bool flat)
         dc_ix pos[DC_MAX_RANK];
         dc_lower_at(w, n, shape->rank, shape->dim, w->out_pos, pos);
         const dc_vx v = dc_lower_node(w, g->out[i], pos);
+        dc_lower_limit_also(w, store, i == 0, g->out[i], pos);
         store->put[i] =
             (dc_put){i, dc_lower_place(w, g->out[i], at), dc_lower_as_stored(w, v, n->dtype)};
     }
@@ -314,7 +315,7 @@ static dc_status lower(dc_job *j, const dc_groups *groups, uint32_t index, bool 
         w.scratch = new_scratch(&j->scratch, groups->fn->node.n);
 
     dc_kernel *k = lower_as(&w, !is_conv(&w));
-    if (!is_conv(&w) && maps_divide(&w)) {
+    if (!is_conv(&w) && (maps_divide(&w) || dc_lower_limits_wrap(k, k->root))) {
         dc_job_keep(j, k);
         dc_kernel_free(k);
         k = lower_as(&w, false);

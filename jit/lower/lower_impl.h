@@ -111,6 +111,14 @@ typedef struct dc_lower_terms { /* loops over terms */
 /* Number `which` of the group's reductions; NULL where it is part of the loops before. */
 dc_stmt *dc_lower_reduction(lowering *w, uint32_t which, bool flat, dc_lower_terms *s);
 
+/* lower_limit.c: what may be left out of s: elements of r, which it computes at pos; of one node more, which it computes
+ * too; terms of reduction r at a position in them. */
+void dc_lower_limit(lowering *w, dc_stmt *s, dc_ref r, const dc_ix *pos);
+void dc_lower_limit_also(lowering *w, dc_stmt *s, bool first, dc_ref r, const dc_ix *pos);
+void dc_lower_limit_terms(lowering *w, dc_stmt *s, dc_ref r, const dc_ix *pos);
+/* Does a limit come again and again along an axis, since that is several dims? */
+bool dc_lower_limits_wrap(const dc_kernel *k, const dc_stmt *first);
+
 /* lower_conv.c: of convolution n, the loops over its result, with w->out_pos; ... */
 void dc_lower_conv_loops(lowering *w, const dc_node *n, nest *loops);
 /* ... the extents of those over its terms; the term at a position in them. */

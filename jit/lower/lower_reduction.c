@@ -148,6 +148,14 @@ static bool may_join(lowering *w, dc_vx term)
     return true;
 }
 
+/* At the position of the outputs, whose shape is that of the reduction. */
+static void limit_accumulation(lowering *w, dc_ref r, const accumulation *x, const dc_ix *term)
+{
+    dc_lower_limit(w, x->init, r, w->out_pos);
+    dc_lower_limit(w, x->add, r, w->out_pos);
+    dc_lower_limit_terms(w, x->add, r, term);
+}
+
 /*
  * acc = identity; for each reduce position: acc = acc (combine) term, in the loops before if it may. Where
  * there is one term there are no loops to join: their end is where the next statement goes.
@@ -164,6 +172,7 @@ dc_stmt *dc_lower_reduction(lowering *w, uint32_t which, bool flat, dc_lower_ter
         const dc_vx term = reduction_term(w, n, s->pos);
         if (may_join(w, term)) {
             const accumulation x = dc_lower_accumulate(w, r, term);
+            limit_accumulation(w, r, &x, s->pos);
             x.init->next = s->init->next;
             s->init->next = x.init;
             s->add = s->add->next = x.add;
@@ -176,6 +185,7 @@ dc_stmt *dc_lower_reduction(lowering *w, uint32_t which, bool flat, dc_lower_ter
     if (dc_op_is((dc_op)n->op, DC_CLASS_CON))
         dc_lower_term_roles(w, n, &s->loops, s->pos);
     const accumulation x = dc_lower_accumulate(w, r, reduction_term(w, n, s->pos));
+    limit_accumulation(w, r, &x, s->pos);
     s->init = x.init;
     s->add = x.add;
     x.init->next = dc_lower_wrap(w->k, &s->loops, x.add);

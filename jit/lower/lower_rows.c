@@ -74,11 +74,29 @@ static bool is_point(const row *x, dc_ref r)
     return dc_node_count(dc_node_at(x->w->fn, r)) != rows;
 }
 
+/* The position of the point in the reduced dims of r. */
+static const dc_ix *terms_at(row *x, const columns *c, dc_ref r, dc_ix *out)
+{
+    const dc_node *n = dc_node_at(x->w->fn, r), *of = dc_node_at(x->w->fn, n->in[0]);
+    dc_ix pos[DC_MAX_RANK];
+    int terms = 0;
+    dc_lower_at(x->w, of, x->rank, x->dim, c->pos, pos);
+    for (int i = 0; i < of->rank; i++)
+        if (n->attr[0] >> i & 1)
+            out[terms++] = pos[i];
+    return out;
+}
+
 static void reduce(row *x, dc_ref r)
 {
     const columns c = over_columns(x, true);
     const dc_vx term = at_point(x, &c, dc_node_at(x->w->fn, r)->in[0]);
     const accumulation a = dc_lower_accumulate(x->w, r, term);
+    dc_ix pos[DC_MAX_RANK], of[DC_MAX_RANK];
+    dc_lower_at(x->w, dc_node_at(x->w->fn, r), x->split, x->dim, x->w->out_pos, pos);
+    dc_lower_limit(x->w, a.init, r, pos);
+    dc_lower_limit(x->w, a.add, r, pos);
+    dc_lower_limit_terms(x->w, a.add, r, terms_at(x, &c, r, of));
     append(x, a.init);
     append(x, dc_lower_wrap(x->w->k, &c.loops, a.add));
 }
@@ -99,11 +117,15 @@ static void keep(row *x, dc_ref r)
     for (int i = x->split; point && i < x->rank; i++)
         count *= x->dim[i];
     const dc_vx v = point ? at_point(x, &c, r) : at_row(x, r);
+    dc_ix pos[DC_MAX_RANK];
+    dc_lower_at(w, dc_node_at(w->fn, r), point ? x->rank : x->split, x->dim,
+                point ? c.pos : w->out_pos, pos);
     snprintf(name, sizeof name, "kept%u", k->buf.n);
     const uint32_t buf =
         dc_buffer_new(k, name, (dc_dtype)k->vx.at[v].dtype, count, DC_SCOPE_LOCAL, DC_MODE_OUT);
     dc_stmt *set = dc_stmt_set(k, 1);
     set->put[0] = (dc_put){buf, point ? w->column : dc_ix_const(k, 0), v};
+    dc_lower_limit(w, set, r, pos);
     append(x, dc_lower_wrap(k, &c.loops, set));
     dc_lower_fact(w, r)->buf = buf;
     dc_lower_fact(w, r)->is_local = true;
@@ -151,9 +173,14 @@ static void store(row *x, bool points)
         for (int d = 0; d < (points ? x->rank : x->split); d++)
             at = dc_ix_add(w->k, dc_ix_mul(w->k, at, x->dim[d]), points ? c.pos[d] : w->out_pos[d]);
         const dc_vx v = points ? at_point(x, &c, g->out[i]) : at_row(x, g->out[i]);
+        dc_ix pos[DC_MAX_RANK];
+        dc_lower_at(w, node, points ? x->rank : x->split, x->dim, points ? c.pos : w->out_pos, pos);
+        dc_lower_limit_also(w, set, n == 0, g->out[i], pos);
         set->put[n++] =
             (dc_put){i, dc_lower_place(w, g->out[i], at), dc_lower_as_stored(w, v, node->dtype)};
     }
+    if (points && g->npartial > 0)
+        set->nlimit = 0; /* all rows are added up */
     append(x, dc_lower_wrap(w->k, &c.loops, set));
 }
 

@@ -173,6 +173,7 @@ static void split_one(dc_nest_edit *v, splitting *x, const dc_stmt *one)
     const dc_pred pred = dc_subst_pred(&s, one->pred);
     dc_stmt *add = accumulate(k, part, lane, (dc_op)sum.op, dc_subst_vx(&s, sum.in[1]));
     add->pred = dc_pred_and(k, pred, whole, x->extent);
+    dc_stmt_limits_of(&s, add, one);
     dc_stmt *total = accumulate(k, old.buf, old.at, (dc_op)sum.op,
                                 dc_vx_load(k, part, dc_ix_axis(k, x->last), (dc_pred){0}));
     total->pred = tests;
@@ -250,16 +251,18 @@ static void total_one(dc_nest_edit *v, dc_stmt *chain, dc_stmt *one, dc_stmt **i
     const dc_vx_node sum = k->vx.at[old.value];
     const dc_dtype t = (dc_dtype)sum.dtype;
     const dc_ix at = dc_ix_const(k, 0);
-    const dc_pred tests = outer_tests(v, chain, one->pred), pred = one->pred;
-    dc_stmt *next = one->next;
+    const dc_pred tests = outer_tests(v, chain, one->pred);
+    const dc_stmt was = *one;
     uint64_t zero = 0;
     const uint32_t part = dc_move_new_part(v, old.buf, t, 1);
     identity_of((dc_op)sum.op, t, &zero);
     *init = dc_stmt_set(k, 1);
     (*init)->put[0] = (dc_put){part, at, dc_vx_const(k, t, zero)};
     *one = *accumulate(k, part, at, (dc_op)sum.op, sum.in[1]);
-    one->pred = pred;
-    one->next = next;
+    one->pred = was.pred;
+    one->next = was.next;
+    one->limit = was.limit; /* what adds nothing to the old result adds nothing to a part of it */
+    one->nlimit = was.nlimit;
     *total = accumulate(k, old.buf, old.at, (dc_op)sum.op, dc_vx_load(k, part, at, (dc_pred){0}));
     (*total)->pred = tests;
 }
@@ -428,6 +431,22 @@ static bool match(dc_nest_edit *v, const tiling *t, dc_tile *tile)
            dc_nest_refuse(v, "a is not linear in m and k alone, or b in k and n");
 }
 
+/* All of a tile can be left out where its first element can, if none comes before that one. */
+static void limit_tile(dc_kernel *k, const tiling *t, dc_stmt *tile)
+{
+    for (uint32_t i = 0; i < t->set->nlimit; i++) {
+        const dc_limit of = t->set->limit[i];
+        dc_ix first = of.ix;
+        for (int a = 0; a < 3; a++) {
+            dc_subst s = dc_subst_axis(k, t->axis[a], dc_ix_const(k, 0));
+            first = dc_subst_ix(&s, first);
+        }
+        const dc_ix behind = dc_ix_add(k, of.ix, dc_ix_mul(k, first, -1));
+        if (k->ix.at[behind].lo >= 0)
+            dc_stmt_add_limit(k, tile, (dc_limit){first, of.buf});
+    }
+}
+
 static bool holds_two(const dc_stmt *loop)
 {
     for (int i = 0; i < 2; i++) {
@@ -457,6 +476,7 @@ static bool tensorize_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
     dc_stmt *s = DC_NEW(&k->arena, dc_stmt);
     s->kind = DC_STMT_TILE;
     s->pred = t->set->pred;
+    limit_tile(k, t, s);
     s->tile = DC_NEW(&k->arena, dc_tile);
     *s->tile = tile;
     s->next = loop->next;

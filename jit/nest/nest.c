@@ -298,6 +298,7 @@ void dc_subst_stmt(dc_subst *s, dc_stmt *first)
             continue;
         }
         t->pred = dc_subst_pred(s, t->pred);
+        dc_stmt_limits_of(s, t, t);
         if (t->kind == DC_STMT_TILE) {
             subst_operand(s, &t->tile->c);
             subst_operand(s, &t->tile->a);
@@ -311,6 +312,44 @@ void dc_subst_stmt(dc_subst *s, dc_stmt *first)
                 p->at = dc_ix_add(s->k, p->at, s->add);
         }
     }
+}
+
+void dc_stmt_add_limit(dc_kernel *k, dc_stmt *s, dc_limit limit)
+{
+    for (uint32_t i = 0; i < s->nlimit; i++)
+        if (s->limit[i].ix == limit.ix && s->limit[i].buf == limit.buf)
+            return;
+    dc_limit *all = DC_NEW_ARRAY(&k->arena, dc_limit, s->nlimit + 1);
+    if (s->nlimit > 0)
+        memcpy(all, s->limit, s->nlimit * sizeof *all);
+    all[s->nlimit++] = limit;
+    s->limit = all;
+}
+
+void dc_stmt_limits_of(dc_subst *s, dc_stmt *to, const dc_stmt *from)
+{
+    const dc_limit *old = from->limit;
+    const uint32_t n = from->nlimit;
+    bool same = true;
+    dc_limit *made = n > 0 ? DC_NEW_ARRAY(&s->k->arena, dc_limit, n) : NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        made[i] = (dc_limit){dc_subst_ix(s, old[i].ix), old[i].buf};
+        same = same && made[i].ix == old[i].ix;
+    }
+    to->limit = same ? old : made;
+    to->nlimit = n;
+}
+
+bool dc_stmt_asks(const dc_stmt *first, uint32_t buf)
+{
+    for (const dc_stmt *s = first; s != NULL; s = s->next) {
+        if (s->kind == DC_STMT_LOOP && dc_stmt_asks(s->body, buf))
+            return true;
+        for (uint32_t i = 0; i < s->nlimit; i++)
+            if (s->limit[i].buf == buf)
+                return true;
+    }
+    return false;
 }
 
 dc_stmt *dc_stmt_loop(dc_kernel *k, uint32_t axis, dc_stmt *body)

@@ -194,6 +194,17 @@ typedef struct dc_buffer {
 
 enum { DC_BUFFER_ALIGN = 64 };
 
+/*
+ * What an assignment or a tile does may be left out where ix >= buf[0]: elements that nobody needs, terms that add
+ * nothing. buf is a parameter of mode IN, of type i32. Whether it is left out changes nothing that is needed, so moves
+ * that copy a statement may forget its limits, and what is made for several places at once can be left out only where
+ * all of them are. Flattening ends loops by them (jit/nest/nest_limit.h).
+ */
+typedef struct dc_limit {
+    dc_ix ix;
+    uint32_t buf;
+} dc_limit;
+
 typedef enum dc_stmt_kind { DC_STMT_LOOP, DC_STMT_SET, DC_STMT_TILE } dc_stmt_kind;
 
 typedef struct dc_put {
@@ -229,6 +240,8 @@ typedef struct dc_stmt {
     dc_pred pred;
     bool reduces;  /* SET: put[0] is acc = acc (combine) value, with op DC_VX_OP at its root */
     dc_tile *tile; /* TILE; stands under pred too */
+    uint32_t nlimit;
+    const dc_limit *limit; /* SET, TILE: each of them is reason enough; never written to, so copies share it */
 } dc_stmt;
 
 typedef struct dc_hash_cons { /* open addressing: refs by hash */
@@ -357,6 +370,11 @@ void dc_subst_stmt(dc_subst *s, dc_stmt *first); /* a list of statements, in pla
 dc_stmt *dc_stmt_copy(dc_kernel *k, const dc_stmt *first);
 dc_stmt *dc_stmt_loop(dc_kernel *k, uint32_t axis, dc_stmt *body);
 dc_stmt *dc_stmt_set(dc_kernel *k, uint32_t nput);
+/* One limit more, unless it is there or says nothing; those of another statement, under a substitution or as they are. */
+void dc_stmt_add_limit(dc_kernel *k, dc_stmt *s, dc_limit limit);
+void dc_stmt_limits_of(dc_subst *s, dc_stmt *to, const dc_stmt *from);
+/* Does a limit of the list of statements ask the buffer? */
+bool dc_stmt_asks(const dc_stmt *first, uint32_t buf);
 
 /* How a kernel is launched, by its parallel axes. */
 typedef struct dc_launch {

@@ -8,6 +8,8 @@ static bool reads_only_at(dc_kernel *k, const dc_stmt *t, uint32_t buf, dc_ix at
 {
     const dc_mark mark = dc_arena_mark(&k->arena);
     bool *seen = DC_NEW_ARRAY(&k->arena, bool, k->vx.n), only = true;
+    for (uint32_t i = 0; i < t->nlimit; i++)
+        only = only && t->limit[i].buf != buf; /* at any time */
     dc_pred_mark(k, t->pred, seen);
     for (uint32_t i = 0; i < t->nput; i++) {
         seen[t->put[i].value] = true;

@@ -6,7 +6,7 @@
  *   memory    = ("local" | "group" | "thread") name ":" dtype "[" count "]" ["swizzle" n ["atoms"]] ["fixed"]
  *               ["stages" n]
  *   statement = "for" name [":" role] "in" extent ["reduce"] [kind] {traffic} and statements on deeper lines
- *             | {"t" number "=" value} (store {"&" store} | tile) ["if" tests]
+ *             | {"t" number "=" value} (store {"&" store} | tile) ["if" tests] ["needed" limits]
  *   kind      = "grid" | "block" | "lane" | "vector" | "unroll"
  *   traffic   = "pipeline" | "prefetch" name name number     a buffer, the axis over whose iterations, a cache
  *   role      = "batch" | "m" | "n" | "k" | "spatial" | "window" | "row" | "column"
@@ -17,6 +17,7 @@
  *             | op "(" value {"," value} ")" | "cast." dtype "(" value ")"
  *             | dtype "(" index ")" | "test" "(" [tests] ")"
  *   tests     = index "in" integer {"&&" index "in" integer}
+ *   limits    = index "<" name {"&&" index "<" name}     a parameter of type i32
  *   index     = ["-"] product {("+" | "-") product}
  *   product   = factor {("*" | "/" | "%") factor}     one side of * and the right of / % constant
  *   factor    = integer | name of an axis | "int" "(" value ")" | "(" index ")"
@@ -173,6 +174,21 @@ static bool parse_put(dc_np *p, bool first, dc_put *put, bool *reduces)
     return dc_np_measure(p);
 }
 
+static bool parse_limits(dc_np *p, dc_stmt *t)
+{
+    bool more = dc_np_accept_word(p, "needed");
+    while (more) {
+        dc_limit limit;
+        if (!dc_np_index(p, &limit.ix) || !dc_np_want_char(p, '<') || !dc_np_buffer(p, &limit.buf))
+            return false;
+        dc_stmt_add_limit(p->k, t, limit);
+        dc_np_skip(p);
+        more = strncmp(p->scan.at, "&&", 2) == 0;
+        p->scan.at += more ? 2 : 0;
+    }
+    return true;
+}
+
 static bool parse_set(dc_np *p, dc_stmt **out)
 {
     DC_VEC(dc_put) put = {0};
@@ -182,9 +198,10 @@ static bool parse_set(dc_np *p, dc_stmt **out)
     bool reduces = false;
     do {
         dc_put one = {0};
-        if (t->pred.n > 0)
+        if (t->pred.n > 0 || t->nlimit > 0)
             return dc_np_refuse(p, "the tests stand behind the last store");
-        if (!parse_put(p, put.n == 0, &one, &reduces) || !dc_np_guard(p, &t->pred))
+        if (!parse_put(p, put.n == 0, &one, &reduces) || !dc_np_guard(p, &t->pred) ||
+            !parse_limits(p, t))
             return false;
         t->reduces |= reduces;
         DC_PUSH_IN(&p->k->arena, put, one);
@@ -228,7 +245,7 @@ static bool parse_tile(dc_np *p, dc_stmt **out)
     return dc_np_open(p, '(') && parse_operand(p, &t->tile->c) && dc_np_want_char(p, ',') &&
            parse_operand(p, &t->tile->a) && dc_np_want_char(p, ',') &&
            parse_operand(p, &t->tile->b) && dc_np_close(p, ')') && dc_np_guard(p, &t->pred) &&
-           dc_np_next_line(p);
+           parse_limits(p, t) && dc_np_next_line(p);
 }
 
 static bool parse_temp_line(dc_np *p)

@@ -412,6 +412,15 @@ static void print_tile(printing *p, const dc_tile *tile)
     dc_text_puts(p->out, ")");
 }
 
+static void print_limits(printing *p, const dc_stmt *t)
+{
+    for (uint32_t i = 0; i < t->nlimit; i++) {
+        dc_text_puts(p->out, i > 0 ? " && " : " needed ");
+        print_ix(p, t->limit[i].ix);
+        dc_text_printf(p->out, " < %s", p->k->buf.at[t->limit[i].buf].name);
+    }
+}
+
 static void print_leaf(printing *p, const dc_stmt *t, int depth)
 {
     const uint32_t nput = t->kind == DC_STMT_TILE ? 1 : t->nput;
@@ -427,8 +436,10 @@ static void print_leaf(printing *p, const dc_stmt *t, int depth)
             print_tile(p, t->tile);
         else
             print_put(p, t, i);
-        if (i + 1 == nput)
+        if (i + 1 == nput) {
             print_guard(p, t->pred);
+            print_limits(p, t);
+        }
         dc_text_puts(p->out, "\n");
     }
 }

@@ -17,6 +17,7 @@
  * (tests/unit/nest_interp.h) watches them.
  */
 #include "jit/nest/matrix_tile.h"
+#include "jit/nest/nest_access.h"
 #include "jit/nest/nest_print.h"
 #include "jit/nest/nest_roles.h"
 #include "jit/nest/nest_traffic.h"
@@ -377,6 +378,19 @@ static void check_body(dc_nest_checking *c, const dc_stmt *loop)
     c->parallel = outside.parallel;
 }
 
+static void check_limits(dc_nest_checking *c, const dc_stmt *t)
+{
+    for (uint32_t i = 0; i < t->nlimit && !c->failed; i++) {
+        const dc_buffer *b = &c->k->buf.at[t->limit[i].buf];
+        check_ix(c, t->limit[i].ix);
+        if (!c->failed && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_IN ||
+                           b->dtype != DC_I32 || b->count < 1))
+            dc_nest_complain(c, "a limit that is no parameter of type i32:", b->name);
+        if (!c->failed && dc_ix_loads(c->k, t->limit[i].ix))
+            dc_nest_complain(c, "a limit of integers that are loaded, of", b->name);
+    }
+}
+
 static void check_list(dc_nest_checking *c, const dc_stmt *first)
 {
     for (const dc_stmt *t = first; t != NULL && !c->failed; t = t->next) {
@@ -387,6 +401,7 @@ static void check_list(dc_nest_checking *c, const dc_stmt *first)
         c->now++;
         c->line = t->line;
         check_pred(c, t->pred);
+        check_limits(c, t);
         if (c->failed)
             return;
         if (t->kind == DC_STMT_TILE)

@@ -1,0 +1,330 @@
+#include "jit/fuse/needs.h"
+
+#include "core/graph/dot.h"
+
+#include <string.h>
+
+/* What nobody has asked for yet. */
+#define NOBODY UINT32_MAX
+
+/* The axis of `to` that axis i of `from`, of as many elements, becomes as it is; -1: none. */
+static int same_axis(const dc_node *from, int i, const dc_node *to)
+{
+    int64_t before = 1, have = 1;
+    for (int d = 0; d < i; d++)
+        before *= from->dim[d];
+    for (int d = 0; d < to->rank; d++) {
+        if (have == before && to->dim[d] == from->dim[i])
+            return d;
+        have *= to->dim[d];
+    }
+    return -1;
+}
+
+/* A number that is a parameter, whatever it is spread over; 0: something else. */
+static dc_ref spread_number(const dc_func *f, dc_ref r)
+{
+    for (;;) {
+        const dc_node *n = dc_node_at(f, r);
+        if (n->op == DC_OP_PARAM)
+            return n->rank == 0 && n->dtype == DC_I32 ? r : 0;
+        if (n->op != DC_OP_RESHAPE && n->op != DC_OP_EXPAND)
+            return 0;
+        r = n->in[0];
+    }
+}
+
+/* Is each element its position along the axis? */
+static bool is_position(const dc_func *f, dc_ref r, int axis)
+{
+    for (;;) {
+        const dc_node *n = dc_node_at(f, r);
+        if (n->dim[axis] == 1)
+            return false;
+        switch ((int)n->op) {
+        case DC_OP_IOTA:
+            return n->attr[0] == axis;
+        case DC_OP_PERMUTE:
+            axis = (int)n->attr[axis];
+            break;
+        case DC_OP_EXPAND:
+            if (dc_node_at(f, n->in[0])->dim[axis] != n->dim[axis])
+                return false;
+            break;
+        case DC_OP_RESHAPE:
+            axis = same_axis(n, axis, dc_node_at(f, n->in[0]));
+            if (axis < 0)
+                return false;
+            break;
+        default:
+            return false;
+        }
+        r = n->in[0];
+    }
+}
+
+/* Is r true exactly before a number along the axis? That number; 0: it is something else. */
+static dc_ref is_before(const dc_func *f, dc_ref r, int axis)
+{
+    for (;;) {
+        const dc_node *n = dc_node_at(f, r);
+        if (n->op == DC_OP_LT)
+            return dc_node_at(f, n->in[0])->dtype == DC_I32 && is_position(f, n->in[0], axis)
+                       ? spread_number(f, n->in[1])
+                       : 0;
+        if (n->op == DC_OP_PERMUTE)
+            axis = (int)n->attr[axis];
+        else if (n->op == DC_OP_RESHAPE)
+            axis = same_axis(n, axis, dc_node_at(f, n->in[0]));
+        else if (n->op != DC_OP_EXPAND || dc_node_at(f, n->in[0])->dim[axis] != n->dim[axis])
+            return 0;
+        if (axis < 0)
+            return 0;
+        r = n->in[0];
+    }
+}
+
+static bool is_const(const dc_func *f, dc_ref r, uint64_t bits)
+{
+    const dc_node *n = dc_node_at(f, r);
+    return n->op == DC_OP_CONST && (uint64_t)n->attr[0] == bits;
+}
+
+/* Behind which number along the axis r is `bits`; 0: unknown. */
+static dc_ref neutral_behind(const dc_func *f, dc_ref r, int axis, uint64_t bits)
+{
+    for (;;) {
+        const dc_node *n = dc_node_at(f, r);
+        switch ((int)n->op) {
+        case DC_OP_WHERE: {
+            if (!is_const(f, n->in[2], bits))
+                return 0;
+            const dc_ref end = is_before(f, n->in[0], axis);
+            if (end != 0)
+                return end;
+            r = n->in[1]; /* else it is the constant all the same */
+            continue;
+        }
+        case DC_OP_CAST:
+            if (bits != 0)
+                return 0;
+            break;
+        case DC_OP_BARRIER:
+        case DC_OP_SET_SIZE:
+            break;
+        case DC_OP_PERMUTE:
+            axis = (int)n->attr[axis];
+            break;
+        case DC_OP_EXPAND:
+            if (dc_node_at(f, n->in[0])->dim[axis] != n->dim[axis])
+                return 0;
+            break;
+        case DC_OP_RESHAPE:
+            axis = same_axis(n, axis, dc_node_at(f, n->in[0]));
+            if (axis < 0)
+                return 0;
+            break;
+        default:
+            return 0;
+        }
+        r = n->in[0];
+    }
+}
+
+dc_ref dc_needs_term_end(const dc_needs *needs, dc_ref r, int i)
+{
+    const dc_func *f = needs->fn;
+    const dc_node *n = dc_node_at(f, r);
+    if (needs->end == NULL)
+        return 0;
+    if (n->op == DC_OP_DOT) {
+        const dc_dot d = dc_dot_of(f, n);
+        dc_ref end[2];
+        if (i >= d.ncontract)
+            return 0;
+        for (int s = 0; s < 2; s++)
+            end[s] = neutral_behind(f, n->in[s], (int)d.contract[s][i], 0);
+        return end[0] == end[1] ? end[0] : 0;
+    }
+    if (!dc_op_is((dc_op)n->op, DC_CLASS_RED))
+        return 0;
+    const dc_node *x = dc_node_at(f, n->in[0]);
+    const uint64_t bits = dc_op_identity((dc_op)n->op, (dc_dtype)x->dtype);
+    for (int axis = 0; axis < x->rank; axis++)
+        if ((n->attr[0] >> axis & 1) && i-- == 0)
+            return neutral_behind(f, n->in[0], axis, bits);
+    return 0;
+}
+
+/* ---- the walk from users to what they use ------------------------------------------------------ */
+
+static void ask(const dc_needs *w, dc_ref r, int axis, dc_ref end)
+{
+    dc_ref *have = &w->end[r][axis];
+    *have = *have == NOBODY || *have == end ? end : 0;
+}
+
+static void ask_all(const dc_needs *w, dc_ref r)
+{
+    for (int i = 0; i < dc_node_at(w->fn, r)->rank; i++)
+        ask(w, r, i, 0);
+}
+
+/* The same elements of an operand of the same dims. */
+static void ask_same(const dc_needs *w, dc_ref r, dc_ref of)
+{
+    for (int i = 0; i < dc_node_at(w->fn, r)->rank; i++)
+        ask(w, r, i, w->end[of][i]);
+}
+
+static void ask_where(const dc_needs *w, dc_ref r)
+{
+    const dc_node *n = dc_node_at(w->fn, r);
+    ask_same(w, n->in[0], r);
+    ask_same(w, n->in[2], r);
+    for (int i = 0; i < n->rank; i++) {
+        const dc_ref end = is_before(w->fn, n->in[0], i);
+        ask(w, n->in[1], i, end != 0 ? end : w->end[r][i]);
+    }
+}
+
+static void ask_moved(const dc_needs *w, dc_ref r)
+{
+    const dc_node *n = dc_node_at(w->fn, r), *x = dc_node_at(w->fn, n->in[0]);
+    for (int i = 0; i < x->rank; i++) {
+        int from = i; /* the axis of the result */
+        bool same = true;
+        switch ((int)n->op) {
+        case DC_OP_PERMUTE:
+            for (from = 0; n->attr[from] != i;)
+                from++;
+            break;
+        case DC_OP_RESHAPE:
+            from = same_axis(x, i, n);
+            same = from >= 0;
+            break;
+        case DC_OP_EXPAND:
+            same = x->dim[i] == n->dim[i];
+            break;
+        case DC_OP_SLICE:
+        case DC_OP_PAD:
+            same = n->attr[i] == 0 && n->attr[n->rank + i] == 1;
+            break;
+        default: /* flip */
+            same = (n->attr[0] >> i & 1) == 0;
+            break;
+        }
+        ask(w, n->in[0], i, same ? w->end[r][from] : 0);
+    }
+}
+
+/* All terms, which are looked at even where they add nothing. */
+static void ask_reduced(const dc_needs *w, dc_ref r)
+{
+    const dc_node *n = dc_node_at(w->fn, r), *x = dc_node_at(w->fn, n->in[0]);
+    for (int i = 0, o = 0; i < x->rank; i++)
+        ask(w, n->in[0], i, n->attr[0] >> i & 1 ? 0 : w->end[r][o++]);
+}
+
+static void ask_dot(const dc_needs *w, dc_ref r)
+{
+    const dc_node *n = dc_node_at(w->fn, r);
+    const dc_dot d = dc_dot_of(w->fn, n);
+    int next = d.nbatch;
+    for (int s = 0; s < 2; s++) {
+        for (int i = 0; i < d.nbatch; i++)
+            ask(w, n->in[s], (int)d.batch[s][i], w->end[r][i]);
+        for (int i = 0; i < d.ncontract; i++)
+            ask(w, n->in[s], (int)d.contract[s][i], 0);
+        for (int i = 0; i < d.nfree[s]; i++)
+            ask(w, n->in[s], (int)d.free[s][i], w->end[r][next++]);
+    }
+}
+
+static void ask_gather(const dc_needs *w, dc_ref r)
+{
+    const dc_node *n = dc_node_at(w->fn, r);
+    const dc_node *x = dc_node_at(w->fn, n->in[0]), *at = dc_node_at(w->fn, n->in[1]);
+    const int axis = (int)n->attr[0], nb = (int)n->attr[1], own = at->rank - nb;
+    for (int i = 0; i < x->rank; i++)
+        ask(w, n->in[0], i, i == axis ? 0 : i < axis ? w->end[r][i] : w->end[r][i - 1 + own]);
+    for (int i = 0; i < at->rank; i++)
+        ask(w, n->in[1], i, w->end[r][i < nb ? i : axis + i - nb]);
+}
+
+static void ask_operands(const dc_needs *w, dc_ref r)
+{
+    const dc_node *n = dc_node_at(w->fn, r);
+    switch ((dc_op_class)dc_op_row_of((dc_op)n->op)->cls) {
+    case DC_CLASS_EW:
+        if (n->op == DC_OP_WHERE) {
+            ask_where(w, r);
+            return;
+        }
+        for (int i = 0; i < n->nin; i++)
+            ask_same(w, n->in[i], r);
+        return;
+    case DC_CLASS_RED:
+        ask_reduced(w, r);
+        return;
+    case DC_CLASS_MOV:
+        ask_moved(w, r);
+        return;
+    case DC_CLASS_SAME:
+        ask_same(w, n->in[0], r);
+        for (int i = 1; i < n->nin; i++)
+            ask_all(w, n->in[i]);
+        return;
+    case DC_CLASS_CON:
+        if (n->op == DC_OP_DOT) {
+            ask_dot(w, r);
+            return;
+        }
+        break;
+    case DC_CLASS_IDX:
+        if (n->op == DC_OP_GATHER) {
+            ask_gather(w, r);
+            return;
+        }
+        break;
+    case DC_CLASS_SRC:
+    case DC_CLASS_PART:
+    case DC_CLASS_CTL:
+        break;
+    }
+    for (int i = 0; i < n->nin; i++)
+        ask_all(w, n->in[i]);
+}
+
+/* Is there a number that a value can be needed before? */
+static bool any_number(const dc_func *f)
+{
+    for (uint32_t i = 0; i < f->param.n; i++)
+        if (spread_number(f, f->param.at[i]) != 0)
+            return true;
+    return false;
+}
+
+dc_needs dc_needs_of(const dc_func *fn, dc_arena *a)
+{
+    dc_needs w = {.fn = fn};
+    if (!any_number(fn))
+        return w;
+    w.end = dc_arena_alloc(a, fn->node.n * sizeof *w.end);
+    for (dc_ref r = 0; r < fn->node.n; r++)
+        for (int i = 0; i < DC_MAX_RANK; i++)
+            w.end[r][i] = NOBODY;
+    for (uint32_t i = 0; i < fn->result.n; i++)
+        ask_all(&w, fn->result.at[i]);
+    for (dc_ref r = fn->node.n; r-- > 1;) {
+        const dc_node *n = dc_node_at(fn, r);
+        for (int i = 0; i < DC_MAX_RANK; i++)
+            if (i >= n->rank || w.end[r][i] == NOBODY)
+                w.end[r][i] = 0;
+        for (const dc_node *x = n; x->op == DC_OP_SET_SIZE; x = dc_node_at(fn, x->in[0]))
+            if (w.end[r][x->attr[0]] == 0)
+                w.end[r][x->attr[0]] = spread_number(fn, x->in[1]);
+        ask_operands(&w, r);
+    }
+    return w;
+}

@@ -1,0 +1,177 @@
+#include "jit/nest/nest_limit.h"
+
+#include "jit/nest/nest_dependence.h"
+
+#include <string.h>
+
+typedef struct limiting {
+    dc_nest_edit *v;
+    dc_stmt *loop;
+    const bool *known; /* by axis */
+    dc_limits out;
+    bool any; /* out holds what was met so far */
+} limiting;
+
+static dc_ix atom_ix(dc_kernel *k, const dc_atom_node *t)
+{
+    return t->kind == DC_ATOM_AXIS  ? dc_ix_axis(k, t->axis)
+           : t->kind == DC_ATOM_DIV ? dc_ix_div(k, t->of, t->k)
+           : t->kind == DC_ATOM_MOD ? dc_ix_mod(k, t->of, t->k)
+                                    : 0;
+}
+
+static bool is_known(const limiting *w, dc_ix a)
+{
+    const dc_kernel *k = w->v->k;
+    for (uint32_t x = 0; x < k->axis.n; x++)
+        if (dc_ix_uses(k, a, x) && !w->known[x] && x != w->loop->axis)
+            return false;
+    return true;
+}
+
+/* An expression of known axes, and of the loop's, that a is never below. */
+static dc_ix least(const limiting *w, dc_ix a)
+{
+    dc_kernel *k = w->v->k;
+    if (is_known(w, a))
+        return a;
+    const dc_ix_node x = k->ix.at[a];
+    dc_ix sum = dc_ix_const(k, x.c);
+    for (uint32_t i = 0; i < x.n; i++) {
+        const dc_atom_node t = k->atom.at[x.term[i].atom];
+        const int64_t coef = x.term[i].coef;
+        const dc_ix whole = atom_ix(k, &t);
+        dc_ix part;
+        if (whole != 0 && is_known(w, whole))
+            part = dc_ix_mul(k, whole, coef);
+        else if (t.kind == DC_ATOM_DIV && coef > 0)
+            part = dc_ix_mul(k, dc_ix_div(k, least(w, t.of), t.k), coef);
+        else
+            part = dc_ix_const(k, coef * (coef > 0 ? t.lo : t.hi));
+        sum = dc_ix_add(k, sum, part);
+    }
+    return sum;
+}
+
+/* The smaller one, if they differ by a constant; else 0. */
+static dc_ix smaller(dc_kernel *k, dc_ix a, dc_ix b)
+{
+    int64_t c;
+    return !dc_ix_is_const(k, dc_ix_add(k, a, dc_ix_mul(k, b, -1)), &c) ? 0 : c < 0 ? a : b;
+}
+
+static void add(dc_kernel *k, dc_limits *to, dc_limit x)
+{
+    for (int i = 0; i < to->n; i++)
+        if (to->at[i].ix == x.ix && to->at[i].buf == x.buf)
+            return;
+    if (to->n < DC_NEST_LIMITS && k->ix.at[x.ix].lo >= 0)
+        to->at[to->n++] = x;
+}
+
+static void meet(limiting *w, const dc_stmt *s)
+{
+    dc_kernel *k = w->v->k;
+    dc_limits own = {0}, both = {0};
+    for (uint32_t i = 0; i < s->nlimit; i++)
+        if (!dc_ix_loads(k, s->limit[i].ix))
+            add(k, &own, (dc_limit){least(w, s->limit[i].ix), s->limit[i].buf});
+    for (int i = 0; w->any && i < w->out.n; i++)
+        for (int n = 0; n < own.n; n++) {
+            const dc_ix ix =
+                w->out.at[i].buf == own.at[n].buf ? smaller(k, w->out.at[i].ix, own.at[n].ix) : 0;
+            if (ix != 0)
+                add(k, &both, (dc_limit){ix, own.at[n].buf});
+        }
+    w->out = w->any ? both : own;
+    w->any = true;
+}
+
+/* Does it store only to buffers that an iteration has for itself? */
+static bool is_private(limiting *w, const dc_accesses *all, const dc_stmt *s)
+{
+    dc_nest_edit *v = w->v;
+    if (s->kind != DC_STMT_SET)
+        return false;
+    for (uint32_t n = 0; n < s->nput; n++) {
+        const uint32_t buf = s->put[n].buf;
+        if (v->k->buf.at[buf].scope == DC_SCOPE_PARAM)
+            return false;
+        if (v->k->axis.at[w->loop->axis].kind == DC_AXIS_GRID)
+            continue; /* work items share nothing else */
+        for (uint32_t i = 0; i < all->n; i++)
+            if (all->at[i].buf == buf && !dc_path_has(all->at[i].path, w->loop))
+                return false;
+        if (!dc_nest_written_first(v, w->loop->body, buf))
+            return false;
+    }
+    return true;
+}
+
+static bool has_limits(const dc_stmt *first)
+{
+    for (const dc_stmt *s = first; s != NULL; s = s->next)
+        if (s->kind == DC_STMT_LOOP ? has_limits(s->body) : s->nlimit > 0)
+            return true;
+    return false;
+}
+
+static void meet_all(limiting *w, const dc_stmt *first, const dc_accesses *all)
+{
+    for (const dc_stmt *s = first; s != NULL && !(w->any && w->out.n == 0); s = s->next)
+        if (s->kind == DC_STMT_LOOP)
+            meet_all(w, s->body, all);
+        else if (s->nlimit > 0 || !is_private(w, all, s))
+            meet(w, s);
+}
+
+dc_limits dc_nest_limits(dc_nest_edit *v, dc_stmt *loop, const bool *known)
+{
+    limiting w = {.v = v, .loop = loop, .known = known};
+    if (!has_limits(loop->body))
+        return w.out;
+    const dc_mark mark = dc_arena_mark(v->tmp);
+    const dc_accesses all = dc_nest_accesses(v, v->k->root, NULL);
+    meet_all(&w, loop->body, &all);
+    dc_arena_rewind(v->tmp, mark);
+    return w.out;
+}
+
+bool dc_nest_limit_step(dc_kernel *k, dc_ix ix, uint32_t axis, dc_limit_step *out)
+{
+    const dc_ix_node x = k->ix.at[ix];
+    dc_atom_node with = {0};
+    int64_t coef = 0;
+    for (uint32_t i = 0; i < x.n; i++) {
+        const dc_atom_node t = k->atom.at[x.term[i].atom];
+        const bool uses = t.kind == DC_ATOM_AXIS
+                              ? t.axis == axis
+                              : t.kind == DC_ATOM_VALUE || dc_ix_uses(k, t.of, axis);
+        if (!uses)
+            continue;
+        if (coef != 0 || x.term[i].coef <= 0 || t.kind == DC_ATOM_MOD || t.kind == DC_ATOM_VALUE)
+            return false;
+        coef = x.term[i].coef;
+        with = t;
+    }
+    if (coef == 0)
+        return false;
+    const dc_ix part = dc_ix_mul(k, atom_ix(k, &with), coef);
+    *out = (dc_limit_step){.rest = dc_ix_add(k, ix, dc_ix_mul(k, part, -1)), .coef = coef};
+    if (with.kind == DC_ATOM_DIV) {
+        out->of = with.of;
+        out->divisor = with.k;
+    }
+    return k->ix.at[out->rest].lo >= 0;
+}
+
+bool dc_nest_limit_rises(dc_kernel *k, dc_ix ix, uint32_t axis)
+{
+    dc_limit_step s;
+    do {
+        if (!dc_nest_limit_step(k, ix, axis, &s))
+            return false;
+        ix = s.of;
+    } while (ix != 0);
+    return true;
+}
