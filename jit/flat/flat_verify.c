@@ -443,7 +443,8 @@ static bool reads_size(const check *c, const dc_finst *i)
 /* What depends on the number of the thread, on memory or on other lanes. */
 static bool does_vary(const check *c, const dc_finst *i)
 {
-    bool varies = dc_kop_meets((dc_kop)i->op) || (dc_kop_loads((dc_kop)i->op) && !reads_size(c, i)) ||
+    bool varies = dc_kop_meets((dc_kop)i->op) ||
+                  (dc_kop_loads((dc_kop)i->op) && !reads_size(c, i)) ||
                   (i->op == DC_K_ARG && i->imm == DC_KARG_THREAD);
     for (int n = 0; n < 3; n++)
         varies = varies || (i->in[n] != 0 && c->varies[i->in[n]]);

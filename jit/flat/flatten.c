@@ -249,6 +249,24 @@ static void flatten_live_body(flattener *l, const dc_stmt *s, const fl_live *liv
         dc_fb_end(l->b);
 }
 
+typedef struct span { /* iterations [begin, end), which are among [from, to) */
+    int64_t from, to;
+    dc_fv begin, end;
+} span;
+
+static void flatten_between(flattener *l, const dc_stmt *s, const fl_live *live, span of)
+{
+    const dc_fv counter = dc_fb_loop(l->b, of.begin, of.end);
+    l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = counter, .from = of.from, .to = of.to};
+    flatten_live_body(l, s, live);
+    dc_fb_end(l->b);
+}
+
+static dc_fv larger(flattener *l, dc_fv a, dc_fv b)
+{
+    return dc_fb_op3(l->b, DC_K_SELECT, dc_fb_op2(l->b, DC_K_LT, a, b), b, a);
+}
+
 /* Iterations [from, to) of a loop. */
 static void flatten_part(flattener *l, const dc_stmt *s, const fl_live *live, int64_t from,
                          int64_t to)
@@ -265,11 +283,18 @@ static void flatten_part(flattener *l, const dc_stmt *s, const fl_live *live, in
             dc_fb_end(l->b);
         return;
     }
-    const dc_fv end = dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)to);
-    const dc_fv counter = dc_fb_loop(l->b, begin, dc_flatten_live_end(l, live, end));
-    l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = counter, .from = from, .to = to};
-    flatten_live_body(l, s, live);
-    dc_fb_end(l->b);
+    const dc_fv end = dc_flatten_live_end(l, live, dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)to));
+    if (live->whole == 0) {
+        flatten_between(l, s, live, (span){from, to, begin, end});
+        return;
+    }
+    const dc_fv whole = dc_flatten_live_end(l, &(fl_live){.end = live->whole}, end);
+    fl_fact fact = {l->facts, live->known};
+    l->facts = &fact;
+    flatten_between(l, s, live, (span){from, to, begin, whole});
+    l->facts = fact.outer;
+    if (whole != end) /* behind them, at most one that is whole in part */
+        flatten_between(l, s, live, (span){from, to, larger(l, begin, whole), end});
 }
 
 static void flatten_loop(flattener *l, const dc_stmt *s)

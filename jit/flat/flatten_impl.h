@@ -89,18 +89,24 @@ typedef struct flattener {
     dc_ix thread_ix;  /* number of the thread as an index expression, in the open thread loops */
     uint32_t inner
         [2]; /* axes of the innermost open thread loops, the outer one first; DC_NO_AXIS: none */
-    uint32_t *slot;       /* by buffer: the axis of its place in a ring of stages, or DC_NO_AXIS */
-    const dc_stmt **ring; /* by buffer: the loop that it has stages of */
-    bool async;           /* copies to group memory go on while threads do */
-    bool filling;         /* this is one for a later iteration */
-    bool divided;         /* not all threads of the group are here */
-    bool matrices;        /* there are instructions on matrices that 32 lanes hold */
-    bool wgmma;           /* four warps begin products together, and there are such */
+    uint32_t *slot;        /* by buffer: the axis of its place in a ring of stages, or DC_NO_AXIS */
+    const dc_stmt **ring;  /* by buffer: the loop that it has stages of */
+    bool async;            /* copies to group memory go on while threads do */
+    struct fl_fact *facts; /* limits that hold in the loops round this place, the innermost first */
+    bool filling;          /* this is one for a later iteration */
+    bool divided;          /* not all threads of the group are here */
+    bool matrices;         /* there are instructions on matrices that 32 lanes hold */
+    bool wgmma;            /* four warps begin products together, and there are such */
     fl_products products;
     fl_matrix *held;         /* matrices that were loaded since memory last changed */
     fl_exchanged *exchanged; /* since the rows last changed */
     dc_fv active;            /* scalar condition: this thread takes part in the phase; 0 true */
 } flattener;
+
+typedef struct fl_fact {
+    struct fl_fact *outer;
+    dc_limit limit; /* ix < the number */
+} fl_fact;
 
 /* A value under conditions that are narrower than those of its assignment, which others may be under too. */
 typedef struct fl_under {
@@ -167,8 +173,12 @@ void dc_flatten_stmt(flattener *l, const dc_stmt *s);
 typedef struct fl_live {
     dc_fv end;      /* those below it; 0: all */
     dc_limits test; /* and of those all that pass */
+    dc_fv whole;    /* in those below it, `known` holds; 0: nowhere */
+    dc_limit known;
 } fl_live;
 
+/* Is it a test that a limit of the loops round it answers: a position less than the number? */
+bool dc_flatten_is_known(const flattener *l, const dc_vx_node *v);
 /* In front of the loop. The end of its iterations, `all` being their number. */
 fl_live dc_flatten_live(flattener *l, const dc_stmt *loop);
 dc_fv dc_flatten_live_end(flattener *l, const fl_live *live, dc_fv all);

@@ -35,7 +35,7 @@ static dc_fv divided_up(flattener *l, dc_fv a, int64_t by)
                                index_const(l, by));
 }
 
-/* The number in the buffer, but no more than can matter: a negative one is all there is. */
+/* The number in the buffer, 0 for a negative one, but no more than can matter. */
 static dc_fv limit_value(flattener *l, dc_limit limit)
 {
     const dc_finst mem = {.op = DC_K_LOAD,
@@ -45,7 +45,10 @@ static dc_fv limit_value(flattener *l, dc_limit limit)
                           .align = (uint16_t)dc_dtype_size(DC_I32),
                           .in = {index_const(l, 0)}};
     const dc_fv most = index_const(l, fl_ix(l, limit.ix)->hi + 1);
-    return smaller(l, dc_fb_convert(l->b, dc_fb_mem(l->b, &mem), DC_INDEX), most);
+    const dc_fv zero = dc_fb_const(l->b, DC_I32, 1, 0);
+    dc_fv v = dc_fb_mem(l->b, &mem);
+    v = dc_fb_op3(l->b, DC_K_SELECT, dc_fb_op2(l->b, DC_K_LT, v, zero), zero, v);
+    return smaller(l, dc_fb_convert(l->b, v, DC_INDEX), most);
 }
 
 /* The first iteration with limit.ix >= the value. */
@@ -73,6 +76,77 @@ static bool fits(const flattener *l, dc_ix a)
     return l->b->f->index_bits == 64 || (x->lo >= 0 && x->hi < (int64_t)1 << 30);
 }
 
+/* Is it "position < number" of this number? */
+static bool is_test(const dc_kernel *k, const dc_vx_node *v, uint32_t buf, dc_ix *at)
+{
+    if (v->kind != DC_VX_OP || v->op != DC_OP_LT)
+        return false;
+    const dc_vx_node *left = &k->vx.at[v->in[0]], *right = &k->vx.at[v->in[1]];
+    if (left->kind == DC_VX_OP && left->op == DC_OP_CAST && left->dtype == DC_I32)
+        left = &k->vx.at[left->in[0]];
+    if (left->kind != DC_VX_INDEX || left->dtype != DC_I32 || right->kind != DC_VX_LOAD ||
+        right->buf != buf || right->pred.n > 0)
+        return false;
+    int64_t c;
+    *at = left->at;
+    return dc_ix_is_const(k, right->at, &c) && c == 0;
+}
+
+bool dc_flatten_is_known(const flattener *l, const dc_vx_node *v)
+{
+    for (const fl_fact *f = l->facts; f != NULL; f = f->outer) {
+        dc_ix at;
+        if (!is_test(l->k, v, f->limit.buf, &at))
+            continue;
+        const dc_ix room = dc_ix_add(l->k, f->limit.ix, dc_ix_mul(l->k, at, -1));
+        if (fl_ix(l, room)->lo >= 0)
+            return true;
+    }
+    return false;
+}
+
+/* Are there tests of the number in the statements? How many assignments these are is added to *size. */
+static bool any_test(const flattener *l, const dc_stmt *first, uint32_t buf, int64_t *size)
+{
+    bool any = false;
+    for (const dc_stmt *s = first; s != NULL; s = s->next) {
+        int64_t inside = s->nput;
+        if (s->kind == DC_STMT_LOOP) {
+            const dc_axis *a = &l->k->axis.at[s->axis];
+            inside = 0;
+            any |= any_test(l, s->body, buf, &inside);
+            inside *= a->kind == DC_AXIS_UNROLL ? a->extent : 1;
+        }
+        *size += inside;
+        for (uint32_t n = 0; n < s->nput && !any; n++) {
+            const dc_mark mark = dc_arena_mark(&l->j->scratch);
+            const bool *part = dc_vx_parts(l->k, &l->j->scratch, s->put[n].value);
+            dc_ix at;
+            for (dc_vx v = 1; v <= s->put[n].value && !any; v++)
+                any = part[v] && is_test(l->k, &l->k->vx.at[v], buf, &at);
+            dc_arena_rewind(&l->j->scratch, mark);
+        }
+    }
+    return any;
+}
+
+/*
+ * The iterations in which all of a limit's expressions are below the number, so that tests of it are answered. Where
+ * these are all that are left, nothing is written twice.
+ */
+static void find_whole(flattener *l, const dc_stmt *loop, dc_limit limit, int64_t more,
+                       fl_live *live)
+{
+    enum { MOST_TWICE = 128 };
+    int64_t size = 0;
+    const dc_limit known = {dc_ix_add(l->k, limit.ix, dc_ix_const(l->k, more)), limit.buf};
+    if (live->whole != 0 || more < 0 || !any_test(l, loop->body, limit.buf, &size) ||
+        (more > 0 && (size > MOST_TWICE || l->b->f->simt)))
+        return;
+    live->whole = first_behind(l, known, loop->axis);
+    live->known = known;
+}
+
 fl_live dc_flatten_live(flattener *l, const dc_stmt *loop)
 {
     fl_live live = {0};
@@ -87,9 +161,10 @@ fl_live dc_flatten_live(flattener *l, const dc_stmt *loop)
     for (int i = 0; i < all.n; i++) {
         if (!fits(l, all.at[i].ix))
             continue;
-        if (dc_nest_limit_rises(l->k, all.at[i].ix, loop->axis))
+        if (dc_nest_limit_rises(l->k, all.at[i].ix, loop->axis)) {
             live.end = smaller(l, live.end, first_behind(l, all.at[i], loop->axis));
-        else if (dc_ix_uses(l->k, all.at[i].ix, loop->axis))
+            find_whole(l, loop, all.at[i], all.more[i], &live);
+        } else if (dc_ix_uses(l->k, all.at[i].ix, loop->axis))
             live.test.at[live.test.n++] = all.at[i];
     }
     return live;

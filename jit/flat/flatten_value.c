@@ -355,6 +355,8 @@ static dc_fv op_value(flattener *l, const dc_vx_node *v)
 {
     dc_fv in[4];
     int lanes = 1;
+    if (l->facts != NULL && dc_flatten_is_known(l, v))
+        return dc_fb_const(l->b, DC_BOOL, 1, 1);
     for (int n = 0; n < v->n; n++) {
         in[n] = dc_flatten_value(l, v->in[n]);
         if (dc_fb_at(l->b, in[n])->lanes > 1)

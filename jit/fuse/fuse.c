@@ -229,7 +229,7 @@ static const char *why_stored(fusing *w, dc_ref r, const demand *d)
 {
     dc_choice c;
     const char *why = why_by_kind(w, r, d);
-    if (why != NULL || is_read(w, r))
+    if (why != NULL || is_read(w, r) || dc_needs_is_mask(&w->needs, r))
         return why;
     if (choose(w, r, d, &c)) {
         dc_fuse_record(w, c);
@@ -295,7 +295,8 @@ static void stay(fusing *w, dc_ref r, const demand *d)
 {
     fuse_node *x = &w->node[r];
     fuse_rows rows;
-    if (fuse_class(w, r) == DC_CLASS_SAME || dc_fuse_folds_operand(w, r, d->operand))
+    if (fuse_class(w, r) == DC_CLASS_SAME || dc_fuse_folds_operand(w, r, d->operand) ||
+        dc_fuse_masks_operand(w, r, d->operand))
         x->operand = d->operand & ~OPERAND_OTHER;
     else if (fuse_class(w, r) == DC_CLASS_MOV || fuse_at(w, r)->op == DC_OP_CAST)
         x->operand = d->operand & (OPERAND_GATHERED | OPERAND_COLUMNS);

@@ -230,6 +230,9 @@ void dc_fuse_make_row_wise(fusing *w, uint32_t g, const fuse_rows *rows);
 /* Why reduction or product r, under a blocked map, is not computed in group g; NULL: it may be. */
 const char *dc_fuse_refuses_reduce(const fusing *w, uint32_t g, dc_ref r);
 void dc_fuse_add_reduce(fusing *w, uint32_t g, dc_ref r);
+/* Is it an operand with zeros behind a size, which are made where it is read? */
+bool dc_fuse_masks_operand(const fusing *w, dc_ref r, uint8_t operand);
+
 /* The axes along which trailing expand u repeats its operand; false if it is no such expand. */
 bool dc_fuse_along_columns(const fusing *w, dc_ref u, fuse_rows *rows);
 

@@ -73,11 +73,23 @@ static bool is_large(const fusing *w, const dc_node *n)
            (double)dc_node_count(n) * (double)terms >= DC_TUNE_NARROW_WORK;
 }
 
+/*
+ * Zeros behind a size, where terms end: loops that end there do not test it (jit/flat/flatten_limit.c). Thread groups copy
+ * operands to tiles, and matrix instructions read nothing but memory.
+ */
+bool dc_fuse_masks_operand(const fusing *w, dc_ref r, uint8_t operand)
+{
+    return !w->groups && (operand & (OPERAND_LEFT | OPERAND_VECTORS)) != 0 &&
+           (operand & OPERAND_GATHERED) == 0 && dc_needs_is_zero_mask(&w->needs, r);
+}
+
 uint8_t dc_fuse_operand_of(const fusing *w, dc_ref u, dc_ref r)
 {
     const dc_node *n = fuse_at(w, u);
     if (fuse_is_control(w, u) && n->op != DC_OP_PICK)
         return OPERAND_MEMORY | OPERAND_OTHER;
+    if (dc_needs_is_zero_mask(&w->needs, u))
+        return n->in[1] == r ? w->node[u].operand | OPERAND_OTHER : OPERAND_OTHER;
     if (fuse_class(w, u) != DC_CLASS_CON)
         return w->node[u].operand | OPERAND_OTHER;
     if (w->groups && n->op == DC_OP_CONV)
@@ -173,7 +185,7 @@ bool dc_fuse_folds_operand(const fusing *w, dc_ref r, uint8_t operand)
 
 bool dc_fuse_stores_operand(const fusing *w, dc_ref r, uint8_t operand)
 {
-    if (dc_fuse_folds_operand(w, r, operand))
+    if (dc_fuse_folds_operand(w, r, operand) || dc_fuse_masks_operand(w, r, operand))
         return false;
     if ((operand & OPERAND_TILED) != 0 && is_narrowing(w, r))
         return true;

@@ -156,6 +156,23 @@ dc_ref dc_needs_term_end(const dc_needs *needs, dc_ref r, int i)
     return 0;
 }
 
+bool dc_needs_is_mask(const dc_needs *needs, dc_ref r)
+{
+    const dc_func *f = needs->fn;
+    const dc_node *n = dc_node_at(f, r);
+    bool is = false;
+    if (needs->end == NULL || n->op != DC_OP_WHERE || dc_node_at(f, n->in[2])->op != DC_OP_CONST)
+        return false;
+    for (int i = 0; i < n->rank && !is; i++)
+        is = is_before(f, n->in[0], i) != 0;
+    return is;
+}
+
+bool dc_needs_is_zero_mask(const dc_needs *needs, dc_ref r)
+{
+    return dc_needs_is_mask(needs, r) && is_const(needs->fn, dc_node_at(needs->fn, r)->in[2], 0);
+}
+
 /* ---- the walk from users to what they use ------------------------------------------------------ */
 
 static void ask(const dc_needs *w, dc_ref r, int axis, dc_ref end)

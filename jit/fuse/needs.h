@@ -27,6 +27,10 @@ static inline dc_ref dc_needs_end(const dc_needs *n, dc_ref r, int axis)
     return n->end == NULL ? 0 : n->end[r][axis];
 }
 
+/* Is it where(i < e, x, constant) for such a number? What is read of x is read before it. The same with 0. */
+bool dc_needs_is_mask(const dc_needs *n, dc_ref r);
+bool dc_needs_is_zero_mask(const dc_needs *n, dc_ref r);
+
 /* Behind which terms along its reduced axis number i reduction or dot r adds nothing; 0: unknown. */
 dc_ref dc_needs_term_end(const dc_needs *n, dc_ref r, int i);
 

@@ -29,8 +29,8 @@ static bool is_known(const limiting *w, dc_ix a)
     return true;
 }
 
-/* An expression of known axes, and of the loop's, that a is never below. */
-static dc_ix least(const limiting *w, dc_ix a)
+/* An expression of known axes, and of the loop's, that a is never below; or, with `most`, never above. */
+static dc_ix bound(const limiting *w, dc_ix a, bool most)
 {
     dc_kernel *k = w->v->k;
     if (is_known(w, a))
@@ -45,43 +45,53 @@ static dc_ix least(const limiting *w, dc_ix a)
         if (whole != 0 && is_known(w, whole))
             part = dc_ix_mul(k, whole, coef);
         else if (t.kind == DC_ATOM_DIV && coef > 0)
-            part = dc_ix_mul(k, dc_ix_div(k, least(w, t.of), t.k), coef);
+            part = dc_ix_mul(k, dc_ix_div(k, bound(w, t.of, most), t.k), coef);
         else
-            part = dc_ix_const(k, coef * (coef > 0 ? t.lo : t.hi));
+            part = dc_ix_const(k, coef * ((coef > 0) == most ? t.hi : t.lo));
         sum = dc_ix_add(k, sum, part);
     }
     return sum;
 }
 
-/* The smaller one, if they differ by a constant; else 0. */
-static dc_ix smaller(dc_kernel *k, dc_ix a, dc_ix b)
+/* Is a - b a constant? */
+static bool differ_by(dc_kernel *k, dc_ix a, dc_ix b, int64_t *c)
 {
-    int64_t c;
-    return !dc_ix_is_const(k, dc_ix_add(k, a, dc_ix_mul(k, b, -1)), &c) ? 0 : c < 0 ? a : b;
+    return dc_ix_is_const(k, dc_ix_add(k, a, dc_ix_mul(k, b, -1)), c);
 }
 
-static void add(dc_kernel *k, dc_limits *to, dc_limit x)
+static void add(dc_kernel *k, dc_limits *to, dc_limit x, int64_t more)
 {
     for (int i = 0; i < to->n; i++)
         if (to->at[i].ix == x.ix && to->at[i].buf == x.buf)
             return;
-    if (to->n < DC_NEST_LIMITS && k->ix.at[x.ix].lo >= 0)
-        to->at[to->n++] = x;
+    if (to->n == DC_NEST_LIMITS || k->ix.at[x.ix].lo < 0)
+        return;
+    to->more[to->n] = more;
+    to->at[to->n++] = x;
 }
 
 static void meet(limiting *w, const dc_stmt *s)
 {
     dc_kernel *k = w->v->k;
     dc_limits own = {0}, both = {0};
-    for (uint32_t i = 0; i < s->nlimit; i++)
-        if (!dc_ix_loads(k, s->limit[i].ix))
-            add(k, &own, (dc_limit){least(w, s->limit[i].ix), s->limit[i].buf});
+    for (uint32_t i = 0; i < s->nlimit; i++) {
+        int64_t more;
+        if (dc_ix_loads(k, s->limit[i].ix))
+            continue;
+        const dc_ix least = bound(w, s->limit[i].ix, false);
+        if (!differ_by(k, bound(w, s->limit[i].ix, true), least, &more))
+            more = -1;
+        add(k, &own, (dc_limit){least, s->limit[i].buf}, more);
+    }
     for (int i = 0; w->any && i < w->out.n; i++)
         for (int n = 0; n < own.n; n++) {
-            const dc_ix ix =
-                w->out.at[i].buf == own.at[n].buf ? smaller(k, w->out.at[i].ix, own.at[n].ix) : 0;
-            if (ix != 0)
-                add(k, &both, (dc_limit){ix, own.at[n].buf});
+            int64_t c; /* how much greater the first is */
+            if (w->out.at[i].buf != own.at[n].buf ||
+                !differ_by(k, w->out.at[i].ix, own.at[n].ix, &c))
+                continue;
+            const int64_t a = w->out.more[i], b = own.more[n];
+            add(k, &both, c < 0 ? w->out.at[i] : own.at[n],
+                a < 0 || b < 0 ? -1 : dc_max_i64(a + dc_max_i64(c, 0), b + dc_max_i64(-c, 0)));
         }
     w->out = w->any ? both : own;
     w->any = true;

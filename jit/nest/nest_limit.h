@@ -12,10 +12,14 @@
 
 enum { DC_NEST_LIMITS = 4 };
 
-/* Each is reason enough to leave out an iteration of a loop; made of axes that are known, and of its own. */
+/*
+ * Each is reason enough to leave out an iteration of a loop; made of axes that are known, and of its own. What the
+ * statements' own expressions are in it is `more` greater at most; -1: unknown.
+ */
 typedef struct dc_limits {
     int n;
     dc_limit at[DC_NEST_LIMITS];
+    int64_t more[DC_NEST_LIMITS];
 } dc_limits;
 
 /* Of the loop; known: by axis, those that have a value in front of it. */
