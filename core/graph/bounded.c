@@ -155,6 +155,22 @@ static bool is_everywhere(const dc_func *f, dc_ref r, uint64_t bits)
     return n->op == DC_OP_CONST && (uint64_t)n->attr[0] == bits;
 }
 
+/* With unspecified elements behind the size along an axis: nobody needs them. */
+static dc_ref with_size(const lowering *l, dc_ref value, int64_t axis, int64_t dim)
+{
+    if (!dc_extent_is(dim))
+        return value;
+    return dc_graph_make(l->to, DC_OP_SET_SIZE, (dc_ref[]){value, dc_bound_size(l, dim)}, 2, &axis,
+                         1, NULL);
+}
+
+static dc_ref with_sizes(const lowering *l, dc_ref value, const int64_t *dim, int rank)
+{
+    for (int i = 0; i < rank; i++)
+        value = with_size(l, value, i, dim[i]);
+    return value;
+}
+
 dc_ref dc_bound_mask(const lowering *l, dc_ref value, const int64_t *dim, uint32_t axes,
                      uint64_t bits)
 {
@@ -163,6 +179,9 @@ dc_ref dc_bound_mask(const lowering *l, dc_ref value, const int64_t *dim, uint32
     const int64_t attr = (int64_t)bits;
     if (is_everywhere(f, value, bits))
         return value;
+    for (int i = 0; i < t.rank; i++)
+        if ((axes >> i & 1) != 0)
+            value = with_size(l, value, i, dim[i]);
     for (int i = 0; i < t.rank; i++) {
         if ((axes >> i & 1) == 0 || !dc_extent_is(dim[i]))
             continue;
@@ -179,18 +198,6 @@ static dc_ref operand_masked(const lowering *l, dc_ref old, uint32_t axes)
 {
     const dc_node *n = dc_node_at(l->from, old);
     return dc_bound_mask(l, l->map[old], n->dim, axes, dc_bits_of((dc_dtype)n->dtype, 0));
-}
-
-/* With unspecified elements behind its size. */
-static dc_ref with_sizes(const lowering *l, dc_ref value, const int64_t *dim, int rank)
-{
-    for (int i = 0; i < rank; i++) {
-        const int64_t axis = i;
-        if (dc_extent_is(dim[i]))
-            value = dc_graph_make(l->to, DC_OP_SET_SIZE,
-                                  (dc_ref[]){value, dc_bound_size(l, dim[i])}, 2, &axis, 1, NULL);
-    }
-    return value;
 }
 
 static dc_ref operand_sized(const lowering *l, dc_ref old)
@@ -272,7 +279,7 @@ static dc_ref lower_flip(const lowering *l, dc_ref r)
     const dc_type one = dc_type_scalar(DC_I32);
     dc_func *f = l->to;
     uint32_t fixed = (uint32_t)n->attr[0];
-    dc_ref v = l->map[n->in[0]];
+    dc_ref v = operand_sized(l, n->in[0]);
     for (int i = 0; i < n->rank; i++) {
         if (!dc_extent_is(n->dim[i]) || (n->attr[0] >> i & 1) == 0)
             continue;
@@ -290,7 +297,7 @@ static dc_ref lower_slice(const lowering *l, dc_ref r)
     dc_func *f = l->to;
     const dc_type t = dc_bound_type(l->from, r);
     int64_t start[DC_MAX_RANK], step[DC_MAX_RANK];
-    dc_ref v = l->map[n->in[0]];
+    dc_ref v = operand_sized(l, n->in[0]);
     for (int i = 0; i < n->rank; i++) {
         start[i] = n->attr[i];
         step[i] = n->attr[n->rank + i];
@@ -370,8 +377,8 @@ static dc_ref lower_gather(const lowering *l, dc_ref r)
         index = dc_graph_op2(f, DC_OP_MIN, index,
                              dc_bound_spread(f, dc_graph_cast(f, last, (dc_dtype)t.dtype), &t));
     }
-    return dc_graph_make(f, DC_OP_GATHER, (dc_ref[]){l->map[n->in[0]], index}, 2, n->attr, n->nattr,
-                         NULL);
+    return dc_graph_make(f, DC_OP_GATHER, (dc_ref[]){operand_sized(l, n->in[0]), index}, 2, n->attr,
+                         n->nattr, NULL);
 }
 
 /* Integers behind their size are outside of every axis. */
@@ -384,7 +391,8 @@ static dc_ref lower_scatter(const lowering *l, dc_ref r)
         const dc_dtype t = (dc_dtype)dc_node_at(l->to, index)->dtype;
         index = dc_bound_mask(l, index, i->dim, (1u << i->rank) - 1, dc_bits_of(t, -1));
     }
-    return dc_graph_make(l->to, (dc_op)n->op, (dc_ref[]){l->map[n->in[0]], index, l->map[n->in[2]]},
+    return dc_graph_make(l->to, (dc_op)n->op,
+                         (dc_ref[]){operand_sized(l, n->in[0]), index, operand_sized(l, n->in[2])},
                          3, n->attr, n->nattr, NULL);
 }
 

@@ -167,7 +167,8 @@ dc_status dc_spec_pad(dc_spec *s, dc_job *j)
         const dc_type bound = bound_of(inside);
         const dc_tensor *given = arg->tensor;
         const size_t room = given->store->bytes - given->offset;
-        if (is_prefix(inside) && room >= dc_type_bytes(&bound))
+        if (dc_type_same(&given->type, &bound) ||
+            (is_prefix(inside) && room >= dc_type_bytes(&bound)))
             continue; /* what lies behind it is not read, or does not matter */
         DC_TRY(take_room(s, j, i, &bound));
         DC_TRY(dc_outcome_settle(given->store, j));
@@ -187,11 +188,11 @@ dc_status dc_spec_trim(const dc_spec *s, dc_job *j, uint32_t i, const dc_type *w
     dc_tensor *part;
     if (!is_bounded(inside))
         return DC_OK;
-    if (is_prefix(inside)) {
+    const dc_type bound = bound_of(inside);
+    if (is_prefix(inside) || dc_type_same(want, &bound)) {
         memcpy((*made)->type.dim, want->dim, sizeof want->dim);
         return DC_OK;
     }
-    const dc_type bound = bound_of(inside);
     DC_TRY(dc_tensor_new(s->d->rt, j, want, &part));
     const dc_status status =
         copy_part(s->d->rt, j, want, dc_tensor_mem(part), want, dc_tensor_mem(*made), &bound);

@@ -247,7 +247,9 @@ function TestBounded:test_random_numbers_and_layers()
     lu.assertEquals(out.shape, { n, 2 })
     lu.assertTrue(loss:item() > 0)
   end
-  local take = dc.fn("take(x: f32[4, t <= 8], i: i32[3, n <= 9]) -> f32[4, 3, n]", function(x, i) return x:take(i, 2) end)
+  local take = dc.fn("take(x: f32[4, t <= 8], i: i32[3, n <= 9]) -> f32[4, 3, n]", function(x, i)
+    return x:take(i, 2)
+  end)
   lu.assertErrorMsgContains("index 5 outside 0..4 of axis 2 at position [2, 2]", take, dc.ones "f32[4, 5]",
     dc.tensor({ { 0, 1 }, { 2, 5 }, { 0, 0 } }, "i32"))
   lu.assertErrorMsgContains("class 2 outside 0..1", step, dc.zeros "f32[2, 3]", dc.tensor({ 0, 2 }, "i32[2]"))
