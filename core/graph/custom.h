@@ -43,6 +43,9 @@ typedef struct dc_custom {
     dc_ref dy, y_again; /* holes: what the backward body is recorded on, with x */
 } dc_custom;
 
+/* The value of a, which gradients tell from other nodes of the same value: no other node is the same. */
+dc_ref dc_custom_leaf(dc_func *f, dc_ref a);
+
 /* Stand-ins for n inputs; n is at most DC_CUSTOM_INPUTS. */
 void dc_custom_begin(dc_func *f, const dc_ref *x, int n, dc_custom *out);
 

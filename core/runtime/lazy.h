@@ -194,6 +194,8 @@ typedef struct dc_lazy_walk {
     uint32_t nbucket;
     bool *window;   /* by leaf: given as a window; NULL: none is */
     dc_lazy *group; /* met a pick of it without a value: the walk has stopped */
+    const struct dc_lazy_wrt *apart; /* constants among the first `napart` of these are no others of equal value */
+    int napart;
 } dc_lazy_walk;
 
 void dc_lazy_walk_begin(dc_lazy_walk *w, dc_rt *rt, dc_job *j, bool recipes);

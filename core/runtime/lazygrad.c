@@ -148,6 +148,8 @@ static dc_status make_gradients(task *t, dc_lazy *loss, bool zero, const char *w
     dc_module_defer(t->j, m); /* freed with the entry */
     dc_lazy_walk_begin(&t->walk, t->rt, t->j, true);
     dc_lazy_walk_add(&t->walk, loss);
+    t->walk.apart = t->wrt;
+    t->walk.napart = t->n;
     t->ref = dc_lazy_walk_write(&t->walk, m, &t->f);
     t->at = DC_NEW_ARRAY(&t->j->scratch, dc_ref, t->n + 1);
     t->grad = DC_NEW_ARRAY(&t->j->scratch, dc_ref, t->n + 1);

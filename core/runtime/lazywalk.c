@@ -5,6 +5,7 @@
  * The order depends on the structure alone. Leaves that show one value are one leaf, so which of them
  * are the same is part of the structure.
  */
+#include "core/graph/custom.h"
 #include "core/runtime/lazy.h"
 
 dc_lazy *dc_lazy_real(dc_lazy *n)
@@ -176,6 +177,11 @@ static void write_node(const dc_lazy_walk *t, dc_func *f, const dc_lazy *n, dc_r
         in[i] = ref[dc_lazy_walk_real(t, n->in[i])->number];
     dc_func_from(f, n->where, n->path);
     ref[n->number] = dc_graph_make(f, (dc_op)n->op, in, (int)n->nin, n->attr, n->nattr, &type);
+    for (int i = 0; n->nin == 0 && i < t->napart; i++)
+        if (t->apart[i].node != NULL && dc_lazy_walk_real(t, t->apart[i].node) == n) {
+            ref[n->number] = dc_custom_leaf(f, ref[n->number]);
+            break;
+        }
     dc_arena_rewind(&t->j->scratch, mark);
 }
 

@@ -9,10 +9,12 @@
  * What is wrong in a table is named by its place: "[2][3]".
  */
 #include "core/base/extent.h"
+#include "core/graph/custom.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"
 #include "dsl/base/size.h"
+#include "dsl/base/trace.h"
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
 
@@ -234,6 +236,7 @@ typedef struct rule {
     dc_type type;
     uint64_t bits;
     int axis;
+    dc_build_fn *build;
 } rule;
 
 static dc_status build_const(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
@@ -283,9 +286,22 @@ static dc_status build_eye(dc_job *j, dc_func *f, const void *arg, const dc_val 
     return dc_build_cast(j, f, same, (dc_dtype)r->type.dtype, out);
 }
 
-static int apply_rule(lua_State *L, dc_dsl *d, const char *op, dc_build_fn *build, const rule *r)
+/* Of a rule, in a trace: gradients may be taken for it, and two of equal values are not the same tensor. */
+static dc_status build_leaf(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const rule *r = arg;
+    DC_TRY(r->build(j, f, arg, in, out));
+    if (dc_dtype_is_float((dc_dtype)out->type.dtype))
+        out->ref = dc_custom_leaf(f, out->ref);
+    return DC_OK;
+}
+
+static int apply_rule(lua_State *L, dc_dsl *d, const char *op, dc_build_fn *build, rule *r)
 {
     dc_apply a = {.op = op, .nout = 1, .build = build, .arg = r};
+    r->build = build;
+    if (dc_trace_here(L, d) != NULL)
+        a.build = build_leaf;
     dc_apply_run(L, d, &a);
     return 1;
 }
