@@ -340,15 +340,11 @@ void dc_stmt_limits_of(dc_subst *s, dc_stmt *to, const dc_stmt *from)
     to->nlimit = n;
 }
 
-bool dc_stmt_asks(const dc_stmt *first, uint32_t buf)
+bool dc_stmt_has_limits(const dc_stmt *first)
 {
-    for (const dc_stmt *s = first; s != NULL; s = s->next) {
-        if (s->kind == DC_STMT_LOOP && dc_stmt_asks(s->body, buf))
+    for (const dc_stmt *s = first; s != NULL; s = s->next)
+        if (s->kind == DC_STMT_LOOP ? dc_stmt_has_limits(s->body) : s->nlimit > 0)
             return true;
-        for (uint32_t i = 0; i < s->nlimit; i++)
-            if (s->limit[i].buf == buf)
-                return true;
-    }
     return false;
 }
 

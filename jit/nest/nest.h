@@ -373,8 +373,7 @@ dc_stmt *dc_stmt_set(dc_kernel *k, uint32_t nput);
 /* One limit more, unless it is there or says nothing; those of another statement, under a substitution or as they are. */
 void dc_stmt_add_limit(dc_kernel *k, dc_stmt *s, dc_limit limit);
 void dc_stmt_limits_of(dc_subst *s, dc_stmt *to, const dc_stmt *from);
-/* Does a limit of the list of statements ask the buffer? */
-bool dc_stmt_asks(const dc_stmt *first, uint32_t buf);
+bool dc_stmt_has_limits(const dc_stmt *first);
 
 /* How a kernel is launched, by its parallel axes. */
 typedef struct dc_launch {

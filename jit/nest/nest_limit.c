@@ -118,14 +118,6 @@ static bool is_private(limiting *w, const dc_accesses *all, const dc_stmt *s)
     return true;
 }
 
-static bool has_limits(const dc_stmt *first)
-{
-    for (const dc_stmt *s = first; s != NULL; s = s->next)
-        if (s->kind == DC_STMT_LOOP ? has_limits(s->body) : s->nlimit > 0)
-            return true;
-    return false;
-}
-
 static void meet_all(limiting *w, const dc_stmt *first, const dc_accesses *all)
 {
     for (const dc_stmt *s = first; s != NULL && !(w->any && w->out.n == 0); s = s->next)
@@ -138,7 +130,7 @@ static void meet_all(limiting *w, const dc_stmt *first, const dc_accesses *all)
 dc_limits dc_nest_limits(dc_nest_edit *v, dc_stmt *loop, const bool *known)
 {
     limiting w = {.v = v, .loop = loop, .known = known};
-    if (!has_limits(loop->body))
+    if (!dc_stmt_has_limits(loop->body))
         return w.out;
     const dc_mark mark = dc_arena_mark(v->tmp);
     const dc_accesses all = dc_nest_accesses(v, v->k->root, NULL);

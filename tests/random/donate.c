@@ -73,7 +73,8 @@ static dc_ref any_of_type(batch *b, const bool *live, dc_ref n, const dc_type *w
     int seen = 0;
     for (dc_ref r = 1; r < n; r++) {
         const dc_type t = dc_node_type(b->f, r);
-        if (live[r] && dc_type_same(&t, want) && rng_below(&b->rnd, ++seen) == 0)
+        if (live[r] && graphgen_whole(b->f, r) == r && dc_type_same(&t, want) &&
+            rng_below(&b->rnd, ++seen) == 0)
             found = r;
     }
     return found;

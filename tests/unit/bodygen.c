@@ -38,7 +38,7 @@ dc_ref bodygen_fit(dc_func *f, dc_ref r, const dc_type *t)
 
 static dc_ref any_operand(gen *g, const dc_type *t)
 {
-    return bodygen_fit(g->f, 1 + (dc_ref)below(g, (int)g->f->node.n - 1), t);
+    return bodygen_fit(g->f, graphgen_whole(g->f, 1 + (dc_ref)below(g, (int)g->f->node.n - 1)), t);
 }
 
 /* Floats that go round in a loop stay small. */
@@ -228,7 +228,7 @@ static dc_ref add_longer(looping *w)
     w->body = body;
     for (int i = 0; i < 2; i++)
         if (body->node.n > 1)
-            add_y(w, 1 + (dc_ref)below(g, (int)body->node.n - 1));
+            add_y(w, graphgen_whole(body, 1 + (dc_ref)below(g, (int)body->node.n - 1)));
     w->l.body = dc_body_add(g->f->module, body);
     dc_func_drop(body);
     return dc_graph_loop(g->f, &w->l, w->in);

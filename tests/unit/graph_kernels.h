@@ -88,6 +88,11 @@ static inline void run(runner *r, const sample *s, uint64_t seed)
         want[p] = calloc(bytes + 1, 1);
         for (int64_t i = 0; i < b->count; i++)
             dc_bits_store(t, want[p] + (size_t)i * dc_dtype_size(t), any_value(&random, t));
+    }
+    nest_need_all(s->k, s->k->naive != NULL ? s->k->naive : s->k->root, (void *const *)want);
+    for (uint32_t p = 0; p < s->k->nparam; p++) {
+        const dc_buffer *b = param_of(s->k, p);
+        const size_t bytes = (size_t)b->count * dc_dtype_size((dc_dtype)b->dtype);
         got[p] = memcpy(malloc(bytes + 1), want[p], bytes);
     }
     CHECK(dc_nest_run(&r->job, s->k, (void *const *)want) == DC_OK);

@@ -153,7 +153,7 @@ static dc_dtype dtype_for(gen *g, type_rule rule)
 static dc_ref any_node(gen *g)
 {
     const int n = (int)g->f->node.n - 1, recent = n < 12 ? n : 12;
-    return (dc_ref)(chance(g, 60) ? n - below(g, recent) : 1 + below(g, n));
+    return graphgen_whole(g->f, (dc_ref)(chance(g, 60) ? n - below(g, recent) : 1 + below(g, n)));
 }
 
 static bool fits(const dc_node *n, const dims *d)
@@ -498,6 +498,60 @@ static void step_index(gen *g)
         dc_graph_scatter(g->f, op, x, i, fetch(g, t, &picked), axis, nb);
 }
 
+/* A number that masks end at: one of the parameters, or a new one. */
+static dc_ref any_number(gen *g)
+{
+    const dc_type i32 = dc_type_scalar(DC_I32);
+    for (uint32_t i = 0; i < g->f->param.n; i++) {
+        const dc_node *n = dc_node_at(g->f, g->f->param.at[i]);
+        if (n->rank == 0 && n->dtype == DC_I32 && chance(g, 60))
+            return g->f->param.at[i];
+    }
+    return dc_graph_param(g->f, &i32, "size");
+}
+
+/* where(i < size, r, bits) along an axis; of r only what is before the size may be there. */
+static dc_ref masked(gen *g, dc_ref r, int axis, dc_ref size, uint64_t bits)
+{
+    dc_func *f = g->f;
+    const dc_type t = dc_node_type(f, r);
+    int64_t ones[DC_MAX_RANK], at = axis, attr = (int64_t)bits;
+    dc_type i32 = t;
+    i32.dtype = DC_I32;
+    for (int i = 0; i < t.rank; i++)
+        ones[i] = 1;
+    if (chance(g, 50))
+        r = dc_graph_set_size(f, r, axis, size);
+    const dc_ref position = dc_graph_make(f, DC_OP_IOTA, NULL, 0, &at, 1, &i32);
+    const dc_ref end = dc_graph_expand(f, dc_graph_reshape(f, size, t.rank, ones), t.dim);
+    return dc_graph_op3(f, DC_OP_WHERE, dc_graph_op2(f, DC_OP_LT, position, end), r,
+                        dc_graph_make(f, DC_OP_CONST, NULL, 0, &attr, 1, &t));
+}
+
+/* A mask by a number known when it runs, often below what it is there for: a reduction, a product. */
+static void step_mask(gen *g)
+{
+    const dc_ref r = any_node(g);
+    const dc_type t = dc_node_type(g->f, r);
+    if (t.rank == 0)
+        return;
+    const int axis = below(g, t.rank);
+    const dc_ref size = any_number(g);
+    const dc_op op = op_of_class(g, DC_CLASS_RED);
+    const bool adds = (op == DC_OP_SUM || op == DC_OP_PROD) && t.dtype == DC_BOOL;
+    const dc_ref m = masked(g, r, axis, size, adds ? 0 : dc_op_identity(op, (dc_dtype)t.dtype));
+    if (!adds && chance(g, 60))
+        dc_graph_reduce(g->f, op, m, 1u << axis | (uint32_t)below(g, 1 << t.rank));
+    if (op != DC_OP_SUM || t.dtype == DC_BOOL || !chance(g, 70))
+        return;
+    const dims d = {.rank = 2, .dim = {t.dim[axis], extent(g)}};
+    const int64_t left[] = {axis}, right[] = {0};
+    if (dc_type_count(&t) * d.dim[1] > MAX_TERMS || t.rank > DC_MAX_RANK - 3 || t.dim[axis] == 0)
+        return;
+    dc_graph_dot(g->f, m, masked(g, fetch(g, (dc_dtype)t.dtype, &d), 0, size, 0), 0, NULL, NULL, 1,
+                 left, right);
+}
+
 /* ---- the whole ---- */
 
 /* Nodes that nothing reads, the newest first; the last node in any case. */
@@ -520,11 +574,14 @@ static dc_func *make_func(dc_module *m, uint64_t seed, int size, int64_t most)
 {
     gen g = {{seed}, seed % 3 != 2, most, dc_func_new(m, "random")};
     const bool by_rows = (seed >> 3) % 4 == 1;
+    const bool masks = (seed >> 4) % 8 == 3 || (seed >> 4) % 8 == 6; /* no graph of a corpus */
     const dims first = random_dims(&g);
     source(&g, DC_F32, &first);
     for (int i = 0; i < size; i++) {
         const int kind = below(&g, 100);
-        if (kind < 55)
+        if (masks && chance(&g, 20))
+            step_mask(&g);
+        else if (kind < 55)
             step_element_wise(&g);
         else if (kind < 70 && by_rows)
             step_rows(&g);

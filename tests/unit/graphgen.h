@@ -42,4 +42,12 @@ dc_status graphgen_bound_f32(dc_job *j, const dc_func *f, const void *const *par
 int64_t graphgen_differs(dc_dtype t, const void *got, const double *value, const double *bound,
                          int64_t n, double c);
 
+/* The value of a node, all of which may be read: behind the size of a set_size there is anything. */
+static inline dc_ref graphgen_whole(const dc_func *f, dc_ref r)
+{
+    while (dc_node_at(f, r)->op == DC_OP_SET_SIZE)
+        r = dc_node_at(f, r)->in[0];
+    return r;
+}
+
 #endif

@@ -57,6 +57,7 @@ static params params_of(const dc_kernel *k, uint64_t seed)
         p.mem[b->param] = dc_arena_alloc(&flat_job.scratch, bytes_of(b));
         graphgen_input(&r, &t, seed % 4 == 3, p.mem[b->param]);
     }
+    nest_need_all(k, k->naive != NULL ? k->naive : k->root, p.mem);
     return p;
 }
 

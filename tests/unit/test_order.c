@@ -48,7 +48,7 @@ static void choose_sets(trial *t, rng *r)
         int n = 0;
         for (dc_ref k = 1; k < f->node.n && n < MANY; k++) {
             const dc_type type = dc_node_type(f, k);
-            if (live[k] && dc_type_same(&type, &want))
+            if (live[k] && graphgen_whole(f, k) == k && dc_type_same(&type, &want))
                 fits[n++] = k;
         }
         if (n == 0 || rng_below(r, 4) == 0)

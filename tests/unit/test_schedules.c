@@ -70,6 +70,7 @@ static memory new_memory(const dc_kernel *k, uint64_t seed, const sr_source *s, 
             dc_bits_store(t, (char *)m.at[p] + (size_t)i * size,
                           dc_bits_of(t, (rng_below(&r, 33) - 16) / (t == DC_F32 ? 8. : 1.)));
     }
+    nest_need_all(k, k->naive != NULL ? k->naive : k->root, m.at);
     for (uint32_t p = 0; shares && p < m.n; p++)
         if (s->share[p] >= 0) {
             memcpy(m.own[s->share[p]], m.own[p], sr_bytes(m.of[p]));
