@@ -5,6 +5,7 @@
 #include "core/graph/conv.h"
 #include "core/graph/dot.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- which sizes there are -------------------------------------------------------------------- */
@@ -200,7 +201,7 @@ static dc_ref operand_masked(const lowering *l, dc_ref old, uint32_t axes)
     return dc_bound_mask(l, l->map[old], n->dim, axes, dc_bits_of((dc_dtype)n->dtype, 0));
 }
 
-static dc_ref operand_sized(const lowering *l, dc_ref old)
+dc_ref dc_bound_operand(const lowering *l, dc_ref old)
 {
     const dc_node *n = dc_node_at(l->from, old);
     return n->op == DC_OP_LOOP || n->op == DC_OP_BRANCH
@@ -208,29 +209,46 @@ static dc_ref operand_sized(const lowering *l, dc_ref old)
                : with_sizes(l, l->map[old], n->dim, n->rank);
 }
 
-/* The sum of a constant is a product with the sizes. */
+/* So many elements, i32[]; 0: more than that holds. */
+static dc_ref count_of(const lowering *l, const dc_node *x, uint32_t axes)
+{
+    const dc_type i32 = dc_type_scalar(DC_I32);
+    dc_ref count = dc_graph_const(l->to, &i32, 1);
+    int64_t most = 1;
+    for (int i = 0; i < x->rank; i++) {
+        if ((axes >> i & 1) == 0)
+            continue;
+        if (!dc_mul_ok(most, dc_extent_bound(x->dim[i]), &most) || most > INT32_MAX)
+            return 0;
+        count = dc_graph_op2(l->to, DC_OP_MUL, count, dc_bound_size(l, x->dim[i]));
+    }
+    return count;
+}
+
+/* The sum of a finite constant is a product with the number of elements; 0: it is added up. */
 static dc_ref lower_count(const lowering *l, dc_ref r)
 {
     const dc_node *n = dc_node_at(l->from, r), *x = dc_node_at(l->from, n->in[0]);
+    const dc_dtype is = (dc_dtype)x->dtype, sum = (dc_dtype)n->dtype;
+    const dc_dtype wide = dc_dtype_is_short(sum) ? DC_F32 : sum;
     dc_func *f = l->to;
-    const dc_dtype dtype = (dc_dtype)n->dtype;
     const dc_type t = dc_bound_type(l->from, r);
-    dc_ref product = dc_graph_cast(
-        f, dc_graph_make(f, DC_OP_CONST, NULL, 0, x->attr, 1, &(dc_type){.dtype = x->dtype}),
-        dtype);
-    for (int i = 0; i < x->rank; i++)
-        if (n->attr[0] >> i & 1)
-            product = dc_graph_op2(f, DC_OP_MUL, product,
-                                   dc_graph_cast(f, dc_bound_size(l, x->dim[i]), dtype));
-    return t.rank == 0 ? product : dc_bound_spread(f, product, &t);
+    const dc_ref count = count_of(l, x, (uint32_t)n->attr[0]);
+    if (count == 0 || (dc_dtype_is_float(is) && !isfinite(dc_value_of(is, (uint64_t)x->attr[0]))))
+        return 0;
+    const dc_ref each = dc_graph_make(f, DC_OP_CONST, NULL, 0, x->attr, 1, &(dc_type){.dtype = is});
+    const dc_ref product =
+        dc_graph_op2(f, DC_OP_MUL, dc_graph_cast(f, each, wide), dc_graph_cast(f, count, wide));
+    return dc_bound_spread(f, dc_graph_cast(f, product, sum), &t);
 }
 
 static dc_ref lower_reduce(const lowering *l, dc_ref r)
 {
     const dc_node *n = dc_node_at(l->from, r), *x = dc_node_at(l->from, n->in[0]);
     const uint64_t neutral = dc_op_identity((dc_op)n->op, (dc_dtype)x->dtype);
-    if (n->op == DC_OP_SUM && x->op == DC_OP_CONST)
-        return lower_count(l, r);
+    const dc_ref count = n->op == DC_OP_SUM && x->op == DC_OP_CONST ? lower_count(l, r) : 0;
+    if (count != 0)
+        return count;
     const dc_ref v = dc_bound_mask(l, l->map[n->in[0]], x->dim, (uint32_t)n->attr[0], neutral);
     return dc_graph_reduce(l->to, (dc_op)n->op, v, (uint32_t)n->attr[0]);
 }
@@ -258,144 +276,6 @@ static dc_ref lower_conv(const lowering *l, dc_ref r)
                          operand_masked(l, n->in[1], 1u << c.kernel[1]), &c);
 }
 
-/* Elements of x along the axis at the places given, i32[n]. */
-static dc_ref pick_along(dc_func *f, dc_ref x, int axis, dc_ref place)
-{
-    return dc_graph_gather(f, x, place, axis, 0);
-}
-
-/* first + i * step for i of so many, i32. */
-static dc_ref places(dc_func *f, dc_ref first, int64_t step, int64_t n)
-{
-    const dc_type t = dc_type_make(DC_I32, 1, &n);
-    const dc_ref i =
-        dc_graph_op2(f, DC_OP_MUL, dc_bound_iota(f, &t, 0), dc_graph_const(f, &t, (double)step));
-    return dc_graph_op2(f, DC_OP_ADD, i, dc_bound_spread(f, first, &t));
-}
-
-static dc_ref lower_flip(const lowering *l, dc_ref r)
-{
-    const dc_node *n = dc_node_at(l->from, r);
-    const dc_type one = dc_type_scalar(DC_I32);
-    dc_func *f = l->to;
-    uint32_t fixed = (uint32_t)n->attr[0];
-    dc_ref v = operand_sized(l, n->in[0]);
-    for (int i = 0; i < n->rank; i++) {
-        if (!dc_extent_is(n->dim[i]) || (n->attr[0] >> i & 1) == 0)
-            continue;
-        const dc_ref last =
-            dc_graph_op2(f, DC_OP_SUB, dc_bound_size(l, n->dim[i]), dc_graph_const(f, &one, 1));
-        v = pick_along(f, v, i, places(f, last, -1, dc_extent_bound(n->dim[i])));
-        fixed &= ~(1u << i);
-    }
-    return fixed != 0 ? dc_graph_flip(f, v, fixed) : v;
-}
-
-static dc_ref lower_slice(const lowering *l, dc_ref r)
-{
-    const dc_node *n = dc_node_at(l->from, r);
-    dc_func *f = l->to;
-    const dc_type t = dc_bound_type(l->from, r);
-    int64_t start[DC_MAX_RANK], step[DC_MAX_RANK];
-    dc_ref v = operand_sized(l, n->in[0]);
-    for (int i = 0; i < n->rank; i++) {
-        start[i] = n->attr[i];
-        step[i] = n->attr[n->rank + i];
-        if (!dc_extent_is(start[i]))
-            continue;
-        v = pick_along(f, v, i, places(f, dc_bound_size(l, start[i]), step[i], t.dim[i]));
-        start[i] = 0;
-        step[i] = 1;
-    }
-    return dc_graph_slice(f, v, start, step, t.dim);
-}
-
-/* Elements that lie between the last one and the end of the result are the operand's junk, unless there is no room. */
-static dc_status lower_pad(const lowering *l, dc_ref r, dc_ref *out)
-{
-    const dc_node *n = dc_node_at(l->from, r), *x = dc_node_at(l->from, n->in[0]);
-    dc_func *f = l->to;
-    const uint64_t fill = (uint64_t)n->attr[2 * n->rank];
-    dc_type t = dc_bound_type(l->from, n->in[0]);
-    const dc_type want = dc_bound_type(l->from, r);
-    int64_t lo[DC_MAX_RANK], step[DC_MAX_RANK];
-    dc_ref v = dc_bound_mask(l, l->map[n->in[0]], x->dim, (1u << n->rank) - 1, fill);
-    for (int i = 0; i < n->rank; i++) {
-        lo[i] = n->attr[i];
-        step[i] = n->attr[n->rank + i];
-        if (!dc_extent_is(lo[i])) {
-            /* all of the bound has room: behind the actual size is what fills */
-            if (lo[i] + (t.dim[i] - 1) * step[i] >= want.dim[i])
-                return dc_bound_refuse(l, r, "the margins need a fixed size");
-            continue;
-        }
-        if (step[i] != 1)
-            return dc_bound_refuse(l, r, "a margin known at run time and a step");
-        /* result[p] is v[p - lo] where that is inside */
-        const dc_type i32 = dc_type_scalar(DC_I32);
-        const dc_ref at = dc_bound_size(l, lo[i]);
-        const dc_ref from = dc_graph_op2(f, DC_OP_SUB, dc_graph_const(f, &i32, 0), at);
-        const dc_ref place = places(f, from, 1, want.dim[i]);
-        v = pick_along(f, v, i, place);
-        t.dim[i] = want.dim[i];
-        const int64_t bits = (int64_t)fill;
-        const dc_ref p = dc_bound_iota(f, &t, i);
-        const dc_ref end = dc_graph_op2(f, DC_OP_ADD, at, dc_bound_size(l, x->dim[i]));
-        const dc_ref below = dc_graph_op2(f, DC_OP_LT, p, dc_bound_spread(f, at, &t));
-        const dc_ref above = dc_graph_op2(f, DC_OP_LE, dc_bound_spread(f, end, &t), p);
-        const dc_ref rest = dc_graph_make(f, DC_OP_CONST, NULL, 0, &bits, 1, &t);
-        v = dc_graph_op3(f, DC_OP_WHERE, dc_graph_op2(f, DC_OP_OR, below, above), rest, v);
-        lo[i] = 0;
-    }
-    *out = dc_graph_pad(f, v, lo, step, want.dim, fill);
-    return DC_OK;
-}
-
-static dc_dtype wide_enough(dc_dtype t)
-{
-    return t == DC_U32 || t == DC_U64 || t == DC_I64 ? DC_I64 : DC_I32;
-}
-
-/* Integers that index, as i32 or i64. */
-static dc_ref index_wide(const lowering *l, dc_ref old)
-{
-    const dc_dtype t = (dc_dtype)dc_node_at(l->from, old)->dtype, wide = wide_enough(t);
-    return t == wide ? l->map[old] : dc_graph_cast(l->to, l->map[old], wide);
-}
-
-static dc_ref lower_gather(const lowering *l, dc_ref r)
-{
-    const dc_node *n = dc_node_at(l->from, r), *x = dc_node_at(l->from, n->in[0]);
-    dc_func *f = l->to;
-    dc_ref index = l->map[n->in[1]];
-    if (dc_extent_is(x->dim[n->attr[0]])) {
-        const dc_type one = dc_type_scalar(DC_I32);
-        index = index_wide(l, n->in[1]);
-        const dc_type t = dc_node_type(f, index);
-        const dc_ref last = dc_graph_op2(f, DC_OP_SUB, dc_bound_size(l, x->dim[n->attr[0]]),
-                                         dc_graph_const(f, &one, 1));
-        index = dc_graph_op2(f, DC_OP_MIN, index,
-                             dc_bound_spread(f, dc_graph_cast(f, last, (dc_dtype)t.dtype), &t));
-    }
-    return dc_graph_make(f, DC_OP_GATHER, (dc_ref[]){operand_sized(l, n->in[0]), index}, 2, n->attr,
-                         n->nattr, NULL);
-}
-
-/* Integers behind their size are outside of every axis. */
-static dc_ref lower_scatter(const lowering *l, dc_ref r)
-{
-    const dc_node *n = dc_node_at(l->from, r), *i = dc_node_at(l->from, n->in[1]);
-    dc_ref index = l->map[n->in[1]];
-    if (any_extent(i->dim, i->rank)) {
-        index = index_wide(l, n->in[1]);
-        const dc_dtype t = (dc_dtype)dc_node_at(l->to, index)->dtype;
-        index = dc_bound_mask(l, index, i->dim, (1u << i->rank) - 1, dc_bits_of(t, -1));
-    }
-    return dc_graph_make(l->to, (dc_op)n->op,
-                         (dc_ref[]){operand_sized(l, n->in[0]), index, operand_sized(l, n->in[2])},
-                         3, n->attr, n->nattr, NULL);
-}
-
 /* ---- loops and branches ----------------------------------------------------------------------- */
 
 static dc_status lower_body(const lowering *outer, uint32_t body, uint32_t before, uint32_t *made);
@@ -418,13 +298,14 @@ static dc_status lower_control(const lowering *l, dc_ref r, const dc_extent_list
     lowering inner = *l;
     inner.size = sizes->at;
     inner.nsize = sizes->n;
-    if (n->nin + sizes->n + 64 > DC_MAX_OPERANDS)
+    if (n->nin + sizes->n + 1 + (n->op == DC_OP_LOOP ? (uint32_t)dc_loop_of(n).ny : 0) >
+        DC_MAX_OPERANDS)
         return dc_bound_refuse(l, r, "it reads too many tensors");
     if (n->op == DC_OP_BRANCH) {
         uint32_t side[2];
         before = n->nin - 1u;
         for (int i = 0; i < n->nin; i++)
-            in[nin++] = operand_sized(l, n->in[i]);
+            in[nin++] = dc_bound_operand(l, n->in[i]);
         for (uint32_t i = 0; i < sizes->n; i++)
             in[nin++] = dc_bound_size(l, sizes->at[i]);
         for (int i = 0; i < 2; i++)
@@ -443,15 +324,15 @@ static dc_status lower_control(const lowering *l, dc_ref r, const dc_extent_list
         nin++;
     }
     for (int i = 0; i < loop.nconst; i++)
-        in[nin++] = operand_sized(l, *at++);
+        in[nin++] = dc_bound_operand(l, *at++);
     for (uint32_t i = 0; i < sizes->n; i++)
         in[nin++] = dc_bound_size(l, sizes->at[i]);
     for (int i = 0; i < loop.ncarry + loop.nx; i++)
-        in[nin++] = operand_sized(l, *at++);
+        in[nin++] = dc_bound_operand(l, *at++);
     before = 1 + (uint32_t)loop.nconst;
     const int ny = dc_loop_may_end(&loop) ? loop.ny : 0;
     for (int i = 0; i < ny; i++)
-        in[nin++] = operand_sized(l, *at++);
+        in[nin++] = dc_bound_operand(l, *at++);
     for (int i = 0; i < loop.ny && ny == 0 && bounded; i++) {
         const dc_func *body = dc_body_at(l->from->module, loop.body);
         dc_type t = dc_bound_type(body, body->result.at[loop.ncarry + i]);
@@ -507,19 +388,19 @@ static dc_status lower_node(const lowering *l, dc_ref r, dc_ref *out)
     case DC_OP_RESHAPE:
         return dc_bound_reshape(l, r, out);
     case DC_OP_SLICE:
-        *out = lower_slice(l, r);
+        *out = dc_bound_slice(l, r);
         return DC_OK;
     case DC_OP_PAD:
-        return lower_pad(l, r, out);
+        return dc_bound_pad(l, r, out);
     case DC_OP_FLIP:
-        *out = lower_flip(l, r);
+        *out = dc_bound_flip(l, r);
         return DC_OK;
     case DC_OP_GATHER:
-        *out = lower_gather(l, r);
+        *out = dc_bound_gather(l, r);
         return DC_OK;
     case DC_OP_SCATTER:
     case DC_OP_SCATTER_ADD:
-        *out = lower_scatter(l, r);
+        *out = dc_bound_scatter(l, r);
         return DC_OK;
     case DC_OP_LOOP:
     case DC_OP_BRANCH:

@@ -1,4 +1,4 @@
-/* What core/graph/bounded.c and core/graph/bounded_reshape.c share. */
+/* What core/graph/bounded.c, bounded_move.c and bounded_reshape.c share. */
 #ifndef DC_CORE_GRAPH_BOUNDED_IMPL_H
 #define DC_CORE_GRAPH_BOUNDED_IMPL_H
 
@@ -31,6 +31,16 @@ dc_ref dc_bound_iota(dc_func *f, const dc_type *like, int axis);
 dc_ref dc_bound_mask(const lowering *l, dc_ref value, const int64_t *dim, uint32_t axes,
                      uint64_t bits);
 
-dc_status dc_bound_reshape(const lowering *l, dc_ref r, dc_ref *out);
+/* What node `old` of `from` is, of which the part of its sizes is needed. */
+dc_ref dc_bound_operand(const lowering *l, dc_ref old);
+
+/* bounded_move.c: what moves elements along axes, and what integers index */
+dc_ref dc_bound_flip(const lowering *l, dc_ref r);
+dc_ref dc_bound_slice(const lowering *l, dc_ref r);
+dc_status dc_bound_pad(const lowering *l, dc_ref r, dc_ref *out);
+dc_ref dc_bound_gather(const lowering *l, dc_ref r);
+dc_ref dc_bound_scatter(const lowering *l, dc_ref r);
+
+dc_status dc_bound_reshape(const lowering *l, dc_ref r, dc_ref *out); /* bounded_reshape.c */
 
 #endif

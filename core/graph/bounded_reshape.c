@@ -103,6 +103,17 @@ static dc_ref element_places(const lowering *l, const dc_node *x, const dc_node 
     return dc_graph_reshape(f, at, 1, &count);
 }
 
+/* Of numbers alone, or of no elements, every reshape is one of the bounds. */
+static bool moves(const dc_node *x, const dc_node *n)
+{
+    bool any = false;
+    for (int i = 0; i < n->rank; i++)
+        any = any || dc_extent_is(n->dim[i]);
+    for (int i = 0; i < x->rank; i++)
+        any = any || dc_extent_is(x->dim[i]);
+    return any && dc_node_count(x) > 0;
+}
+
 dc_status dc_bound_reshape(const lowering *l, dc_ref r, dc_ref *out)
 {
     const dc_node *n = dc_node_at(l->from, r), *x = dc_node_at(l->from, n->in[0]);
@@ -111,6 +122,10 @@ dc_status dc_bound_reshape(const lowering *l, dc_ref r, dc_ref *out)
     dc_ref v = l->map[n->in[0]];
     part p = {0};
     int64_t dim[2 * DC_MAX_RANK];
+    if (!moves(x, n)) {
+        *out = dc_graph_reshape(f, v, want.rank, want.dim);
+        return DC_OK;
+    }
     int done = 0; /* dims of the result so far; those of the operand that are left follow */
     while (p.from + p.nfrom < x->rank || p.to + p.nto < n->rank) {
         if (!next_part(l->j->extents, x, n, &p))

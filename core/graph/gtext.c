@@ -522,7 +522,7 @@ static dc_status check_node(dc_job *j, const dc_func *f, dc_ref r)
     const dc_node *n = &f->node.at[r];
     dc_type in[DC_MAX_TYPED], is, want;
     const bool control = n->op < DC_OP__COUNT && dc_op_is((dc_op)n->op, DC_CLASS_CTL);
-    dc_job inner = {.opt = j->opt, .log = j->log};
+    dc_job inner = {.opt = j->opt, .log = j->log, .extents = j->extents};
     if (n->op >= DC_OP__COUNT || n->dtype >= DC_DTYPE__COUNT || n->rank > DC_MAX_RANK ||
         n->nin > (control ? DC_MAX_OPERANDS : DC_MAX_TYPED) ||
         (n->nin != dc_op_row_of((dc_op)n->op)->n && !dc_op_any_number((dc_op)n->op)))
