@@ -238,7 +238,7 @@ static int64_t code_of(dc_extents *e, const poly *p)
     if (p->n == 0)
         return p->c == DC_EXTENT_NONE || dc_extent_is(p->c) ? DC_EXTENT_NONE : p->c;
     const range r = range_of(e, p);
-    if (!r.ok || r.hi < 1 || r.hi >> DC_EXTENT_SHIFT != 0)
+    if (!r.ok || r.hi < 0 || r.hi >> DC_EXTENT_SHIFT != 0)
         return DC_EXTENT_NONE;
     uint32_t i = 0;
     while (i < e->poly.n && !same_poly(&e->poly.at[i], p))

@@ -52,7 +52,7 @@ int64_t dc_extent_var(dc_extents *e, const char *name, int64_t lo, int64_t hi);
 /*
  * Of sizes and codes; numbers give a number. NONE where it is none of the table's forms, or too
  * large; e may be NULL where all are numbers. Results may be negative for some values of the variables
- * (n - 3): dc_extent_lo tells. A code for a value that is never above 0 does not exist: NONE.
+ * (n - 3): dc_extent_lo tells. A code for a value that is always below 0 does not exist: NONE.
  */
 int64_t dc_extent_add(dc_extents *e, int64_t a, int64_t b);
 int64_t dc_extent_sub(dc_extents *e, int64_t a, int64_t b);

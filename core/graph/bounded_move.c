@@ -127,7 +127,10 @@ dc_ref dc_bound_gather(const lowering *l, dc_ref r)
     const int64_t dim = x->dim[n->attr[0]];
     const dc_type one = dc_type_scalar(DC_I32);
     dc_func *f = l->to;
+    const dc_type want = dc_bound_type(l->from, r);
     dc_ref index = l->map[n->in[1]];
+    if (dc_extent_bound(dim) == 0) /* there is nothing, whatever the sizes */
+        return dc_graph_const(f, &want, 0);
     if (dc_extent_is(dim)) {
         index = index_wide(l, n->in[1]);
         const dc_type t = dc_node_type(f, index);

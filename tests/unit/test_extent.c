@@ -298,9 +298,11 @@ static void test_none(void)
     CHECK_EQ(dc_extent_mul(table, n, n), DC_EXTENT_NONE);
     CHECK_EQ(dc_extent_mul(table, n, INT64_MAX), DC_EXTENT_NONE);
     CHECK_EQ(dc_extent_sub(table, n, n), 0);
-    CHECK_EQ(dc_extent_sub(table, m, 3), DC_EXTENT_NONE); /* never above 0 */
-    CHECK_EQ(dc_extent_sub(table, 0, m), DC_EXTENT_NONE);
-    CHECK_EQ(dc_extent_sub(table, 4, m) == DC_EXTENT_NONE, false);
+    CHECK_EQ(dc_extent_sub(table, m, 4), DC_EXTENT_NONE); /* always below 0 */
+    CHECK_EQ(dc_extent_sub(table, -1, m), DC_EXTENT_NONE);
+    CHECK_EQ(dc_extent_bound(dc_extent_sub(table, m, 3)), 0);
+    CHECK_EQ(dc_extent_add(table, dc_extent_sub(table, m, 3), 3), m);
+    CHECK_EQ(dc_extent_lo(table, dc_extent_sub(table, 0, m)), -3);
     CHECK_EQ(dc_extent_mul(table, m, 0), 0);
     CHECK_EQ(dc_extent_add(table, INT64_MAX, 1), DC_EXTENT_NONE);
     CHECK_EQ(dc_extent_mul(table, INT64_MAX, 2), DC_EXTENT_NONE);
