@@ -68,11 +68,22 @@ static dc_ref spread_as(dc_func *f, dc_ref scalar, dc_ref r)
     return dc_graph_expand(f, dc_graph_reshape(f, scalar, like.rank, ones), like.dim);
 }
 
+/* The integers of a dtype that the size n has, too; those above all sizes stay so. */
+static dc_ref comparable(dc_func *f, dc_ref i, int64_t n)
+{
+    const dc_dtype t = (dc_dtype)dc_node_at(f, i)->dtype;
+    if (!dc_extent_is(n))
+        return i;
+    if (t == DC_U64)
+        i = dc_graph_op2(f, DC_OP_MIN, i, dc_graph_like(f, i, 0x1p62));
+    return dc_graph_cast(f, i, t == DC_U32 || t == DC_U64 || t == DC_I64 ? DC_I64 : DC_I32);
+}
+
 /* The integers, those outside 0..n-1 moved to the nearest inside, as gather reads them. */
 static dc_ref clamped(const dc_vjp *v, int64_t n)
 {
     dc_func *f = v->f;
-    dc_ref i = v->n.in[1];
+    dc_ref i = comparable(f, v->n.in[1], n);
     const dc_dtype t = (dc_dtype)dc_node_at(f, i)->dtype;
     if (dc_dtype_kind(t) == DC_KIND_SINT)
         i = dc_graph_op2(f, DC_OP_MAX, i, dc_graph_like(f, i, 0));
@@ -80,9 +91,7 @@ static dc_ref clamped(const dc_vjp *v, int64_t n)
         const dc_type one = dc_type_scalar(DC_I32);
         const dc_ref last =
             dc_graph_op2(f, DC_OP_SUB, dc_graph_extent(f, n), dc_graph_const(f, &one, 1));
-        const dc_dtype wide = t == DC_U32 || t == DC_U64 || t == DC_I64 ? DC_I64 : DC_I32;
-        i = dc_graph_cast(f, i, wide);
-        return dc_graph_op2(f, DC_OP_MIN, i, spread_as(f, dc_graph_cast(f, last, wide), i));
+        return dc_graph_op2(f, DC_OP_MIN, i, spread_as(f, dc_graph_cast(f, last, t), i));
     }
     if (dc_value_of(t, dc_bits_of(t, (double)(n - 1))) == (double)(n - 1)) /* else all are less */
         i = dc_graph_op2(f, DC_OP_MIN, i, dc_graph_like(f, i, (double)(n - 1)));
@@ -146,7 +155,8 @@ void dc_grad_scatter_add(const dc_vjp *v)
     if (!dc_vjp_wants(v, 2))
         return;
     const dc_node index = *dc_node_at(f, i), in = dc_vjp_operand(v, 2);
-    const dc_ref inside = dc_graph_op2(f, DC_OP_EQ, i, clamped(v, dc_vjp_operand(v, 0).dim[axis]));
+    const int64_t n = dc_vjp_operand(v, 0).dim[axis];
+    const dc_ref inside = dc_graph_op2(f, DC_OP_EQ, comparable(f, i, n), clamped(v, n));
     int64_t dim[DC_MAX_RANK];
     for (int k = 0; k < in.rank; k++)
         dim[k] = k < nb                                    ? index.dim[k]
