@@ -3,6 +3,7 @@
 #include "core/base/job.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -433,45 +434,61 @@ int64_t dc_extent_eval(const dc_extents *e, int64_t dim, dc_extent_value *var, v
 
 /* ---- text ------------------------------------------------------------------------------------- */
 
-static void print_poly(const dc_extents *e, const poly *p, dc_text *out);
+typedef struct printer { /* counts what is cut, too */
+    char *out;
+    size_t room, n;
+} printer;
 
-static void print_atom(const dc_extents *e, const atom *a, dc_text *out)
+DC_PRINTF(2, 3) static void put(printer *p, const char *fmt, ...)
 {
-    if (a->name != NULL) {
-        dc_text_printf(out, "%s", a->name);
-        return;
-    }
-    dc_text_printf(out, "(");
-    print_poly(e, &e->poly.at[number_of(a->x)], out);
-    dc_text_printf(out, ")//%" PRId64, a->k);
+    va_list ap;
+    const size_t at = p->n < p->room ? p->n : p->room;
+    va_start(ap, fmt);
+    const int n = vsnprintf(p->out + at, p->room - at, fmt, ap);
+    va_end(ap);
+    p->n += n < 0 ? 0 : (size_t)n;
 }
 
-static void print_poly(const dc_extents *e, const poly *p, dc_text *out)
+static void put_poly(const dc_extents *e, const poly *x, printer *p);
+
+static void put_atom(const dc_extents *e, const atom *a, printer *p)
 {
-    for (int i = 0; i < p->n; i++) {
-        const term *t = &p->t[i];
+    if (a->name != NULL) {
+        put(p, "%s", a->name);
+        return;
+    }
+    put(p, "(");
+    put_poly(e, &e->poly.at[number_of(a->x)], p);
+    put(p, ")//%" PRId64, a->k);
+}
+
+static void put_poly(const dc_extents *e, const poly *x, printer *p)
+{
+    for (int i = 0; i < x->n; i++) {
+        const term *t = &x->t[i];
         const int64_t k = i > 0 && t->k < 0 ? -t->k : t->k;
-        dc_text_printf(out, "%s", i == 0 ? "" : t->k < 0 ? " - " : " + ");
+        put(p, "%s", i == 0 ? "" : t->k < 0 ? " - " : " + ");
         if (k == -1)
-            dc_text_printf(out, "-");
+            put(p, "-");
         else if (k != 1)
-            dc_text_printf(out, "%" PRId64 "*", k);
+            put(p, "%" PRId64 "*", k);
         for (int n = 0; n < t->n; n++) {
-            dc_text_printf(out, "%s", n ? "*" : "");
-            print_atom(e, &e->atom.at[t->factor[n]], out);
+            put(p, "%s", n ? "*" : "");
+            put_atom(e, &e->atom.at[t->factor[n]], p);
         }
     }
-    if (p->c != 0)
-        dc_text_printf(out, " %c %" PRId64, p->c < 0 ? '-' : '+', p->c < 0 ? -p->c : p->c);
+    if (x->c != 0)
+        put(p, " %c %" PRId64, x->c < 0 ? '-' : '+', x->c < 0 ? -x->c : x->c);
 }
 
 int dc_extent_print(const dc_extents *e, int64_t dim, char *out, size_t room)
 {
-    if (!dc_extent_is(dim) || !dc_extent_known(e, dim))
-        return snprintf(out, room, dc_extent_is(dim) ? "?" : "%" PRId64, dim);
-    dc_text text = {0};
-    print_poly(e, &e->poly.at[number_of(dim)], &text);
-    const int n = snprintf(out, room, "%s", text.s);
-    dc_text_free(&text);
-    return n;
+    printer p = {out, room, 0};
+    if (!dc_extent_is(dim))
+        put(&p, "%" PRId64, dim);
+    else if (!dc_extent_known(e, dim))
+        put(&p, "?");
+    else
+        put_poly(e, &e->poly.at[number_of(dim)], &p);
+    return (int)p.n;
 }

@@ -74,29 +74,33 @@ bool dc_bounded_any(const dc_func *f)
     return any;
 }
 
-static void add_size(dc_extent_list *to, int64_t dim)
+/* A list of sizes grows in the arena, where one is given. */
+static void add_size(dc_extent_list *to, dc_arena *a, int64_t dim)
 {
     if (!dc_extent_is(dim))
         return;
     for (uint32_t i = 0; i < to->n; i++)
         if (to->at[i] == dim)
             return;
-    DC_PUSH(*to, dim);
+    if (a != NULL)
+        DC_PUSH_IN(a, *to, dim);
+    else
+        DC_PUSH(*to, dim);
 }
 
 /* Of f, and of the bodies that it names. */
-static void list_sizes(const dc_func *f, dc_extent_list *to)
+static void list_sizes(const dc_func *f, dc_arena *a, dc_extent_list *to)
 {
     for (dc_ref r = 1; r < f->node.n; r++) {
         const dc_node *n = dc_node_at(f, r);
         int first, end;
         size_attrs(n, &first, &end);
         for (int i = 0; i < n->rank; i++)
-            add_size(to, n->dim[i]);
+            add_size(to, a, n->dim[i]);
         for (int i = first; i < end; i++)
-            add_size(to, n->attr[i]);
+            add_size(to, a, n->attr[i]);
         for (int i = 0; i < dc_node_bodies(n); i++)
-            list_sizes(dc_body_at(f->module, n->attr[i]), to);
+            list_sizes(dc_body_at(f->module, n->attr[i]), a, to);
     }
 }
 
@@ -284,7 +288,7 @@ static dc_status lower_body(const lowering *outer, uint32_t body, uint32_t befor
 static void sizes_of_bodies(const lowering *l, const dc_node *n, dc_extent_list *sizes)
 {
     for (int i = 0; i < dc_node_bodies(n); i++)
-        list_sizes(dc_body_at(l->from->module, n->attr[i]), sizes);
+        list_sizes(dc_body_at(l->from->module, n->attr[i]), &l->j->scratch, sizes);
 }
 
 static dc_status lower_control(const lowering *l, dc_ref r, const dc_extent_list *sizes,
@@ -352,9 +356,7 @@ static dc_status lower_with_bodies(const lowering *l, dc_ref r, dc_ref *out)
 {
     dc_extent_list sizes = {0};
     sizes_of_bodies(l, dc_node_at(l->from, r), &sizes);
-    const dc_status status = lower_control(l, r, &sizes, out);
-    DC_VEC_FREE(sizes);
-    return status;
+    return lower_control(l, r, &sizes, out);
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------ */
@@ -477,7 +479,7 @@ static dc_status lower_body(const lowering *outer, uint32_t body, uint32_t befor
 dc_status dc_bounded_lower(dc_job *j, const dc_func *f, uint32_t before, dc_extent_list *sizes,
                            dc_func **out)
 {
-    list_sizes(f, sizes);
+    list_sizes(f, NULL, sizes);
     lowering l = {.j = j, .from = f, .size = sizes->at, .nsize = sizes->n};
     l.to = dc_func_new(f->module, f->name);
     const dc_status status = lower_function(&l, before);

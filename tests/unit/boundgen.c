@@ -330,7 +330,7 @@ static void step_slice(gen *g)
     for (int i = 0; i < t.rank; i++) {
         const int64_t dim = t.dim[i], k = 1 + below(g, 2);
         int64_t start = 0, step = 1;
-        switch (below(g, 9)) {
+        switch (below(g, 10)) {
         case 0:
             start = k;
             t.dim[i] = dc_extent_sub(e, dim, k);
@@ -356,6 +356,12 @@ static void step_slice(gen *g)
             break;
         case 6:
             t.dim[i] = any_dim(g);
+            break;
+        case 7:
+            start = any_dim(g);
+            step = k + 1;
+            t.dim[i] =
+                dc_extent_div(e, dc_extent_add(e, dc_extent_sub(e, dim, start), step - 1), step);
             break;
         default:
             break;
