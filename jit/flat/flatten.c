@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_AGAIN = 256, STACK_BYTES = 16 << 10, SCRATCH_ALIGN = 64 };
+enum { STACK_BYTES = 16 << 10, SCRATCH_ALIGN = 64 };
 
 /* Assignments ------------------------------------------------------------------------------- */
 
@@ -156,88 +156,6 @@ static void flatten_unrolled(flattener *l, const dc_stmt *s)
         flatten_iteration(l, s, i);
 }
 
-/* Iterations at both ends of a loop, in which a test fails that does not between them. */
-typedef struct ends {
-    int64_t first, last;
-} ends;
-
-static ends both_ends(ends a, ends b)
-{
-    return (ends){dc_max_i64(a.first, b.first), dc_max_i64(a.last, b.last)};
-}
-
-/* How many steps make up for so much, where that is not all of them; else 0. */
-static int64_t steps_for(int64_t amount, int64_t step, int64_t all)
-{
-    const int64_t n = amount > 0 ? (amount + step - 1) / step : 0;
-    return n < all ? n : 0;
-}
-
-static ends ends_of_test(const flattener *l, dc_pred of, uint32_t axis)
-{
-    const int64_t all = l->k->axis.at[axis].extent;
-    ends e = {0};
-    for (uint32_t n = 0; n < of.n; n++) {
-        const dc_ix_node *x = fl_ix(l, of.range[n].ix);
-        int64_t step = 0;
-        for (uint32_t i = 0; i < x->n; i++) {
-            const dc_atom_node *t = &l->k->atom.at[x->term[i].atom];
-            if (t->kind == DC_ATOM_AXIS && t->axis == axis)
-                step = x->term[i].coef;
-        }
-        if (step > 0)
-            e = both_ends(e, (ends){steps_for(-x->lo, step, all),
-                                    steps_for(x->hi - of.range[n].n + 1, step, all)});
-    }
-    return e;
-}
-
-/* The same of the tests that a value is made of. */
-static ends ends_of_value(const flattener *l, dc_vx v, uint32_t axis)
-{
-    const dc_mark mark = dc_arena_mark(&l->j->scratch);
-    const bool *part = dc_vx_parts(l->k, &l->j->scratch, v);
-    ends e = {0};
-    for (dc_vx i = 1; i <= v; i++)
-        if (part[i])
-            e = both_ends(e, ends_of_test(l, l->k->vx.at[i].pred, axis));
-    dc_arena_rewind(&l->j->scratch, mark);
-    return e;
-}
-
-/* Of all tests in a list of statements; how many assignments it is, repeated ones counted, goes to *size. */
-static ends ends_of(const flattener *l, const dc_stmt *first, uint32_t axis, int64_t *size)
-{
-    ends e = {0};
-    *size = 0;
-    for (const dc_stmt *s = first; s != NULL; s = s->next) {
-        int64_t inside = MOST_AGAIN + 1;
-        if (s->kind == DC_STMT_LOOP) {
-            const dc_axis *a = &l->k->axis.at[s->axis];
-            e = both_ends(e, ends_of(l, s->body, axis, &inside));
-            inside *= a->kind == DC_AXIS_UNROLL ? a->extent : 1;
-        } else if (s->kind == DC_STMT_SET) {
-            inside = s->nput;
-            e = both_ends(e, ends_of_test(l, s->pred, axis));
-            for (uint32_t n = 0; n < s->nput; n++)
-                e = both_ends(e, ends_of_value(l, s->put[n].value, axis));
-        }
-        *size += inside;
-    }
-    return e;
-}
-
-/* Which iterations are written once more by themselves, so that those between go without tests. */
-static ends own_ends(const flattener *l, const dc_stmt *s)
-{
-    int64_t size;
-    const int64_t all = l->k->axis.at[s->axis].extent;
-    if (l->b->f->simt)
-        return (ends){0};
-    const ends e = ends_of(l, s->body, s->axis, &size);
-    return size > MOST_AGAIN || e.first + e.last >= all ? (ends){0} : e;
-}
-
 /* The body, where this iteration is needed. */
 static void flatten_live_body(flattener *l, const dc_stmt *s, const fl_live *live)
 {
@@ -300,7 +218,7 @@ static void flatten_part(flattener *l, const dc_stmt *s, const fl_live *live, in
 static void flatten_loop(flattener *l, const dc_stmt *s)
 {
     const int64_t all = l->k->axis.at[s->axis].extent;
-    const ends e = own_ends(l, s);
+    const fl_ends e = dc_flatten_own_ends(l, s);
     const fl_live live = dc_flatten_live(l, s);
     flatten_part(l, s, &live, 0, e.first);
     flatten_part(l, s, &live, e.first, all - e.last);
@@ -467,7 +385,7 @@ static void worker_nest(flattener *l, const dc_stmt *s, int64_t first, bool alon
     }
     const bool next = needs_next_row(l->k, s->axis);
     const bool cut = !next && reads_apart(l, s);
-    const ends e = cut ? own_ends(l, s) : (ends){0};
+    const fl_ends e = cut ? dc_flatten_own_ends(l, s) : (fl_ends){0};
     const own_positions part = {.first = first,
                                 .begin = begin,
                                 .end = end,

@@ -169,6 +169,14 @@ dc_fv dc_flatten_value(flattener *l, dc_vx v);
 void dc_flatten_list(flattener *l, const dc_stmt *first);
 void dc_flatten_stmt(flattener *l, const dc_stmt *s);
 
+/* flatten_ends.c: so many iterations at both ends of a loop are written once more by themselves, so that those between go
+ * without tests. */
+typedef struct fl_ends {
+    int64_t first, last;
+} fl_ends;
+
+fl_ends dc_flatten_own_ends(const flattener *l, const dc_stmt *loop);
+
 /* flatten_limit.c: which iterations of a loop are needed. */
 typedef struct fl_live {
     dc_fv end;      /* those below it; 0: all */

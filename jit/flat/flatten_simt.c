@@ -509,7 +509,8 @@ static void shared_loop(flattener *l, const dc_stmt *s, const space *in, touched
 {
     const int64_t n = l->k->axis.at[s->axis].extent;
     touched body = new_touched(l);
-    bool writes = false;
+    bool writes = false,
+         comes = true; /* by the barrier at the end of an iteration, if there is one */
     if (n <= 0)
         return;
     each_access(l, s, see_touch, &body);
@@ -526,6 +527,7 @@ static void shared_loop(flattener *l, const dc_stmt *s, const space *in, touched
         }
     } else {
         const fl_live live = dc_flatten_live(l, s);
+        comes = live.end == 0;
         const dc_fv zero = dc_fb_const(l->b, DC_INDEX, 1, 0);
         const dc_fv all = dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)n);
         const dc_fv counter = dc_fb_loop(l->b, zero, dc_flatten_live_end(l, &live, all));
@@ -534,7 +536,7 @@ static void shared_loop(flattener *l, const dc_stmt *s, const space *in, touched
         dc_fb_end(l->b);
     }
     l->bind[s->axis] = (bind){0};
-    if (writes)
+    if (writes && comes)
         forget(l, since);
 }
 

@@ -4,7 +4,7 @@
  * the numbers is NaN in the inputs. Memory of kernels begins with a pattern, by which is seen that they leave out what
  * nobody needs.
  *
- *   test_limits [seed]
+ *   test_limits [seed [rounds of random moves]]
  */
 #include "backends/registry.h"
 #include "core/eval/eval.h"
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 
 #include "tests/unit/flat_run.h"
-#include "tests/unit/rng.h"
+#include "tests/unit/schedule_random.h"
 
 enum { MOST = 8, PATTERN = 0x5a };
 
@@ -351,21 +351,40 @@ static void show(dc_kernel *k, const dc_flat *f)
     dc_text_free(&text);
 }
 
+typedef struct schedule {
+    int level;
+    rng *r; /* moves that are drawn; NULL: the rules' */
+} schedule;
+
 typedef struct launch {
     const dc_group *g;
     dc_kernel *k;
     dc_flat *flat;
 } launch;
 
-static bool kernel_of(const dc_groups *gs, uint32_t g, const dc_target *t, int level, launch *out)
+static bool is_too_large(void)
+{
+    return strstr(flat_said(), "a group needs") != NULL;
+}
+
+/* By the rules, or by any moves; those may need more than the target has, and then there is no flat form. */
+static bool kernel_of(const dc_groups *gs, uint32_t g, const dc_target *t, const schedule *how,
+                      launch *out)
 {
     dc_job *j = &flat_job;
-    if (dc_lower(j, gs, g, &out->k) != DC_OK || dc_nest_check(j, out->k) != DC_OK ||
-        (level > 0 && dc_schedule(j, out->k, t, level) != DC_OK) ||
-        dc_nest_check(j, out->k) != DC_OK)
+    if (dc_lower(j, gs, g, &out->k) != DC_OK || dc_nest_check(j, out->k) != DC_OK)
         return false;
-    return print_and_parse(out->k) && dc_flatten_for(j, out->k, t, 0, &out->flat) == DC_OK &&
-           dc_flat_check(j, out->flat) == DC_OK;
+    if (how->r != NULL) {
+        sr_list *list = DC_NEW(&j->scratch, sr_list);
+        sr_make(&(sr_maker){.r = how->r, .k = out->k, .list = list});
+    } else if (how->level > 0 && dc_schedule(j, out->k, t, how->level) != DC_OK) {
+        return false;
+    }
+    if (dc_nest_check(j, out->k) != DC_OK || !print_and_parse(out->k))
+        return false;
+    if (dc_flatten_for(j, out->k, t, 0, &out->flat) != DC_OK)
+        return how->r != NULL && is_too_large();
+    return dc_flat_check(j, out->flat) == DC_OK;
 }
 
 /* The groups in an order in which they can run. */
@@ -411,24 +430,27 @@ static void run_launch(const dc_func *f, const launch *x, void **mem, int64_t *l
     }
 }
 
-static void try_kernels(const sample *s, const char *target, int level, int64_t t, rng *r)
+static void try_kernels(const sample *s, const char *target, schedule how, int64_t t, rng *r)
 {
     dc_job *j = &flat_job;
     const dc_mark mark = dc_arena_mark(&j->scratch);
     const dc_func *f = dc_simplify(s->f);
     const dc_target *on = dc_sim_target_named(target);
     dc_groups gs;
-    CHECK(dc_fuse_for(j, &j->scratch, f, level, on, &gs) == DC_OK);
+    CHECK(dc_fuse_for(j, &j->scratch, f, how.level, on, &gs) == DC_OK);
     uint32_t *order = DC_NEW_ARRAY(&j->scratch, uint32_t, gs.n + 1);
     launch *all = DC_NEW_ARRAY(&j->scratch, launch, gs.n + 1);
+    bool fits = true;
     CHECK_EQ(order_of(&gs, order), gs.n);
     for (uint32_t i = 0; i < gs.n; i++) {
         all[i].g = &gs.at[order[i]];
-        if (!CHECK(kernel_of(&gs, order[i], on, level, &all[i])))
+        if (!CHECK(kernel_of(&gs, order[i], on, &how, &all[i])))
             fail(s, target, (const int32_t[]){0, 0});
     }
+    for (uint32_t i = 0; i < gs.n; i++)
+        fits = fits && all[i].flat != NULL;
     const int32_t ends[] = {-3, 0, 1, 7, 8, 9, (int32_t)t / 2, (int32_t)t - 1, (int32_t)t};
-    for (size_t e = 0; e < DC_COUNTOF(ends); e++) {
+    for (size_t e = 0; fits && e < DC_COUNTOF(ends); e++) {
         const int32_t end[2] = {ends[e], ends[(size_t)rng_below(r, (int)DC_COUNTOF(ends))]};
         const dc_mark inner = dc_arena_mark(&j->scratch);
         void **mem = DC_NEW_ARRAY(&j->scratch, void *, f->node.n), *got[MOST];
@@ -447,7 +469,8 @@ static void try_kernels(const sample *s, const char *target, int level, int64_t 
         const bool right = results_right(s, got, want, end);
         if (!CHECK(right))
             fail(s, target, end);
-        const bool skips = end[0] <= 0 && s->rsize[0][0] == 1 && level > 0 && !s->whole;
+        const bool skips =
+            end[0] <= 0 && s->rsize[0][0] == 1 && how.level > 0 && how.r == NULL && !s->whole;
         if (skips && !CHECK(left > 0)) {
             fail(s, "nothing was left out", end);
             for (uint32_t i = 0; i < gs.n; i++)
@@ -471,9 +494,24 @@ static void test_kernels(rng *r)
                 dc_module *m = dc_module_new();
                 const int64_t bound = level == 0 ? 24 : rng_below(r, 3) == 0 ? 67 : 128;
                 const sample s = makers[i](m, bound);
-                try_kernels(&s, targets[t], level, bound, r);
+                try_kernels(&s, targets[t], (schedule){level, NULL}, bound, r);
                 dc_module_free(m);
             }
+}
+
+/* What any moves make of limits is right, too. */
+static void test_moves(rng *r, int rounds)
+{
+    static const char *const targets[] = {"sim:cpu", "sim:cuda", "sim:opencl"};
+    for (int n = 0; n < rounds; n++)
+        for (size_t i = 0; i < DC_COUNTOF(makers); i++) {
+            dc_module *m = dc_module_new();
+            const int64_t bound = (const int64_t[]){16, 24, 23}[rng_below(r, 3)];
+            const sample s = makers[i](m, bound);
+            if (!s.near)
+                try_kernels(&s, targets[rng_below(r, 3)], (schedule){2, r}, bound, r);
+            dc_module_free(m);
+        }
 }
 
 /* ---- on a device -------------------------------------------------------------------------------- */
@@ -553,16 +591,20 @@ static void test_device(rng *r)
     dc_rt_free(rt);
 }
 
+static int rounds = 20;
+
 static dc_status in_interpreter(dc_job *j, void *arg)
 {
     DC_UNUSED(j);
     test_kernels(arg);
+    test_moves(arg, rounds);
     return DC_OK;
 }
 
 int main(int argc, char **argv)
 {
     rng r = {rng_seed(argc, argv, 20261125)};
+    rounds = argc > 2 ? atoi(argv[2]) : rounds;
     flat_open();
     if (!CHECK(dc_protect(&flat_job, in_interpreter, &r) == DC_OK))
         printf("%s\n", flat_said());
