@@ -423,10 +423,11 @@ static void run_launch(const dc_func *f, const launch *x, void **mem, int64_t *l
     CHECK(flat_runs(x->flat, param, x->flat->positions));
     for (uint32_t i = 0; i < x->g->nout; i++) {
         const dc_type t = dc_node_type(f, x->g->out[i]);
-        uint32_t untouched;
-        memset(&untouched, PATTERN, sizeof untouched);
+        const size_t size = dc_dtype_size((dc_dtype)t.dtype);
+        char untouched[16];
+        memset(untouched, PATTERN, sizeof untouched);
         for (int64_t n = 0; n < dc_type_count(&t); n++)
-            *left += memcmp((char *)param[i] + 4 * n, &untouched, 4) == 0;
+            *left += memcmp((char *)param[i] + (size_t)n * size, untouched, size) == 0;
     }
 }
 
