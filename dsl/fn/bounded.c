@@ -101,9 +101,20 @@ static dc_type bound_of(const dc_type *t)
     return out;
 }
 
-static dc_status copy_bytes(dc_rt *rt, dc_job *j, char *to, const char *from, size_t bytes)
+/* A block of elements in memory of a type with larger dims. */
+typedef struct place {
+    char *at;
+    const dc_type *type;
+} place;
+
+static dc_status copy_run(dc_rt *rt, dc_job *j, bool on_host, char *to, const char *from,
+                          size_t bytes)
 {
     dc_device *d = rt->device;
+    if (on_host) {
+        memcpy(to, from, bytes);
+        return DC_OK;
+    }
     if (d->ops->copy != NULL)
         return d->ops->copy(d, j, to, from, bytes);
     void *host = dc_arena_alloc(&j->scratch, bytes);
@@ -111,34 +122,64 @@ static dc_status copy_bytes(dc_rt *rt, dc_job *j, char *to, const char *from, si
     return d->ops->upload(d, j, to, host, bytes);
 }
 
-/* The elements of `part`, from memory laid out as `a` to memory laid out as `b`. */
-static dc_status copy_part(dc_rt *rt, dc_job *j, const dc_type *part, char *to, const dc_type *b,
-                           const char *from, const dc_type *a)
+/* The first axis from which on the block is one run in both places; *run: its bytes. */
+static int first_of_run(const dc_type *part, place to, place from, int64_t *run)
 {
-    const int64_t size = (int64_t)dc_dtype_size((dc_dtype)part->dtype);
-    int64_t at[DC_MAX_RANK] = {0}, run = size;
-    int inner = part->rank; /* axes from here on are one run */
+    int inner = part->rank;
+    *run = (int64_t)dc_dtype_size((dc_dtype)part->dtype);
     while (inner > 0) {
         inner--;
-        run *= part->dim[inner];
-        if (a->dim[inner] != b->dim[inner] || a->dim[inner] != part->dim[inner])
+        *run *= part->dim[inner];
+        if (from.type->dim[inner] != to.type->dim[inner] ||
+            from.type->dim[inner] != part->dim[inner])
             break;
     }
-    if (dc_type_count(part) == 0)
-        return DC_OK;
+    return inner;
+}
+
+static dc_status copy_runs(dc_rt *rt, dc_job *j, bool on_host, const dc_type *part, place to,
+                           place from)
+{
+    const int64_t size = (int64_t)dc_dtype_size((dc_dtype)part->dtype);
+    int64_t at[DC_MAX_RANK] = {0}, run;
+    const int inner = first_of_run(part, to, from, &run);
     for (;;) {
         int64_t x = 0, y = 0;
         for (int k = 0; k < part->rank; k++) {
-            x = x * a->dim[k] + at[k];
-            y = y * b->dim[k] + at[k];
+            x = x * from.type->dim[k] + at[k];
+            y = y * to.type->dim[k] + at[k];
         }
-        DC_TRY(copy_bytes(rt, j, to + y * size, from + x * size, (size_t)run));
+        DC_TRY(copy_run(rt, j, on_host, to.at + y * size, from.at + x * size, (size_t)run));
         int k = inner - 1;
         while (k >= 0 && ++at[k] == part->dim[k])
             at[k--] = 0;
         if (k < 0)
             return DC_OK;
     }
+}
+
+/*
+ * The elements of `part`. Many short copies within a device that is not the host take longer than one there and one
+ * back.
+ */
+static dc_status copy_part(dc_rt *rt, dc_job *j, const dc_type *part, place to, place from)
+{
+    enum { MANY = 16 };
+    dc_device *d = rt->device;
+    int64_t run;
+    const int64_t bytes = (int64_t)dc_type_bytes(part);
+    first_of_run(part, to, from, &run);
+    if (bytes == 0)
+        return DC_OK;
+    if (d->ops->host || bytes / run <= MANY)
+        return copy_runs(rt, j, d->ops->host, part, to, from);
+    const size_t there = dc_type_bytes(from.type), back = dc_type_bytes(to.type);
+    const place a = {dc_arena_alloc(&j->scratch, there), from.type};
+    const place b = {dc_arena_alloc(&j->scratch, back), to.type};
+    memset(b.at, 0, back);
+    DC_TRY(d->ops->download(d, j, a.at, from.at, there));
+    DC_TRY(copy_runs(rt, j, true, part, b, a));
+    return d->ops->upload(d, j, to.at, b.at, back);
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -172,8 +213,8 @@ dc_status dc_spec_pad(dc_spec *s, dc_job *j)
             continue; /* what lies behind it is not read, or does not matter */
         DC_TRY(take_room(s, j, i, &bound));
         DC_TRY(dc_outcome_settle(given->store, j));
-        DC_TRY(copy_part(s->d->rt, j, &given->type, dc_tensor_mem(s->room[i]), &bound,
-                         dc_tensor_mem(given), &given->type));
+        DC_TRY(copy_part(s->d->rt, j, &given->type, (place){dc_tensor_mem(s->room[i]), &bound},
+                         (place){dc_tensor_mem(given), &given->type}));
         arg->tensor = s->room[i];
     }
     return DC_OK;
@@ -194,8 +235,8 @@ dc_status dc_spec_trim(const dc_spec *s, dc_job *j, uint32_t i, const dc_type *w
         return DC_OK;
     }
     DC_TRY(dc_tensor_new(s->d->rt, j, want, &part));
-    const dc_status status =
-        copy_part(s->d->rt, j, want, dc_tensor_mem(part), want, dc_tensor_mem(*made), &bound);
+    const dc_status status = copy_part(s->d->rt, j, want, (place){dc_tensor_mem(part), want},
+                                       (place){dc_tensor_mem(*made), &bound});
     dc_tensor_release(status == DC_OK ? *made : part);
     *made = status == DC_OK ? part : *made;
     return status;
