@@ -86,8 +86,8 @@ static void gather_ends(gathering *v, const dc_group *x)
         for (int axis = 0; axis < fuse_at(v->w, x->out[i])->rank; axis++)
             gather_end(v, dc_needs_end(needs, x->out[i], axis));
     for (uint32_t i = 0; needs->end != NULL && i < x->nreduce; i++)
-        for (int axis = 0; axis < DC_MAX_RANK; axis++)
-            gather_end(v, dc_needs_term_end(needs, x->reduce[i], axis));
+        for (int n = 0; dc_needs_term_number(needs, x->reduce[i], n) != 0; n++)
+            gather_end(v, dc_needs_term_number(needs, x->reduce[i], n));
 }
 
 void dc_fuse_find_inputs_of(fusing *w, uint32_t g)

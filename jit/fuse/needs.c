@@ -90,69 +90,55 @@ static bool is_const(const dc_func *f, dc_ref r, uint64_t bits)
     return n->op == DC_OP_CONST && (uint64_t)n->attr[0] == bits;
 }
 
-/* Behind which number along the axis r is `bits`; 0: unknown. */
-static dc_ref neutral_behind(const dc_func *f, dc_ref r, int axis, uint64_t bits)
+dc_ref dc_needs_before(const dc_needs *needs, dc_ref r, int axis)
 {
-    for (;;) {
-        const dc_node *n = dc_node_at(f, r);
-        switch ((int)n->op) {
-        case DC_OP_WHERE: {
-            if (!is_const(f, n->in[2], bits))
-                return 0;
-            const dc_ref end = is_before(f, n->in[0], axis);
-            if (end != 0)
-                return end;
-            r = n->in[1]; /* else it is the constant all the same */
-            continue;
-        }
-        case DC_OP_CAST:
-            if (bits != 0)
-                return 0;
-            break;
-        case DC_OP_BARRIER:
-        case DC_OP_SET_SIZE:
-            break;
-        case DC_OP_PERMUTE:
-            axis = (int)n->attr[axis];
-            break;
-        case DC_OP_EXPAND:
-            if (dc_node_at(f, n->in[0])->dim[axis] != n->dim[axis])
-                return 0;
-            break;
-        case DC_OP_RESHAPE:
-            axis = same_axis(n, axis, dc_node_at(f, n->in[0]));
-            if (axis < 0)
-                return 0;
-            break;
-        default:
-            return 0;
-        }
-        r = n->in[0];
+    return needs->end == NULL ? 0 : is_before(needs->fn, r, axis);
+}
+
+dc_ref dc_needs_through(const dc_needs *needs, dc_ref r, uint64_t bits)
+{
+    const dc_node *n = dc_node_at(needs->fn, r);
+    switch ((int)n->op) {
+    case DC_OP_WHERE:
+        return is_const(needs->fn, n->in[2], bits) ? n->in[1] : 0;
+    case DC_OP_CAST:
+        return bits == 0 ? n->in[0] : 0;
+    case DC_OP_BARRIER:
+    case DC_OP_SET_SIZE:
+    case DC_OP_PERMUTE:
+    case DC_OP_EXPAND:
+    case DC_OP_RESHAPE:
+        return n->in[0];
+    default:
+        return 0;
     }
 }
 
-dc_ref dc_needs_term_end(const dc_needs *needs, dc_ref r, int i)
+uint64_t dc_needs_neutral(const dc_func *f, dc_ref r)
+{
+    const dc_node *n = dc_node_at(f, r);
+    return n->op == DC_OP_DOT
+               ? 0
+               : dc_op_identity((dc_op)n->op, (dc_dtype)dc_node_at(f, n->in[0])->dtype);
+}
+
+dc_ref dc_needs_term_number(const dc_needs *needs, dc_ref r, int i)
 {
     const dc_func *f = needs->fn;
     const dc_node *n = dc_node_at(f, r);
-    if (needs->end == NULL)
+    if (needs->end == NULL || (n->op != DC_OP_DOT && !dc_op_is((dc_op)n->op, DC_CLASS_RED)))
         return 0;
-    if (n->op == DC_OP_DOT) {
-        const dc_dot d = dc_dot_of(f, n);
-        dc_ref end[2];
-        if (i >= d.ncontract)
-            return 0;
-        for (int s = 0; s < 2; s++)
-            end[s] = neutral_behind(f, n->in[s], (int)d.contract[s][i], 0);
-        return end[0] == end[1] ? end[0] : 0;
+    const uint64_t bits = dc_needs_neutral(f, r);
+    for (dc_ref x = n->in[0]; x != 0; x = dc_needs_through(needs, x, bits)) {
+        const dc_node *at = dc_node_at(f, x);
+        if (at->op != DC_OP_WHERE || !is_const(f, at->in[2], bits))
+            continue;
+        for (int axis = 0; axis < at->rank; axis++) {
+            const dc_ref end = is_before(f, at->in[0], axis);
+            if (end != 0 && i-- == 0)
+                return end;
+        }
     }
-    if (!dc_op_is((dc_op)n->op, DC_CLASS_RED))
-        return 0;
-    const dc_node *x = dc_node_at(f, n->in[0]);
-    const uint64_t bits = dc_op_identity((dc_op)n->op, (dc_dtype)x->dtype);
-    for (int axis = 0; axis < x->rank; axis++)
-        if ((n->attr[0] >> axis & 1) && i-- == 0)
-            return neutral_behind(f, n->in[0], axis, bits);
     return 0;
 }
 

@@ -112,10 +112,10 @@ typedef struct dc_lower_terms { /* loops over terms */
 dc_stmt *dc_lower_reduction(lowering *w, uint32_t which, bool flat, dc_lower_terms *s);
 
 /* lower_limit.c: what may be left out of s: elements of r, which it computes at pos; of one node more, which it computes
- * too; terms of reduction r at a position in them. */
+ * too; terms of reduction r at positions in its operands. */
 void dc_lower_limit(lowering *w, dc_stmt *s, dc_ref r, const dc_ix *pos);
 void dc_lower_limit_also(lowering *w, dc_stmt *s, bool first, dc_ref r, const dc_ix *pos);
-void dc_lower_limit_terms(lowering *w, dc_stmt *s, dc_ref r, const dc_ix *pos);
+void dc_lower_limit_terms(lowering *w, dc_stmt *s, dc_ref r, const dc_ix *const at[2]);
 /* Does a limit come again and again along an axis, since that is several dims? */
 bool dc_lower_limits_wrap(const dc_kernel *k, const dc_stmt *first);
 

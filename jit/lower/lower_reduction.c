@@ -46,18 +46,15 @@ dc_stmt *dc_lower_wrap(dc_kernel *k, const nest *loops, dc_stmt *body)
     return body;
 }
 
-/* The term that a reduction or product adds up at the current reduce axes. */
-static dc_vx reduction_term(lowering *w, const dc_node *n, const dc_ix *red_pos)
+/* Positions in the operands, of a term at the current reduce axes. */
+static void operand_positions(lowering *w, const dc_node *n, const dc_ix *red_pos,
+                              dc_ix pos[2][DC_MAX_RANK])
 {
-    dc_kernel *k = w->k;
-    dc_ix pos[2][DC_MAX_RANK];
-    if (n->op == DC_OP_CONV)
-        return dc_lower_conv_term(w, n, red_pos);
     if (n->op != DC_OP_DOT) {
         const dc_node *a = dc_node_at(w->fn, n->in[0]);
         for (int i = 0, o = 0, r = 0; i < a->rank; i++)
             pos[0][i] = n->attr[0] >> i & 1 ? red_pos[r++] : w->out_pos[o++];
-        return dc_lower_node(w, n->in[0], pos[0]);
+        return;
     }
     const dc_dot d = dc_dot_of(w->fn, n);
     int next = d.nbatch;
@@ -69,6 +66,18 @@ static dc_vx reduction_term(lowering *w, const dc_node *n, const dc_ix *red_pos)
         for (int i = 0; i < d.nfree[s]; i++)
             pos[s][d.free[s][i]] = w->out_pos[next++];
     }
+}
+
+/* The term that a reduction or product adds up at the current reduce axes. */
+static dc_vx reduction_term(lowering *w, const dc_node *n, const dc_ix *red_pos)
+{
+    dc_kernel *k = w->k;
+    dc_ix pos[2][DC_MAX_RANK];
+    if (n->op == DC_OP_CONV)
+        return dc_lower_conv_term(w, n, red_pos);
+    operand_positions(w, n, red_pos, pos);
+    if (n->op != DC_OP_DOT)
+        return dc_lower_node(w, n->in[0], pos[0]);
     dc_vx in[2];
     for (int s = 0; s < 2; s++)
         in[s] = dc_lower_cast(w, dc_lower_node(w, n->in[s], pos[s]), dc_lower_computed(n->dtype));
@@ -153,7 +162,11 @@ static void limit_accumulation(lowering *w, dc_ref r, const accumulation *x, con
 {
     dc_lower_limit(w, x->init, r, w->out_pos);
     dc_lower_limit(w, x->add, r, w->out_pos);
-    dc_lower_limit_terms(w, x->add, r, term);
+    if (dc_node_at(w->fn, r)->op == DC_OP_CONV || w->groups->needs.end == NULL)
+        return;
+    dc_ix pos[2][DC_MAX_RANK];
+    operand_positions(w, dc_node_at(w->fn, r), term, pos);
+    dc_lower_limit_terms(w, x->add, r, (const dc_ix *[]){pos[0], pos[1]});
 }
 
 /*

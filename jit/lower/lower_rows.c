@@ -74,19 +74,6 @@ static bool is_point(const row *x, dc_ref r)
     return dc_node_count(dc_node_at(x->w->fn, r)) != rows;
 }
 
-/* The position of the point in the reduced dims of r. */
-static const dc_ix *terms_at(row *x, const columns *c, dc_ref r, dc_ix *out)
-{
-    const dc_node *n = dc_node_at(x->w->fn, r), *of = dc_node_at(x->w->fn, n->in[0]);
-    dc_ix pos[DC_MAX_RANK];
-    int terms = 0;
-    dc_lower_at(x->w, of, x->rank, x->dim, c->pos, pos);
-    for (int i = 0; i < of->rank; i++)
-        if (n->attr[0] >> i & 1)
-            out[terms++] = pos[i];
-    return out;
-}
-
 static void reduce(row *x, dc_ref r)
 {
     const columns c = over_columns(x, true);
@@ -96,7 +83,9 @@ static void reduce(row *x, dc_ref r)
     dc_lower_at(x->w, dc_node_at(x->w->fn, r), x->split, x->dim, x->w->out_pos, pos);
     dc_lower_limit(x->w, a.init, r, pos);
     dc_lower_limit(x->w, a.add, r, pos);
-    dc_lower_limit_terms(x->w, a.add, r, terms_at(x, &c, r, of));
+    const dc_ref operand = dc_node_at(x->w->fn, r)->in[0];
+    dc_lower_at(x->w, dc_node_at(x->w->fn, operand), x->rank, x->dim, c.pos, of);
+    dc_lower_limit_terms(x->w, a.add, r, (const dc_ix *[]){of, of});
     append(x, a.init);
     append(x, dc_lower_wrap(x->w->k, &c.loops, a.add));
 }

@@ -138,6 +138,21 @@ static sample sum_all(dc_module *m, int64_t t)
     return s;
 }
 
+/* Masks seen through other dims. */
+static sample reshaped(dc_module *m, int64_t t)
+{
+    sample s = sample_new(m, "reshaped");
+    const int64_t parts = t % 4 == 0 ? 4 : 1;
+    const dc_ref x = masked(&s, input(&s, 2, DIMS(t, 12), SIZES(1, 0)), 0, 0, 0);
+    const dc_ref a = dc_graph_reshape(s.f, x, 3, DIMS(parts, t / parts, 12));
+    give(&s, dc_graph_reduce(s.f, DC_OP_SUM, a, 6), SIZES(0));
+    const dc_ref y = masked(&s, input(&s, 3, DIMS(5, t, 8), SIZES(0, 2, 0)), 1, 1, -INFINITY);
+    const dc_ref b =
+        dc_graph_reshape(s.f, dc_graph_permute(s.f, y, DIMS(1, 2, 0)), 2, DIMS(8 * t, 5));
+    give(&s, dc_graph_reduce(s.f, DC_OP_MAXR, b, 1), SIZES(0));
+    return s;
+}
+
 /* exact: without the exponential, so that results are whole numbers. */
 static dc_ref softmax(sample *s, dc_ref x, int axis, int end, bool exact)
 {
@@ -248,9 +263,9 @@ static sample two_needs(dc_module *m, int64_t t)
 
 typedef sample (*maker)(dc_module *m, int64_t t);
 
-static const maker makers[] = {element_wise, inner_axis,   sum_rows,  sum_columns, sum_all,
-                               softmax_rows, softmax_near, product_m, product_n,   product_k,
-                               product_all,  attention,    shared,    two_needs};
+static const maker makers[] = {element_wise, inner_axis,   sum_rows,     sum_columns, sum_all,
+                               reshaped,     softmax_rows, softmax_near, product_m,   product_n,
+                               product_k,    product_all,  attention,    shared,      two_needs};
 
 /* ---- values ------------------------------------------------------------------------------------ */
 
