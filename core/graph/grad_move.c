@@ -119,6 +119,27 @@ static void give_updates(const dc_vjp *v, dc_ref arrived)
     dc_vjp_give(v, 2, dc_graph_op3(v->f, DC_OP_WHERE, arrived, at, dc_vjp_zero_like(v, at)));
 }
 
+/* A number of each element, i32: its position, or that in an array of the bounds. */
+static dc_ref numbers_of(dc_func *f, const dc_node *n)
+{
+    const dc_type t = dc_type_make(DC_I32, n->rank, n->dim);
+    const int64_t count = dc_extent_product(f->module->extents, n->rank, n->dim), along = 0;
+    if (!dc_extent_is(count) && count != DC_EXTENT_NONE) {
+        const dc_type line = dc_type_make(DC_I32, 1, &count);
+        const dc_ref i = dc_graph_make(f, DC_OP_IOTA, NULL, 0, &along, 1, &line);
+        return dc_graph_reshape(f, i, n->rank, n->dim);
+    }
+    dc_ref sum = dc_graph_const(f, &t, 0);
+    int64_t step = 1;
+    for (int64_t k = n->rank - 1; k >= 0; k--) {
+        const dc_ref i = dc_graph_make(f, DC_OP_IOTA, NULL, 0, &k, 1, &t);
+        const dc_ref part = dc_graph_op2(f, DC_OP_MUL, i, dc_graph_const(f, &t, (double)step));
+        sum = dc_graph_op2(f, DC_OP_ADD, sum, part);
+        step *= dc_extent_bound(n->dim[k]);
+    }
+    return sum;
+}
+
 /* The number of each element of operand 2, and -1 where none is put, tell which one is seen. */
 void dc_grad_scatter(const dc_vjp *v)
 {
@@ -131,12 +152,9 @@ void dc_grad_scatter(const dc_vjp *v)
                     dc_graph_scatter(f, DC_OP_SCATTER, v->g, i, dc_vjp_zero_like(v, u), axis, nb));
     if (!dc_vjp_wants(v, 2))
         return;
-    const int64_t count = dc_extent_product(f->module->extents, in.rank, in.dim), along = 0;
-    const dc_type line = dc_type_make(DC_I32, 1, &count);
     dc_type board = dc_node_type(f, x);
-    board.dtype = line.dtype;
-    const dc_ref number = dc_graph_reshape(
-        f, dc_graph_make(f, DC_OP_IOTA, NULL, 0, &along, 1, &line), in.rank, in.dim);
+    board.dtype = DC_I32;
+    const dc_ref number = numbers_of(f, &in);
     const dc_ref last =
         dc_graph_scatter(f, DC_OP_SCATTER, dc_graph_const(f, &board, -1), i, number, axis, nb);
     if (dc_node_count(dc_node_at(f, last)) == 0)

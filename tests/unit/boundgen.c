@@ -13,7 +13,7 @@ enum { DEPTH = 2, MOST = 5, PARAMS = 12, RESULTS = 4 };
 static void add_dim(boundgen *b, int64_t dim)
 {
     if (dim != DC_EXTENT_NONE && dc_extent_lo(b->table, dim) >= 0 && dc_extent_bound(dim) > 0 &&
-        dc_extent_bound(dim) <= 40 && b->ndim < BOUNDGEN_DIMS)
+        dc_extent_bound(dim) <= 100 && b->ndim < BOUNDGEN_DIMS)
         b->dim[b->ndim++] = dim;
 }
 
@@ -25,7 +25,7 @@ static void make_dims(boundgen *b, rng *r)
     b->nvar = 1 + rng_below(r, BOUNDGEN_VARS);
     for (int v = 0; v < b->nvar; v++) {
         b->least[v] = least[rng_below(r, 4)];
-        b->most[v] = b->least[v] + rng_below(r, 7);
+        b->most[v] = b->least[v] + (rng_below(r, 6) == 0 ? 10 + rng_below(r, 60) : rng_below(r, 7));
         b->most[v] += b->most[v] == 0;
         b->var[v] = dc_extent_var(e, name[v], b->least[v], b->most[v]);
         add_dim(b, b->var[v]);

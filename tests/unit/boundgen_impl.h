@@ -4,7 +4,7 @@
 
 #include "tests/unit/boundgen.h"
 
-enum { RANK = 3, LARGEST = 2500, TRIES = 8 }; /* axes, elements */
+enum { RANK = 3, LARGEST = 4000, TRIES = 8 }; /* axes, elements */
 
 typedef struct gen {
     rng *r;

@@ -181,7 +181,7 @@ static void step_pad(gen *g)
             attr[t.rank + i] == 1
                 ? dc_extent_add(e, dc_extent_add(e, dim, attr[i]), more)
                 : dc_extent_add(e, dc_extent_add(e, dc_extent_add(e, steps, 1), attr[i]), more);
-        if (t.dim[i] == DC_EXTENT_NONE || dc_extent_bound(t.dim[i]) > 60 ||
+        if (t.dim[i] == DC_EXTENT_NONE || dc_extent_bound(t.dim[i]) > 160 ||
             dc_extent_lo(e, t.dim[i]) < 0) {
             attr[i] = 0;
             attr[t.rank + i] = 1;
