@@ -1,7 +1,7 @@
 /*
  * Memory for launches of a kernel that is timed (jit/tune/tune_impl.h), filled with what real memory may hold: floats from
  * 0.25 to 1, so that sums do not cancel, roots and logarithms are numbers and no product vanishes; integers that choose
- * elements lie in the range that the kernel reads.
+ * elements lie in the range that the kernel reads; sizes known at run time are no less than their bounds.
  */
 #include "core/base/bits.h"
 #include "jit/base/tuning.h"
@@ -18,6 +18,19 @@ enum {
 #define MOST_BYTES ((size_t)1 << 30)
 
 /* ---- parameters ------------------------------------------------------------------------------ */
+
+/* Does it say from where on elements are not needed? */
+static bool is_limit(const dc_stmt *first, uint32_t buf)
+{
+    for (const dc_stmt *s = first; s != NULL; s = s->next) {
+        if (s->kind == DC_STMT_LOOP && is_limit(s->body, buf))
+            return true;
+        for (uint32_t i = 0; i < s->nlimit; i++)
+            if (s->limit[i].buf == buf)
+                return true;
+    }
+    return false;
+}
 
 static void find_range(const dc_kernel *k, dc_job *j, uint32_t buf, dc_tune_param *p)
 {
@@ -36,6 +49,8 @@ static void find_range(const dc_kernel *k, dc_job *j, uint32_t buf, dc_tune_para
     }
     if (p->hi - p->lo > INT32_MAX)
         p->hi = p->lo + 255;
+    if (is_limit(k->root, buf)) /* all of them are: results can be compared */
+        p->lo = p->hi = INT32_MAX;
 }
 
 /* Its own memory, or that of a parameter before it which the launch binds to the same place. */

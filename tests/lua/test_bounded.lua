@@ -378,3 +378,12 @@ function TestBounded:test_recurrent_layers()
     lu.assertEquals(cell(dc.ones "f32[2, 3]").shape, { 2, 4 })
   end
 end
+
+-- Schedules are compared by what kernels compute for the bound.
+function TestBounded:test_tuning()
+  local f = dc.fn("f(x: f32[t <= 40, 32], w: f32[32, 24]) -> f32[t, 24]", function(x, w) return x:matmul(w):tanh() end)
+  local x, w = dc.randn("f32[7, 32]", { seed = 1 }), dc.randn("f32[32, 24]", { seed = 2 })
+  local before = f(x, w):totable()
+  dc.tune(f, { seconds = 0.3 })
+  lu.assertTrue(near(f(x, w):totable(), before))
+end
