@@ -103,15 +103,12 @@ static dc_ref element_places(const lowering *l, const dc_node *x, const dc_node 
     return dc_graph_reshape(f, at, 1, &count);
 }
 
-/* Of numbers alone, or of no elements, every reshape is one of the bounds. */
-static bool moves(const dc_node *x, const dc_node *n)
+static bool any_bounded(const dc_node *n)
 {
-    bool any = false;
     for (int i = 0; i < n->rank; i++)
-        any = any || dc_extent_is(n->dim[i]);
-    for (int i = 0; i < x->rank; i++)
-        any = any || dc_extent_is(x->dim[i]);
-    return any && dc_node_count(x) > 0;
+        if (dc_extent_is(n->dim[i]))
+            return true;
+    return false;
 }
 
 dc_status dc_bound_reshape(const lowering *l, dc_ref r, dc_ref *out)
@@ -122,7 +119,11 @@ dc_status dc_bound_reshape(const lowering *l, dc_ref r, dc_ref *out)
     dc_ref v = l->map[n->in[0]];
     part p = {0};
     int64_t dim[2 * DC_MAX_RANK];
-    if (!moves(x, n)) {
+    if (dc_node_count(x) == 0 || dc_type_count(&want) == 0) {
+        *out = dc_graph_const(f, &want, 0); /* there is nothing, whatever the sizes */
+        return DC_OK;
+    }
+    if (!any_bounded(x) && !any_bounded(n)) {
         *out = dc_graph_reshape(f, v, want.rank, want.dim);
         return DC_OK;
     }

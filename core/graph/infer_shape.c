@@ -191,10 +191,10 @@ static int64_t last_of(int64_t start, int64_t step, int64_t n)
 static bool positions_fit(const dc_site *s, int64_t start, int64_t step, int64_t n, int64_t dim)
 {
     dc_extents *e = s->j->extents;
-    const int64_t steps = dc_extent_mul(e, dc_extent_sub(e, n, 1), step);
-    const int64_t last = dc_extent_add(e, start, steps);
-    return last != DC_EXTENT_NONE && !dc_extent_is(step) && dc_extent_at_least(e, start, 0) &&
-           dc_extent_at_least(e, dim, dc_extent_add(e, last, 1));
+    const int64_t steps = dc_extent_mul(e, n, step); /* (n - 1 of a size of at most 0 is none) */
+    const int64_t end = dc_extent_sub(e, dc_extent_add(e, start, steps), step - 1);
+    return !dc_extent_is(step) && dc_extent_at_least(e, start, 0) &&
+           dc_extent_at_least(e, dim, end);
 }
 
 static bool any_extent(int64_t a, int64_t b, int64_t c)

@@ -12,7 +12,7 @@ enum { DEPTH = 2, MOST = 5, PARAMS = 12, RESULTS = 4 };
 
 static void add_dim(boundgen *b, int64_t dim)
 {
-    if (dim != DC_EXTENT_NONE && dc_extent_lo(b->table, dim) >= 0 && dc_extent_bound(dim) > 0 &&
+    if (dim != DC_EXTENT_NONE && dc_extent_lo(b->table, dim) >= 0 && dc_extent_bound(dim) >= 0 &&
         dc_extent_bound(dim) <= 100 && b->ndim < BOUNDGEN_DIMS)
         b->dim[b->ndim++] = dim;
 }
@@ -50,7 +50,7 @@ static void make_dims(boundgen *b, rng *r)
             add_dim(b, dc_extent_add(e, n, m));
             break;
         case 4:
-            add_dim(b, dc_extent_div(e, dc_extent_add(e, n, k), 2));
+            add_dim(b, dc_extent_div(e, dc_extent_add(e, n, k), rng_below(r, 4) == 0 ? 6 : 2));
             break;
         case 5:
             add_dim(b, dc_extent_sub(e, dc_extent_mul(e, n, k), 1));
