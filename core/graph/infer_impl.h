@@ -27,7 +27,7 @@ dc_status dc_infer_dot(const dc_site *s, dc_dot *d);
 /* Rank and dims of the result, whose dtype has been inferred. */
 dc_status dc_infer_shape(const dc_site *s);
 
-/* Are the dims of the result sizes, or codes of the table? EXTENT. */
+/* Are the dims of the result sizes, or codes of the table that are never below 0? EXTENT. */
 dc_status dc_infer_extents(const dc_site *s);
 
 /* Names of the result, whose dtype and dims have been inferred. */

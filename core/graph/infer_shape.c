@@ -97,8 +97,9 @@ static int first_extent(const dc_type *t)
 dc_status dc_infer_extents(const dc_site *s)
 {
     for (int i = 0; i < s->out->rank; i++)
-        if (s->out->dim[i] < 0 ||
-            (dc_extent_is(s->out->dim[i]) && !dc_extent_known(s->j->extents, s->out->dim[i])))
+        if (s->out->dim[i] < 0 || (dc_extent_is(s->out->dim[i]) &&
+                                   (!dc_extent_known(s->j->extents, s->out->dim[i]) ||
+                                    !dc_extent_at_least(s->j->extents, s->out->dim[i], 0))))
             return dc_fail(s->j, DC_ERR_EXTENT,
                            &(dc_fact){.op = dc_site_name(s),
                                       .axis = {i},

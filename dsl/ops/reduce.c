@@ -288,6 +288,9 @@ static int l_reduce(lua_State *L)
     if ((r->flags & SOME) && t.dim[__builtin_ctz(x.mask)] == 0)
         dc_error_raisef(L, d, DC_ERR_ARG, name, "axis %d of %s has no elements",
                         __builtin_ctz(x.mask) + 1, dc_handle_describe(L, 1));
+    if ((r->flags & SOME) && dc_extent_lo(d->rt->extents, t.dim[__builtin_ctz(x.mask)]) < 1)
+        dc_error_fact(L, d, DC_ERR_EXTENT,
+                      &(dc_fact){.op = name, .axis = {__builtin_ctz(x.mask)}, .type = {t}}, NULL);
     if ((r->flags & SOME) && dc_extent_bound(t.dim[__builtin_ctz(x.mask)]) > INT32_MAX)
         dc_error_raisef(
             L, d, DC_ERR_ARG, name,

@@ -387,3 +387,17 @@ function TestBounded:test_tuning()
   dc.tune(f, { seconds = 0.3 })
   lu.assertTrue(near(f(x, w):totable(), before))
 end
+
+function TestBounded:test_no_size_is_below_zero()
+  lu.assertErrorMsgContains("fixed size is needed", dc.fn, "f(x: f32[0 <= t <= 8])", function(x)
+    return x[{ { 2, -1 } }]
+  end)
+  lu.assertErrorMsgContains("fixed size is needed", dc.fn, "f(x: f32[0 <= t <= 8, 3])", function(x)
+    return x:argmax(1)
+  end)
+  local f = dc.fn("f(x: f32[0 <= t <= 8, 3]) -> f32[3], f32[3], i32[t]", function(x)
+    return x:sum(1), x:max(1), x:argmax(2)
+  end)
+  local sum, max, at = f(dc.ones "f32[0, 3]")
+  lu.assertEquals({ sum:totable(), max[1]:item(), at.shape }, { { 0, 0, 0 }, -math.huge, { 0 } })
+end
