@@ -135,6 +135,7 @@ static inline int suite_main(int argc, char **argv, dc_status (*body)(dc_job *j,
         char text[700];
         dc_err_render(&s.rt->job.err, 0, text, sizeof text);
         printf("%s\n", text);
+        fflush(stdout); /* a sanitizer may end the process before */
     }
     CHECK(status == DC_OK);
     CHECK_EQ(s.rt->stats.fallbacks, 0);
