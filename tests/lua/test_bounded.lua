@@ -401,3 +401,23 @@ function TestBounded:test_no_size_is_below_zero()
   local sum, max, at = f(dc.ones "f32[0, 3]")
   lu.assertEquals({ sum:totable(), max[1]:item(), at.shape }, { { 0, 0, 0 }, -math.huge, { 0 } })
 end
+
+-- More than what a product of sizes may have.
+function TestBounded:test_five_bounded_dims()
+  local text = "f(x: f32[a <= 3, b <= 3, c <= 2, d <= 3, e <= 2])"
+  local function run(x)
+    local y = x - x:mean { axis = 3, keep = true }
+    return y:softmax(5), (y ^ 2):sum { axis = { 1, 2 }, keep = true }, dc.grad((y ^ 3):sum(), x)
+  end
+  local bounded = dc.fn(text, run)
+  local fixed = dc.fn((text:gsub(" <= %d", "")), run)
+  local x = dc.randn("f32[2, 3, 1, 2, 2]", { seed = 5 })
+  local got, want = { bounded(x) }, { fixed(x) }
+  for i = 1, 3 do
+    lu.assertEquals(got[i].shape, want[i].shape)
+    lu.assertTrue(near(got[i]:totable(), want[i]:totable()), i)
+  end
+  lu.assertErrorMsgContains("fixed size is needed", dc.fn, (text:gsub("x:", "v:")), function(v)
+    return v:reshape(-1)
+  end)
+end
