@@ -221,27 +221,6 @@ static void compare_graph(run *x, dc_job *j, const graph *g)
 
 /* ---- running ---------------------------------------------------------------------------------- */
 
-static dc_status call(run *x, dc_job *j, dc_inst *inst, dc_tensor **in, dc_tensor **out)
-{
-    const dc_device_ops *ops = x->rt->device->ops;
-    dc_arg *arg = DC_NEW_ARRAY(&j->scratch, dc_arg, x->f->param.n + 1);
-    dc_fault fault;
-    for (uint32_t i = 0; i < x->f->param.n; i++) {
-        const dc_type t = dc_node_type(x->f, x->f->param.at[i]);
-        DC_TRY(dc_tensor_new(x->rt, j, &t, &in[i]));
-        if (dc_type_bytes(&t) > 0)
-            DC_TRY(ops->upload(x->rt->device, j, dc_tensor_mem(in[i]), x->param[i],
-                               dc_type_bytes(&t)));
-        arg[i] = (dc_arg){.tensor = in[i]};
-    }
-    DC_TRY(dc_inst_call(inst, j, arg, out, &fault));
-    for (uint32_t i = 0; i < x->f->result.n; i++)
-        if (dc_type_bytes(&out[i]->type) > 0)
-            DC_TRY(ops->download(x->rt->device, j, x->got[i], dc_tensor_mem(out[i]),
-                                 dc_type_bytes(&out[i]->type)));
-    return DC_OK;
-}
-
 static dc_status one_call(run *x, dc_job *j, dc_inst *inst, rng *r, int number)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
@@ -261,7 +240,7 @@ static dc_status one_call(run *x, dc_job *j, dc_inst *inst, rng *r, int number)
         x->at[i].at = boundgen_choose(&x->at[i].g, r, number);
         DC_TRY(prepare_graph(x, j, r, &x->at[i]));
     }
-    const dc_status s = call(x, j, inst, in, out);
+    const dc_status s = suite_call(x->rt, j, x->f, inst, x->param, x->got, in, out);
     for (uint32_t i = 0; i < x->f->param.n; i++)
         dc_tensor_release(in[i]);
     for (uint32_t i = 0; i < x->f->result.n; i++)

@@ -56,27 +56,6 @@ static void add_graph(run *x, dc_module *m, uint64_t seed, int size)
 
 /* Running ----------------------------------------------------------------------------------------- */
 
-static dc_status call(run *x, dc_job *j, dc_inst *inst, dc_tensor **in, dc_tensor **out)
-{
-    const dc_device_ops *ops = x->rt->device->ops;
-    dc_arg *arg = DC_NEW_ARRAY(&j->scratch, dc_arg, x->f->param.n + 1);
-    dc_fault fault;
-    for (uint32_t i = 0; i < x->f->param.n; i++) {
-        const dc_type t = dc_node_type(x->f, x->f->param.at[i]);
-        DC_TRY(dc_tensor_new(x->rt, j, &t, &in[i]));
-        if (dc_type_bytes(&t) > 0)
-            DC_TRY(ops->upload(x->rt->device, j, dc_tensor_mem(in[i]), x->param[i],
-                               dc_type_bytes(&t)));
-        arg[i] = (dc_arg){.tensor = in[i]};
-    }
-    DC_TRY(dc_inst_call(inst, j, arg, out, &fault));
-    for (uint32_t i = 0; i < x->f->result.n; i++)
-        if (dc_type_bytes(&out[i]->type) > 0)
-            DC_TRY(ops->download(x->rt->device, j, x->got[i], dc_tensor_mem(out[i]),
-                                 dc_type_bytes(&out[i]->type)));
-    return DC_OK;
-}
-
 static dc_status compute(run *x, dc_job *j)
 {
     const dc_exec_desc d = {
@@ -88,7 +67,7 @@ static dc_status compute(run *x, dc_job *j)
     DC_TRY(dc_exec_build(x->rt, j, &d, &e));
     dc_status s = dc_inst_new(x->rt, j, e, NULL, &inst);
     if (s == DC_OK)
-        s = call(x, j, inst, in, out);
+        s = suite_call(x->rt, j, x->f, inst, x->param, x->got, in, out);
     for (uint32_t i = 0; i < x->f->param.n; i++)
         dc_tensor_release(in[i]);
     for (uint32_t i = 0; i < x->f->result.n; i++)

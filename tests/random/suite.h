@@ -96,6 +96,32 @@ static inline bool suite_open(suite *s, dc_opts *opts, dc_log *log)
     return false;
 }
 
+/*
+ * One call of f's instance on values of its parameters, whose results go to got; in and out receive tensors, which the
+ * caller releases.
+ */
+static inline dc_status suite_call(dc_rt *rt, dc_job *j, const dc_func *f, dc_inst *inst,
+                                   void *const *param, void *const *got, dc_tensor **in,
+                                   dc_tensor **out)
+{
+    const dc_device_ops *ops = rt->device->ops;
+    dc_arg *arg = DC_NEW_ARRAY(&j->scratch, dc_arg, f->param.n + 1);
+    dc_fault fault;
+    for (uint32_t i = 0; i < f->param.n; i++) {
+        const dc_type t = dc_node_type(f, f->param.at[i]);
+        DC_TRY(dc_tensor_new(rt, j, &t, &in[i]));
+        if (dc_type_bytes(&t) > 0)
+            DC_TRY(ops->upload(rt->device, j, dc_tensor_mem(in[i]), param[i], dc_type_bytes(&t)));
+        arg[i] = (dc_arg){.tensor = in[i]};
+    }
+    DC_TRY(dc_inst_call(inst, j, arg, out, &fault));
+    for (uint32_t i = 0; i < f->result.n; i++)
+        if (dc_type_bytes(&out[i]->type) > 0)
+            DC_TRY(ops->download(rt->device, j, got[i], dc_tensor_mem(out[i]),
+                                 dc_type_bytes(&out[i]->type)));
+    return DC_OK;
+}
+
 typedef struct suite_entry {
     suite *s;
     dc_status (*body)(dc_job *j, suite *s);
