@@ -84,6 +84,14 @@ dc_type dc_type_stacked(const dc_type *t, int64_t n)
     return type;
 }
 
+dc_type dc_type_bound(const dc_type *t)
+{
+    dc_type out = *t;
+    for (int i = 0; i < t->rank; i++)
+        out.dim[i] = dc_extent_bound(t->dim[i]);
+    return out;
+}
+
 int64_t dc_type_count(const dc_type *t)
 {
     int64_t n = 1;

@@ -51,6 +51,8 @@ dc_type dc_type_scalar(dc_dtype t);
 dc_type dc_type_make(dc_dtype t, int rank, const int64_t *dim);
 /* n of them along a new axis 0, which has no name. There is room for the axis. */
 dc_type dc_type_stacked(const dc_type *t, int64_t n);
+/* With the bound for each size that is known at run time (core/base/extent.h). */
+dc_type dc_type_bound(const dc_type *t);
 int64_t dc_type_count(const dc_type *t);    /* elements */
 size_t dc_type_bytes(const dc_type *t);
 bool dc_type_same(const dc_type *a, const dc_type *b);       /* dtype and dims; names ignored */

@@ -120,10 +120,8 @@ dc_status dc_bound_refuse(const lowering *l, dc_ref r, const char *why)
 
 dc_type dc_bound_type(const dc_func *f, dc_ref r)
 {
-    dc_type t = dc_node_type(f, r);
-    for (int i = 0; i < t.rank; i++)
-        t.dim[i] = dc_extent_bound(t.dim[i]);
-    return t;
+    const dc_type t = dc_node_type(f, r);
+    return dc_type_bound(&t);
 }
 
 dc_ref dc_bound_size(const lowering *l, int64_t dim)
@@ -139,10 +137,7 @@ dc_ref dc_bound_size(const lowering *l, int64_t dim)
 
 dc_ref dc_bound_spread(dc_func *f, dc_ref scalar, const dc_type *like)
 {
-    int64_t ones[DC_MAX_RANK];
-    for (int i = 0; i < like->rank; i++)
-        ones[i] = 1;
-    return dc_graph_expand(f, dc_graph_reshape(f, scalar, like->rank, ones), like->dim);
+    return dc_graph_unreduce(f, scalar, (1u << like->rank) - 1, like->rank, like->dim);
 }
 
 dc_ref dc_bound_iota(dc_func *f, const dc_type *like, int axis)

@@ -62,10 +62,7 @@ void dc_grad_flip(const dc_vjp *v)
 static dc_ref spread_as(dc_func *f, dc_ref scalar, dc_ref r)
 {
     const dc_node like = *dc_node_at(f, r);
-    int64_t ones[DC_MAX_RANK];
-    for (int k = 0; k < like.rank; k++)
-        ones[k] = 1;
-    return dc_graph_expand(f, dc_graph_reshape(f, scalar, like.rank, ones), like.dim);
+    return dc_graph_unreduce(f, scalar, (1u << like.rank) - 1, like.rank, like.dim);
 }
 
 /* The integers of a dtype that the size n has, too; those above all sizes stay so. */

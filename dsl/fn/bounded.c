@@ -6,6 +6,7 @@
 #include "core/graph/bounded.h"
 
 #include "core/base/extent.h"
+#include "core/graph/build.h"
 #include "core/runtime/outcome.h"
 #include "dsl/fn/fn.h"
 
@@ -75,10 +76,7 @@ void dc_spec_sizes(dc_spec *s, const dc_sig_bind *actual)
 
 static bool is_bounded(const dc_type *t)
 {
-    for (int k = 0; k < t->rank; k++)
-        if (dc_extent_is(t->dim[k]))
-            return true;
-    return false;
+    return dc_build_is_bounded(t, UINT32_MAX);
 }
 
 /* Is what there is the first part of the memory, without gaps? */
@@ -91,14 +89,6 @@ static bool is_prefix(const dc_type *t)
         if (dc_extent_is(t->dim[k]))
             return false;
     return true;
-}
-
-static dc_type bound_of(const dc_type *t)
-{
-    dc_type out = *t;
-    for (int k = 0; k < t->rank; k++)
-        out.dim[k] = dc_extent_bound(t->dim[k]);
-    return out;
 }
 
 /* A block of elements in memory of a type with larger dims. */
@@ -205,7 +195,7 @@ dc_status dc_spec_pad(dc_spec *s, dc_job *j)
         dc_arg *arg = &s->arg[i];
         if (!is_bounded(inside) || arg->tensor == NULL)
             continue;
-        const dc_type bound = bound_of(inside);
+        const dc_type bound = dc_type_bound(inside);
         const dc_tensor *given = arg->tensor;
         const size_t room = given->store->bytes - given->offset;
         if (dc_type_same(&given->type, &bound) ||
@@ -222,14 +212,14 @@ dc_status dc_spec_pad(dc_spec *s, dc_job *j)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-dc_status dc_spec_trim(const dc_spec *s, dc_job *j, uint32_t i, const dc_type *want,
-                       dc_tensor **made)
+static dc_status trim(const dc_spec *s, dc_job *j, uint32_t i, const dc_type *want,
+                      dc_tensor **made)
 {
     const dc_type *inside = &s->trace->result.at[i].type;
     dc_tensor *part;
     if (!is_bounded(inside))
         return DC_OK;
-    const dc_type bound = bound_of(inside);
+    const dc_type bound = dc_type_bound(inside);
     if (is_prefix(inside) || dc_type_same(want, &bound)) {
         memcpy((*made)->type.dim, want->dim, sizeof want->dim);
         return DC_OK;
@@ -239,6 +229,18 @@ dc_status dc_spec_trim(const dc_spec *s, dc_job *j, uint32_t i, const dc_type *w
                                        (place){dc_tensor_mem(*made), &bound});
     dc_tensor_release(status == DC_OK ? *made : part);
     *made = status == DC_OK ? part : *made;
+    return status;
+}
+
+dc_status dc_spec_trim(const dc_spec *s, dc_job *j, const dc_type *want, dc_tensor **made)
+{
+    dc_status status = DC_OK;
+    if (s->size.n == 0)
+        return DC_OK;
+    for (uint32_t i = 0; i < s->nout && status == DC_OK; i++)
+        status = trim(s, j, i, &want[i], &made[i]);
+    for (uint32_t i = 0; i < s->nout && status != DC_OK; i++)
+        dc_tensor_release(made[i]);
     return status;
 }
 

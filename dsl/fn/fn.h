@@ -170,9 +170,11 @@ void dc_spec_sizes(dc_spec *s, const dc_sig_bind *actual);
 dc_trace_check dc_spec_check(const dc_spec *s, uint32_t check);
 /* Arguments of the call, which are set, are put into memory of the bounds. */
 dc_status dc_spec_pad(dc_spec *s, dc_job *j);
-/* Result i, whose memory is that of the bound, becomes a tensor of the type wanted. */
-dc_status dc_spec_trim(const dc_spec *s, dc_job *j, uint32_t i, const dc_type *want,
-                       dc_tensor **made);
+/*
+ * Results, whose memory is that of the bounds, become tensors of these types. Where that does not succeed they are
+ * released.
+ */
+dc_status dc_spec_trim(const dc_spec *s, dc_job *j, const dc_type *want, dc_tensor **made);
 void dc_spec_drop_room(dc_spec *s);
 
 /* ---- export.c: f:export ---------------------------------------------------------------------- */

@@ -174,8 +174,8 @@ static dc_status call_body(dc_job *j, void *arg)
     DC_TRY(dc_spec_ready(a->d, j, s));
     DC_TRY(dc_spec_pad(s, j));
     DC_TRY(dc_inst_call(s->inst, j, s->arg, a->made, &a->fault));
+    DC_TRY(dc_spec_trim(s, j, s->out, a->made));
     for (uint32_t i = 0; i < s->nout; i++) {
-        DC_TRY(dc_spec_trim(s, j, i, &s->out[i], &a->made[i]));
         memcpy(a->made[i]->type.name, s->out[i].name, sizeof s->out[i].name);
         dc_handle_fill(a->out[i], a->made[i]);
     }
@@ -517,7 +517,7 @@ dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *s
 static void check_inner_bounds(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_bind *b)
 {
     dc_fn_key key = {.bind = *b};
-    dc_fn_bound(L, d, fn, &key, true);
+    dc_fn_bound(L, d, fn, &key, false);
 }
 
 void dc_fn_check_count(lua_State *L, dc_dsl *d, const dc_fn *fn)
