@@ -437,6 +437,8 @@ static void step_dot(gen *g)
     int64_t axis[DC_MAX_RANK], place[DC_MAX_RANK], attr[2 + 4 * DC_MAX_RANK];
     const int nb = below(g, 3) % (da.rank + 1), nc = below(g, da.rank - nb + 1);
     dims db = {.rank = nb + nc + below(g, 3)}, result = {.rank = 1, .dim = {1}};
+    if (db.rank > DC_MAX_RANK)
+        return;
     shuffle(g, da.rank, axis);
     shuffle(g, db.rank, place);
     for (int i = 0; i < db.rank; i++)
