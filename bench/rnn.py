@@ -1,12 +1,16 @@
 """Inference and a training step of an LSTM and a GRU of one layer over a sequence, beside PyTorch's layers and JAX's scan.
 
-    scripts/bench rnn [--case PATTERN] [--peer PATTERN] [--threads 1,2] [--rounds N] [--ms N]
+    scripts/bench rnn [--case PATTERN] [--peer PATTERN] [--threads 1,2] [--rounds N] [--ms N] [--keep-denormals]
 
 infer gives y of all elements; train is forward, gradients and SGD of the mean of the squares of the last element.
 Without --case a choice is measured that takes a few minutes; with it, whatever matches of widths 32 to 1024, batches of
 1 to 128 and 20 to 1,000 elements. Every side begins with the same weights; y, or the losses after the first step and
 after 5 more, are compared.
+
+Gradients of the first of many elements are denormal numbers, with which processors are slow. JAX takes zeros in their
+place, always; so all sides are told to. With --keep-denormals deepc and PyTorch are as they come.
 """
+import os
 import re
 import sys
 
@@ -50,6 +54,7 @@ def inputs(c, rng):
 
 def torch_side(c, inputs):
     import torch
+    torch.set_flush_denormal(os.environ.get("DEEPC_MATH") == "ftz")
     net = getattr(torch.nn, c.kind)(c.inputs, c.width)
     for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
         value = torch.from_numpy(inputs[name])
@@ -116,5 +121,10 @@ def jax_side(c, inputs):
 if __name__ == "__main__":
     if not any(re.match("--(case|side)(=|$)", a) for a in sys.argv):
         sys.argv += ["--case", few()]
+    if "--side" not in sys.argv:
+        keep = "--keep-denormals" in sys.argv
+        sys.argv = [a for a in sys.argv if a != "--keep-denormals"]
+        os.environ["DEEPC_MATH"] = "" if keep else "ftz"
+        print("denormal numbers:", "as each side comes" if keep else "zeros on all sides")
     frame.main("rnn", CASES, inputs, {"torch eager": torch_side, "jax.jit scan": jax_side}, tolerance=1e-4,
                threads="1,2")

@@ -1,7 +1,6 @@
 /*
  * The module: its table, what it tells about itself, and the modules of stdlib/ for `require`.
  */
-#include "dsl/base/size.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/error.h"
@@ -9,6 +8,7 @@
 #include "dsl/base/interrupt.h"
 #include "dsl/base/late.h"
 #include "dsl/base/scope.h"
+#include "dsl/base/size.h"
 #include "dsl/batch_gather.h"
 #include "dsl/control/control.h"
 #include "dsl/dsl.h"
@@ -37,6 +37,30 @@ static int l_check_numbers(lua_State *L)
             dc_error_raisef(L, d, DC_ERR_ARG, "check_numbers", "true or false is needed, not %s",
                             dc_handle_describe(L, 1));
         d->rt->opt.numbers = lua_toboolean(L, 1);
+    }
+    lua_pushboolean(L, was);
+    return 1;
+}
+
+/*
+ * dc.flush_denormals(on): what DEEPC_MATH=ftz does, from now on; whether it did before. CPUs are told at each run;
+ * the kernels of GPUs are compiled for it.
+ */
+static int l_flush_denormals(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const bool was = d->rt->opt.flush;
+    if (!lua_isnoneornil(L, 1)) {
+        if (!lua_isboolean(L, 1))
+            dc_error_raisef(L, d, DC_ERR_ARG, "flush_denormals", "true or false is needed, not %s",
+                            dc_handle_describe(L, 1));
+        const bool on = lua_toboolean(L, 1);
+        if (on != was && d->rt->device->ops->compiles_flush)
+            dc_error_raisef(L, d, DC_ERR_ARG, "flush_denormals",
+                            "kernels of '%s' are compiled for it: DEEPC_MATH=ftz says so "
+                            "beforehand",
+                            d->rt->device->ops->name);
+        d->rt->opt.flush = on;
     }
     lua_pushboolean(L, was);
     return 1;
@@ -83,6 +107,7 @@ static int l_stats(lua_State *L)
     COUNT(calls);
     COUNT(interpreted);
     COUNT(fallbacks);
+    COUNT(denormals);
     COUNT(allocs);
     COUNT(moved_out);
     COUNT(bytes_live);
@@ -384,6 +409,7 @@ static const dc_binding of_module[] = {
     {"stats", l_stats, 0, DC_IN_MODULE},
     {"ops", l_ops, 0, DC_IN_MODULE},
     {"check_numbers", l_check_numbers, 1, DC_IN_MODULE},
+    {"flush_denormals", l_flush_denormals, 1, DC_IN_MODULE},
     {"source", l_source, 1, DC_IN_LIBRARY},
 };
 static const dc_bindings module_bindings = DC_BINDINGS(of_module);

@@ -73,8 +73,9 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
         wanted = "a number of seconds to 1000000, or 0: no limit";
     if (opt->threads < 0)
         variable = "DEEPC_THREADS", wanted = "a number of threads, or 0: one per core";
-    if (opt->math[0] != '\0' && strcmp(opt->math, "strict") != 0 && strcmp(opt->math, "tf32") != 0)
-        variable = "DEEPC_MATH", wanted = "'strict', 'tf32', or nothing";
+    if (!dc_opts_math_known(opt))
+        variable = "DEEPC_MATH", wanted = "'strict' or 'tf32', 'ftz', one of them and 'ftz' "
+                                          "with a comma, or nothing";
     if (opt->gpu[0] != '\0' && strcmp(opt->gpu, "wgmma") != 0)
         variable = "DEEPC_GPU", wanted = "'wgmma', or nothing";
     if (opt->compare[0] != '\0' && strcmp(opt->compare, "eval") != 0)

@@ -11,6 +11,7 @@
  * the same either way.
  */
 #include "backends/cpu/cpu_impl.h"
+#include "core/base/control_word.h"
 #include "core/runtime/walk.h"
 
 #include <string.h>
@@ -414,5 +415,13 @@ dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot
     x.look = (dc_look){x.halt != NULL ? x.halt->asked : &never, ask, &x};
     for (uint32_t b = 0; b < r->nbind; b++)
         resolve(&x, b); /* as at element 0 */
-    return dc_walk_run(r->walk, j, &ops, &x, info);
+    const uint64_t control = dc_control_word();
+    if (j->opt->flush)
+        dc_set_control_word(control | DC_CONTROL_FLUSH);
+    dc_control_denormals(); /* what the host has met is not ours */
+    const dc_status status = dc_walk_run(r->walk, j, &ops, &x, info);
+    if (info != NULL)
+        info->denormals = dc_control_denormals();
+    dc_set_control_word(control);
+    return status;
 }

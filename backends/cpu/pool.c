@@ -17,6 +17,7 @@
 #define _GNU_SOURCE /* sched_getaffinity, madvise */
 #include "backends/cpu/pool.h"
 
+#include "core/base/control_word.h"
 #include "core/base/thread.h"
 #include "core/runtime/halt.h"
 
@@ -53,7 +54,8 @@ typedef struct worker {
     uint32_t index;
     void *scratch;
     pthread_t thread;
-    _Alignas(LINE) char before[LINE]; /* room for a dc_look in front of scratch memory of no bytes */
+    _Alignas(
+        LINE) char before[LINE]; /* room for a dc_look in front of scratch memory of no bytes */
 } worker;
 
 struct dc_cpu_pool {
@@ -64,7 +66,7 @@ struct dc_cpu_pool {
     void *ctx;
     int64_t step;
     uint32_t nshare;
-    unsigned rounding; /* control word of the caller: all threads compute as it does */
+    uint64_t control; /* control word of the caller: all threads compute as it does */
     bool stop;
     /* Sleeping. */
     _Alignas(LINE) _Atomic uint32_t sleepers;
@@ -91,26 +93,6 @@ static void relax(void)
 {
 #if defined(__x86_64__)
     _mm_pause();
-#endif
-}
-
-/* Rounding and denormals; without the flags that operations set. */
-static unsigned rounding(void)
-{
-#if defined(__x86_64__)
-    return _mm_getcsr() & ~0x3fu;
-#else
-    return 0;
-#endif
-}
-
-static void set_rounding(unsigned wanted)
-{
-#if defined(__x86_64__)
-    if (rounding() != wanted)
-        _mm_setcsr(wanted);
-#else
-    DC_UNUSED(wanted);
 #endif
 }
 
@@ -205,7 +187,7 @@ static void *run_worker(void *arg)
             continue;
         const bool stop = p->stop;
         if (!stop) {
-            set_rounding(p->rounding);
+            dc_set_control_word(p->control);
             take_part(p, w);
         }
         leave(p);
@@ -303,7 +285,7 @@ void dc_cpu_pool_run(dc_cpu_pool *p, dc_cpu_pool_work work, void *ctx, int64_t n
     }
     p->work = work;
     p->ctx = ctx;
-    p->rounding = rounding();
+    p->control = dc_control_word();
     atomic_store(&p->core, sched_getcpu());
     cut_shares(p, n, step);
     open_work(p, p->nshare - 1);

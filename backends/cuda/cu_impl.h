@@ -183,6 +183,7 @@ typedef struct dc_cu {
     char nvrtc_path[300], nvrtc_why[300];
     bool ptx; /* the compiler does not know the device's architecture: the driver translates */
     char arch[40];
+    bool flush; /* DEEPC_MATH=ftz */
 } dc_cu;
 
 struct dc_program {

@@ -228,6 +228,7 @@ static const dc_device_ops ops = {
     .compile = dc_cu_compile,
     .program_free = dc_cu_program_free,
     .one_by_one = true,
+    .compiles_flush = true,
     .settings = dc_cu_settings,
     .toolchain = dc_cu_toolchain,
     .translate = dc_cu_translate,
@@ -298,6 +299,7 @@ dc_status dc_cuda_open(dc_job *j, uint32_t number, dc_device **out)
     dc_cu *cu = dc_xalloc(sizeof *cu);
     cu->device.ops = &ops;
     pthread_mutex_init(&cu->lock, NULL);
+    cu->flush = j->opt->flush;
     snprintf(cu->nvrtc_path, sizeof cu->nvrtc_path, "%s", j->opt->nvrtc);
     dc_job_defer(j, drop_device, &cu->device);
     DC_TRY(dc_job_settle(j, &cu->device, open_device(cu, j, number)));

@@ -113,8 +113,8 @@ void dc_cu_compiler_close(dc_cu *cu)
 
 void dc_cu_settings(dc_device *d, dc_text *out)
 {
-    dc_text_printf(out, "--gpu-architecture=%s --std=c++17 --fmad=false\n",
-                   dc_cu_of(d)->target.triple);
+    dc_text_printf(out, "--gpu-architecture=%s --std=c++17 --fmad=false%s\n",
+                   dc_cu_of(d)->target.triple, dc_cu_of(d)->flush ? " --ftz=true" : "");
 }
 
 bool dc_cu_toolchain(dc_device *d, dc_text *out)
@@ -176,8 +176,9 @@ static dc_status take_image(compilation *c, dc_job *j, const void **object, size
 
 static dc_status compile_text(compilation *c, dc_job *j, const void **object, size_t *bytes)
 {
-    const char *const options[] = {c->cu->arch, "--std=c++17", "--fmad=false"};
-    if (c->cu->compiler.CompileProgram(c->p, (int)DC_COUNTOF(options), options) != 0)
+    const char *const options[] = {c->cu->arch, "--std=c++17", "--fmad=false", "--ftz=true"};
+    const int n = (int)DC_COUNTOF(options) - !c->cu->flush;
+    if (c->cu->compiler.CompileProgram(c->p, n, options) != 0)
         return read_log(c->cu, j, c->p);
     return take_image(c, j, object, bytes);
 }

@@ -104,7 +104,7 @@ static void describe_target(dc_cl *cl)
     name_target(cl);
 }
 
-static void ask_limits(dc_cl *cl)
+static void ask_limits(dc_cl *cl, bool flush)
 {
     const dc_cl_lib *lib = &cl->lib;
     const uint64_t units = dc_cl_device_number(lib, &cl->at, CL_DEVICE_MAX_COMPUTE_UNITS);
@@ -115,9 +115,10 @@ static void ask_limits(dc_cl *cl)
         .max_group = dc_cl_device_number(lib, &cl->at, CL_DEVICE_MAX_WORK_GROUP_SIZE),
         .compute_units = units > 0 ? (uint32_t)units : 1,
     };
-    snprintf(cl->options, sizeof cl->options, "-cl-std=CL1.2 -w%s",
+    snprintf(cl->options, sizeof cl->options, "-cl-std=CL1.2 -w%s%s",
              (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE) != 0 ? " -cl-fp32-correctly-rounded-divide-sqrt"
-                                                        : "");
+                                                        : "",
+             flush ? " -cl-denorms-are-zero" : "");
 }
 
 /* --- opening and closing -------------------------------------------------------------------- */
@@ -161,6 +162,7 @@ static const dc_device_ops ops = {
     .compile = dc_cl_compile,
     .program_free = dc_cl_program_free,
     .one_by_one = true,
+    .compiles_flush = true,
     .settings = dc_cl_settings,
     .toolchain = dc_cl_toolchain,
     .translate = dc_cl_translate,
@@ -211,7 +213,7 @@ static dc_status open_device(dc_cl *cl, dc_job *j, uint32_t number)
         return dc_failf(j, DC_ERR_DEVICE, "opencl", "%s", why);
     DC_TRY(choose_form(cl, j));
     choose_ops(cl);
-    ask_limits(cl);
+    ask_limits(cl, j->opt->flush);
     describe_target(cl);
     return open_context(cl, j);
 }

@@ -103,11 +103,41 @@ void dc_opts_init(dc_opts *o, const char **bad)
 #include "core/base/opt.def"
     o->numbers = (o->check & NUMBERS) != 0;
     o->check &= NUMBERS - 1;
+    o->flush = dc_opts_math(o, "ftz");
 }
 
 bool dc_opts_files(const dc_opts *o)
 {
     return strcmp(o->allow, "compute") != 0;
+}
+
+/* How often `word` is between commas. */
+static int count_word(const char *list, const char *word)
+{
+    const size_t size = strlen(word);
+    int n = 0;
+    for (const char *at = list; *at != '\0'; at += *at == ',') {
+        const size_t len = strcspn(at, ",");
+        n += len == size && memcmp(at, word, size) == 0;
+        at += len;
+    }
+    return n;
+}
+
+bool dc_opts_math(const dc_opts *o, const char *word)
+{
+    return count_word(o->math, word) > 0;
+}
+
+bool dc_opts_math_known(const dc_opts *o)
+{
+    const int strict = count_word(o->math, "strict"), tf32 = count_word(o->math, "tf32"),
+              ftz = count_word(o->math, "ftz");
+    if (strict > 1 || tf32 > 1 || ftz > 1 || strict + tf32 > 1)
+        return false;
+    const size_t letters = (size_t)(strict * 6 + tf32 * 4 + ftz * 3),
+                 words = (size_t)(strict + tf32 + ftz);
+    return strlen(o->math) == letters + (words > 0 ? words - 1 : 0);
 }
 
 bool dc_opts_compile_known(const dc_opts *o)

@@ -8,6 +8,7 @@ typedef struct dc_opts {
     struct dc_heap *heap; /* of the host, or one that counts (core/base/heap.h); NULL: malloc's */
     void *stream; /* of the host: where a device that shares does its work; NULL: one of its own */
     bool numbers; /* DEEPC_CHECK=nan, dc.check_numbers: stop where infinities and NaN are made */
+    bool flush;   /* DEEPC_MATH=ftz, dc.flush_denormals: denormal numbers are zeros */
 #define DC_OPT_FIELD_INT(id)  int64_t id;
 #define DC_OPT_FIELD_CHECK(id) int64_t id;
 #define DC_OPT_FIELD_SIZE(id) int64_t id;
@@ -24,6 +25,10 @@ void dc_opts_init(dc_opts *o, const char **bad);
 
 /* May files be opened and processes started? */
 bool dc_opts_files(const dc_opts *o);
+
+/* Is `word` among those of DEEPC_MATH, which has several with commas? And are all of them known, each once? */
+bool dc_opts_math(const dc_opts *o, const char *word);
+bool dc_opts_math_known(const dc_opts *o);
 
 /* Is it a word that DEEPC_COMPILE may have? */
 bool dc_opts_compile_known(const dc_opts *o);

@@ -7,6 +7,7 @@
  */
 #include "core/eval/eval.h"
 
+#include "core/base/control_word.h"
 #include "core/eval/eval_impl.h"
 
 #include <string.h>
@@ -52,6 +53,7 @@ static void drop_all(void *what)
     for (dc_ref r = 0; r < s->n; r++)
         drop_value(s, r);
     drop_temps(s);
+    dc_set_control_word(s->control);
 }
 
 /* ---- movement ---- */
@@ -384,7 +386,10 @@ dc_status dc_eval_watched(dc_job *j, const dc_func *f, dc_eval_mode mode, const 
     s->lent = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
     s->many = DC_NEW_ARRAY(&j->scratch, dc_eval_many, f->node.n);
     s->n = f->node.n;
+    s->control = dc_control_word();
     dc_job_defer(j, drop_all, s);
+    if (j->opt != NULL && j->opt->flush)
+        dc_set_control_word(s->control | DC_CONTROL_FLUSH);
     const dc_status status = run_all(s, params, results);
     dc_job_keep(j, s);
     drop_all(s);

@@ -31,6 +31,7 @@ typedef struct dc_eval_state {
     bool *lent;                /* [n] the array is the caller's */
     dc_eval_many *many;        /* [n] results of loops and branches */
     void *temp[DC_EVAL_TEMPS]; /* memory of the node at work */
+    uint64_t control;          /* the caller's control word */
     struct dc_eval_search *search; /* core/eval/eval_find.c; NULL: values are not looked at */
 } dc_eval_state;
 

@@ -143,6 +143,8 @@ typedef struct dc_run_info {
     bool later;        /* in: what a CHECK finds may be asked for afterwards, by `ticket` */
     uint64_t ticket;   /* out: 0, or what answer() wants: `fault_command` is not known yet */
     uint32_t next;     /* in: 0, or from the slice before; out: 0 when the run has ended */
+    bool
+        denormals; /* out: the device saw operands or results that were denormal, or made zeros of them */
 } dc_run_info;
 
 typedef struct dc_device_ops {
@@ -166,6 +168,8 @@ typedef struct dc_device_ops {
     void (*program_free)(dc_device *d, dc_program *p);
     /* A kernel alone is compiled as fast as among others, and at the same time as others. */
     bool one_by_one;
+    bool
+        compiles_flush; /* denormals are flushed by how a kernel is compiled, not by how it is run */
     /*
      * compile() in two halves, so that programs can be kept on disk. Between them lie bytes, in the
      * scratch arena: load() of another process makes the same of them if it has the same target and

@@ -163,7 +163,7 @@ static dc_status interpret(const dc_realize_task *t, const dc_lazy_entry *e, dc_
 {
     dc_job *j = t->j;
     dc_device *dev = t->rt->device;
-    const bool strict = strcmp(j->opt->math, "strict") == 0;
+    const bool strict = dc_opts_math(j->opt, "strict");
     const void **param = DC_NEW_ARRAY(&j->scratch, const void *, t->walk.leaf.n);
     void **result = DC_NEW_ARRAY(&j->scratch, void *, t->result.n);
     for (uint32_t i = 0; i < t->walk.leaf.n; i++)
@@ -230,7 +230,7 @@ static void free_module(void *m)
 static dc_status find_maker(const dc_realize_task *t)
 {
     dc_job *j = t->j;
-    const bool strict = strcmp(j->opt->math, "strict") == 0;
+    const bool strict = dc_opts_math(j->opt, "strict");
     const void **param = DC_NEW_ARRAY(&j->scratch, const void *, t->walk.leaf.n);
     dc_module *m = dc_module_new();
     dc_func *f;

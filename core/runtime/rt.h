@@ -21,6 +21,7 @@ typedef struct dc_stats { /* counters since the context was opened; dc.stats() *
     uint64_t calls;       /* calls of compiled functions */
     uint64_t interpreted; /* calls and lazy expressions run by the interpreter */
     uint64_t fallbacks;   /* executables that went to the interpreter because a compiler failed */
+    uint64_t denormals;   /* runs of compiled functions that met denormal numbers, on CPUs */
     uint64_t allocs;      /* device allocations (pool hits not counted) */
     uint64_t moved_out;   /* held values of cells copied away before being overwritten */
     uint64_t bytes_live;  /* held by tensors, cells, executables */

@@ -60,7 +60,7 @@ static dc_status lay_out_cells(dc_exec *e, dc_job *j)
     const dc_opts *opt = &e->rt->opt;
     dc_skip skip;
     DC_TRY(dc_skip_parse(j, opt->skip, &skip));
-    if (e->rt->interpret || e->desc.once || opt->opt < 2 || strcmp(opt->math, "strict") == 0 ||
+    if (e->rt->interpret || e->desc.once || opt->opt < 2 || dc_opts_math(opt, "strict") ||
         dc_skips(skip, DC_STAGE_layout) || dc_skips(skip, DC_STAGE_relayout))
         return DC_OK;
     const dc_func *f = dc_weight_layout(&e->mem, &j->scratch, &e->desc, &e->layout);

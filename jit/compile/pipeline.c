@@ -94,7 +94,7 @@ static dc_status simplify(dc_compiling *p)
         rewrite_loops(p);
     if (p->env->opt.opt >= 2 && !skips(p, DC_STAGE_layout)) {
         const dc_target *groups = p->env->target->simt ? p->env->target : NULL;
-        if (strcmp(p->env->opt.math, "strict") != 0)
+        if (!dc_opts_math(&p->env->opt, "strict"))
             p->fn = dc_conv_layout(&p->j->scratch, p->fn, groups);
         p->fn = dc_contraction_layout(&p->j->scratch, p->fn, groups);
     }

@@ -90,7 +90,7 @@ static const dc_func *laid_out(dc_compiling *p, const dc_func *fn)
     const dc_target *groups = p->env->target->simt ? p->env->target : NULL;
     if (p->env->opt.opt < 2 || dc_skips(p->env->skip, DC_STAGE_layout))
         return fn;
-    if (strcmp(p->env->opt.math, "strict") != 0)
+    if (!dc_opts_math(&p->env->opt, "strict"))
         fn = dc_conv_layout(&p->j->scratch, fn, groups);
     return dc_contraction_layout(&p->j->scratch, fn, groups);
 }

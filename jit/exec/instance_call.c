@@ -219,6 +219,7 @@ static dc_status run_recording(dc_inst *i, dc_job *j, uint64_t deadline, dc_faul
     status = dc_inst_short(i, j, status);
     i->next = info->next;
     i->begun = info->begun;
+    i->rt->stats.denormals += info->denormals;
     if (status == DC_OK && info->ticket != 0) {
         i->ticket = info->ticket;
         i->ticket_first = first;

@@ -10,7 +10,7 @@
 
 dc_eval_mode dc_interpret_mode(const dc_job *j)
 {
-    return strcmp(j->opt->math, "strict") == 0 ? DC_EVAL_STRICT : DC_EVAL_ROUND;
+    return dc_opts_math(j->opt, "strict") ? DC_EVAL_STRICT : DC_EVAL_ROUND;
 }
 
 /* The value of parameter p, on the host. Numbers of the argument block may not have come to the device yet. */

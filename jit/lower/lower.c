@@ -252,8 +252,8 @@ static dc_kernel *lower_as(lowering *w, bool flat)
 
     dc_kernel *k = w->k = dc_kernel_new(kernel_name(w, name, sizeof name));
     dc_job_defer(w->j, free_kernel, k);
-    k->strict = strcmp(w->j->opt->math, "strict") == 0;
-    k->tf32 = strcmp(w->j->opt->math, "tf32") == 0;
+    k->strict = dc_opts_math(w->j->opt, "strict");
+    k->tf32 = dc_opts_math(w->j->opt, "tf32");
     w->scratch->kernel++;
     w->scratch->loop++;
     w->guard = (dc_pred){0};

@@ -116,8 +116,9 @@ function dc.progress(source, options) end
 
 ---Counters since the context was opened: traces, compiles and compile_ns (nanoseconds), kernels, kernels_shared
 ---(found compiled already), kernels_cached (found on disk), launches, prologues (times that values kept from call
----to call were computed), calls, fallbacks and interpreted (calls and programs on the interpreter); realized,
----lazy_programs, lazy_nodes (now) of code outside typed functions;
+---to call were computed), calls, fallbacks and interpreted (calls and programs on the interpreter); denormals
+---(calls of compiled functions that met denormal numbers, on CPUs: dc.flush_denormals); realized, lazy_programs,
+---lazy_nodes (now) of code outside typed functions;
 ---bytes_live and bytes_peak (of tensors, now and at most), allocs, handles (now), moved_out (values of cells
 ---copied because a tensor showed them); collections (whole ones of Lua's collector, for memory of tensors); compare_max
 ---(of DEEPC_COMPARE). And `device`, its name; `schedules`, "rules" or the fingerprint of those that dc.tune has found:
@@ -140,6 +141,20 @@ function dc.stats() end
 ---@param on? boolean
 ---@return boolean # whether they were before
 function dc.check_numbers(on) end
+
+---Whether denormal numbers (of `f32` and `bf16` those below 1.18e-38, of `f64` below 2.2e-308) are zeros from now
+---on, as operands and as results, as with `DEEPC_MATH=ftz`. On many processors an operation with one takes some 100
+---times as long; gradients that become smaller with each step of a long recurrence come to such numbers. Without an
+---argument nothing changes. Kernels of GPUs are compiled for it: start with `DEEPC_MATH=ftz` there. `sim:` devices
+---compute with them always. The host's and Lua's own arithmetic stays as it is.
+---    dc.flush_denormals(true)
+---    print((dc.full("f32[2]", 1e-30) * 1e-10):totable()[1]) --> 0.0
+---    dc.flush_denormals(false)
+---
+---Errors: DC0101 on a GPU, where it would change something.
+---@param on? boolean
+---@return boolean # whether they were before
+function dc.flush_denormals(on) end
 
 ---The table of operations: name, class, operands, and the range of generated tests.
 ---

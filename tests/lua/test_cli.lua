@@ -190,7 +190,7 @@ function TestProgram:test_settings_that_are_wrong()
     ["DEEPC_TUNE_SECONDS=0"] = "DEEPC_TUNE_SECONDS: a number of seconds from 1",
     ["DEEPC_CHECK=-1"] = "DEEPC_CHECK: 0, 1 or 2",
     ["DEEPC_GPU=fast"] = "DEEPC_GPU: 'wgmma', or nothing",
-    ["DEEPC_MATH=fast"] = "DEEPC_MATH: 'strict', 'tf32', or nothing",
+    ["DEEPC_MATH=fast"] = "DEEPC_MATH: 'strict' or 'tf32', 'ftz', one of them and 'ftz' with a comma, or nothing",
     ["DEEPC_COMPILE=later"] = "DEEPC_COMPILE: 'now', 'cache', 'process', 'off', or nothing",
     ["DEEPC_COMPARE=cpu"] = "DEEPC_COMPARE: only 'eval' can be compared with",
     ["DEEPC_SKIP=fusion"] = "DEEPC_SKIP: nothing is called 'fusion'; there are: ",

@@ -112,7 +112,7 @@ static void choose_sets(batch *b)
     }
     d->set = set;
     /* with a prologue, products and sums contract elsewhere than in the function without cells */
-    d->once = strcmp(b->rt->opt.math, "strict") != 0;
+    d->once = !dc_opts_math(&b->rt->opt, "strict");
     d->no_reuse = chance(b, 25);
     b->plain = (dc_exec_desc){.fn = b->f, .name = "plain", .nfree = b->f->param.n, .once = d->once};
     b->plain.nresult = b->f->result.n;
