@@ -147,11 +147,12 @@ function dc.check_numbers(on) end
 ---times as long; gradients that become smaller with each step of a long recurrence come to such numbers. Without an
 ---argument nothing changes. Kernels of GPUs are compiled for it: start with `DEEPC_MATH=ftz` there. `sim:` devices
 ---compute with them always. The host's and Lua's own arithmetic stays as it is.
+---
 ---    dc.flush_denormals(true)
 ---    print((dc.full("f32[2]", 1e-30) * 1e-10):totable()[1]) --> 0.0
 ---    dc.flush_denormals(false)
 ---
----Errors: DC0101 on a GPU, where it would change something.
+---Errors: DC0101 on a device of CUDA or OpenCL, where it would change something.
 ---@param on? boolean
 ---@return boolean # whether they were before
 function dc.flush_denormals(on) end
