@@ -55,7 +55,7 @@ local function add_mapped(c, x, axis, path)
   local k, name = core.control_axis(x, axis, op)
   local n = x.shape[k]
   if c.n and c.n ~= n then
-    core.fail("ARG", op, ("%s has %d rows along axis %d, %s has %d"):format(c.paths[1], c.n, c.axes[1], path, n),
+    core.fail("ARG", op, ("%s has %s rows along axis %d, %s has %s"):format(c.paths[1], c.n, c.axes[1], path, n),
       nil, c.paths[1], c.given[1], path, x)
   elseif name and c.name and name ~= c.name then
     core.fail("ARG", op, ("the mapped axis is '%s' in %s and '%s' in %s"):format(c.name, c.named, name, path),
@@ -123,7 +123,7 @@ local function take_arguments(c, ...)
     fail("ARG", op, "{ size = n } says how many rows there are",
       "no tensor is mapped, so nothing tells how many rows there are")
   elseif c.n and c.size and c.n ~= c.size then
-    core.fail("ARG", op, ("size is %d, %s has %d rows along axis %d"):format(c.size, c.paths[1], c.n, c.axes[1]), nil,
+    core.fail("ARG", op, ("size is %s, %s has %s rows along axis %d"):format(c.size, c.paths[1], c.n, c.axes[1]), nil,
       c.paths[1], c.given[1])
   end
   c.n = c.n or c.size

@@ -56,9 +56,10 @@ static dc_ref fold_rows(dc_func *f, dc_ref r, int64_t at, int64_t outer)
     for (int i = 0; i < n.rank; i++) {
         if (i == 1 + at)
             split[k++] = outer;
-        split[k++] = i == 1 + at ? n.dim[i] / outer : n.dim[i];
+        split[k++] = i == 1 + at ? dc_extent_div(f->module->extents, n.dim[i], outer) : n.dim[i];
         if (i > 0)
-            joined[i - 1] = i == 1 + at ? n.dim[i] * rows : n.dim[i];
+            joined[i - 1] =
+                i == 1 + at ? dc_extent_mul(f->module->extents, n.dim[i], rows) : n.dim[i];
     }
     r = dc_batch_move(f, dc_graph_reshape(f, r, k, split), 0, (int)at + 1);
     return dc_graph_reshape(f, r, n.rank - 1, joined);
@@ -75,8 +76,10 @@ static dc_ref unfold_rows(dc_func *f, dc_ref r, int64_t at, int64_t outer, int64
             split[k++] = outer;
             split[k++] = rows;
         }
-        split[k++] = i == at ? n.dim[i] / (outer * rows) : n.dim[i];
-        apart[1 + i] = i == at ? n.dim[i] / rows : n.dim[i];
+        const int64_t part =
+            i == at ? dc_extent_quotient(f->module->extents, n.dim[i], rows) : n.dim[i];
+        split[k++] = i == at ? dc_extent_div(f->module->extents, part, outer) : n.dim[i];
+        apart[1 + i] = part;
     }
     r = dc_batch_move(f, dc_graph_reshape(f, r, k, split), (int)at + 1, 0);
     return dc_graph_reshape(f, r, n.rank + 1, apart);
@@ -100,6 +103,9 @@ dc_status dc_batch_conv(dc_batch *b, dc_ref r, dc_ref *out)
                                           .type = {t}});
     }
     int64_t attr[DC_CONV_ATTRS], at = c.out[1], outer = 1; /* where the rows are in the result */
+    if (image && kernel && dc_extent_is(b->size))
+        return dc_fail(b->j, DC_ERR_EXTENT,
+                       &(dc_fact){.op = "conv", .axis = {0}, .type = {dc_node_type(f, in[1])}});
     if (image && kernel) { /* as many times the groups, each of one row */
         in[0] = fold_rows(f, in[0], c.batch_groups > 1 ? c.in[0] : c.in[1], 1);
         in[1] = fold_rows(f, in[1], c.kernel[0], 1);

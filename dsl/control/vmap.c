@@ -12,6 +12,7 @@
  * The number of the row is the number of the element of a loop, so random numbers are drawn as in loops. Of each test
  * of data the first row that fails is told. What dc.print shows has the axis behind those of loops around it.
  */
+#include "core/base/extent.h"
 #include "core/graph/batch.h"
 #include "dsl/base/args.h"
 #include "dsl/base/size.h"
@@ -162,10 +163,22 @@ static dc_val value_of(const assembly *s, dc_ref r)
     return (dc_val){r, dc_node_type(s->f, r)};
 }
 
+/* The number of elements of t, of i32. */
+static dc_status count(assembly *s, const dc_type *t, dc_val *out)
+{
+    dc_type all = *t;
+    all.dtype = DC_I32;
+    if (dc_build_is_bounded(t, (1u << t->rank) - 1))
+        return dc_build_count(s->j, s->f, &all, 1, out);
+    return number(s, DC_I32, dc_type_count(t), out);
+}
+
 /* The type of what is tested with the axis in front; false: it is none, or its positions do not fit an i32. */
 static bool tested_type(const assembly *s, const dc_type *t, dc_type *out)
 {
-    if (t->rank == DC_MAX_RANK || dc_type_count(t) > INT32_MAX / (s->a->n > 0 ? s->a->n : 1))
+    const dc_type most = dc_type_bound(t);
+    const int64_t rows = dc_extent_bound(s->a->n);
+    if (t->rank == DC_MAX_RANK || dc_type_count(&most) > INT32_MAX / (rows > 0 ? rows : 1))
         return false;
     *out = (dc_type){.dtype = t->dtype, .rank = (uint8_t)(t->rank + 1), .dim = {s->a->n}};
     out->name[0] = s->a->name;
@@ -183,7 +196,7 @@ static dc_status find_first(assembly *s, dc_trace_check *c, dc_val position, dc_
     const dc_type rows = position.type;
     dc_type all;
     DC_TRY(dc_build_iota(s->j, s->f, &rows, 0, &at));
-    DC_TRY(number(s, DC_I32, s->a->n, &end));
+    DC_TRY(count(s, &rows, &end));
     DC_TRY(number(s, DC_I32, 0, &zero));
     DC_TRY(number(s, DC_I32, -1, &none));
     DC_TRY(number(s, (dc_dtype)value.type.dtype, 0, &nothing));
@@ -196,7 +209,7 @@ static dc_status find_first(assembly *s, dc_trace_check *c, dc_val position, dc_
     DC_TRY(where(s, hit, value, nothing, &value));
     DC_TRY(dc_build_reduce(s->j, s->f, DC_OP_SUM, value, 1, false, &value));
     if (tested_type(s, &c->type, &all)) {
-        DC_TRY(number(s, DC_I32, dc_type_count(&c->type), &size));
+        DC_TRY(count(s, &c->type, &size));
         DC_TRY(ew(s, DC_OP_MUL, first, size, &start));
         DC_TRY(ew(s, DC_OP_ADD, start, position, &position));
         c->type = all;
@@ -413,14 +426,8 @@ static int l_vmap(lua_State *L)
     a.result = dc_control_list(L, d, 2, "results");
     a.name = text_field(L, d, 2, "name");
     lua_getfield(L, 2, "n");
-    if (dc_size_test(L, -1, &a.n))
-        dc_error_fact(
-            L, d, DC_ERR_CONTROL,
-            &(dc_fact){.op = a.c->op,
-                       .word = {"the mapped axis has a size known at run time, and a fixed "
-                                "size is needed"}},
-            &(dc_blame){.place = &a.c->place, .hint = "dc.map goes along a bounded dim"});
-    a.n = (int64_t)luaL_checkinteger(L, -1);
+    if (!dc_size_test(L, -1, &a.n))
+        a.n = (int64_t)luaL_checkinteger(L, -1);
     lua_pop(L, 1);
     make_flags(L, &a);
     refuse_sets(L, a.c);
@@ -436,8 +443,11 @@ static int l_vmap(lua_State *L)
             L, d,
             &(dc_blame){.place = &a.place,
                         .hint = id == DC_ERR_TOO_MANY_AXES ? "one of them is that of dc.vmap"
-                                : id == DC_ERR_CONTROL     ? "dc.print in front of it, or behind it"
-                                                           : NULL});
+                                : id == DC_ERR_EXTENT
+                                    ? "the convolution has a group for each row of dc.vmap; "
+                                      "dc.map has none"
+                                : id == DC_ERR_CONTROL ? "dc.print in front of it, or behind it"
+                                                       : NULL});
     }
     lua_pushvalue(L, list);
     lua_createtable(L, a.result.n, 0);

@@ -401,6 +401,34 @@ static dc_status build_roll(dc_job *j, dc_func *f, const void *arg, const dc_val
     return DC_OK;
 }
 
+static dc_status apply(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val b, dc_val *out)
+{
+    return dc_build_ew(j, f, op, (const dc_val[]){a, b}, 2, out);
+}
+
+/* The same where the size n is known at run time: element i is that at (i - first) mod n. */
+static dc_status build_roll_bounded(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                                    dc_val *out)
+{
+    const cut *c = arg;
+    const dc_type one = dc_type_scalar(DC_I64),
+                  row = {.dtype = DC_I64, .rank = 1, .dim = {in[0].type.dim[c->axis]}};
+    dc_val n, by, least, index;
+    DC_TRY(dc_build_count(j, f, &row, 1, &n));
+    DC_TRY(dc_build_const(j, f, &one, 1, &least));
+    DC_TRY(apply(j, f, DC_OP_MAX, n, least, &n)); /* without elements nothing is divided by 0 */
+    DC_TRY(dc_build_bits(j, f, &one, (uint64_t)c->first, &by));
+    DC_TRY(apply(j, f, DC_OP_REM, by, n, &by));
+    DC_TRY(dc_build_iota(j, f, &row, 0, &index));
+    DC_TRY(apply(j, f, DC_OP_SUB, index, by, &index)); /* above -n, below 2 n */
+    DC_TRY(apply(j, f, DC_OP_ADD, index, n, &index));
+    DC_TRY(apply(j, f, DC_OP_REM, index, n, &index));
+    DC_TRY(dc_build_cast(j, f, index, DC_I32, &index));
+    DC_TRY(dc_build_gather(j, f, in[0], index, c->axis, out));
+    out->type = in[0].type;
+    return DC_OK;
+}
+
 /* x:roll(by, axis): element i goes to i + by, round the end. */
 static int l_roll(lua_State *L)
 {
@@ -414,7 +442,13 @@ static int l_roll(lua_State *L)
         lua_replace(L, 3);
     }
     cut c = {.axis = dc_args_axis_of(L, d, 3, &t, "roll")};
-    const int64_t n = dc_size_fixed(L, d, "roll", &t, c.axis);
+    const int64_t n = t.dim[c.axis];
+    dc_size_check(L, d, "roll", &t);
+    if (dc_extent_is(n)) {
+        c.first = by;
+        dc_apply_to(L, d, "roll", first_two, 1, build_roll_bounded, &c);
+        return 1;
+    }
     c.first = n == 0 ? 0 : (by % n + n) % n;
     dc_apply_to(L, d, "roll", first_two, 1, build_roll, &c);
     return 1;

@@ -23,6 +23,15 @@ local cases = {
     return x[{ { 2, -1 } }], x[-1], x[1], x[{ {}, { 2, 3 } }], x[{ { 1, -1, 2 } }]
   end },
   { "flip", "x: f32[T, 3]", function(x) return x:flip(1), x[{ { -1, 1, -1 } }] end },
+  { "roll", "x: f32[T, 3], y: f32[2, T]", function(x, y)
+    return x:roll(2, 1), x:roll(-5, 1), y:roll(0, 2), y:roll(1 << 40, 2), x:roll(2, 2)
+  end },
+  { "vmap", "x: f32[T, 3], y: f32[2, T, 3]", function(x, y)
+    local s = dc.loop(function(c) return c:sum():lt(90) end, function(c) return c * 2 + 1 end, dc.zeros "f32[3]")
+    return dc.vmap(function(a) return a:softmax(1) * a:sum() + s end)(x),
+      dc.vmap(function(a, b) return b:matmul(a) end, { in_axes = { 1, 2 } })(x, y),
+      dc.vmap(function(a) return dc.vmap(function(b) return (a * b):sum() end)(x) end)(x):sum(2)
+  end },
   { "pad", "x: f32[T, 3]", function(x) return x:pad({ { 1, 2 } }, 9) end },
   { "reshape", "x: f32[T, 6]", function(x) return x:reshape(-1), x:reshape(-1, 2, 3), x:reshape(-1, 3) end },
   { "reshape2", "x: f32[4, T]", function(x)
