@@ -37,8 +37,8 @@ local function same(got, want, what)
   near(plain(got), plain(want), what)
 end
 
--- f as a typed function of arguments and results of these types, which are fields of records. With axes their size is known
--- at run time, and that of axis 1 of the results.
+-- f as a typed function of arguments and results of these types, which are fields of records. With axes their size is
+-- known at run time, and that of axis 1 of the results.
 local function typed(f, args, results, axes)
   local from, to, bound = {}, {}, nil
   for i, v in ipairs(args) do
