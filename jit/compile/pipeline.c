@@ -4,6 +4,7 @@
  */
 #include "core/graph/gtext.h"
 #include "core/graph/simplify.h"
+#include "jit/base/tuning.h"
 #include "jit/compile/exec_cache.h"
 #include "jit/compile/pipeline_impl.h"
 #include "jit/exec/exec_bounds.h"
@@ -79,7 +80,14 @@ static bool skips(const dc_compiling *p, dc_stage stage)
 /* What has left a body, or been inlined, may be simpler now. */
 static void rewrite_loops(dc_compiling *p)
 {
-    const dc_func *fn = dc_loops(p->j, p->fn);
+    const dc_target *t = p->env->target;
+    const dc_loop_panels panels = {
+        .vector_bytes =
+            t->simt || p->env->opt.opt < 2 || skips(p, DC_STAGE_layout) ? 0 : t->vector_bytes,
+        .least_bytes = DC_TUNE_LOOP_PANEL_BYTES,
+        .least_rows = DC_TUNE_LOOP_PANEL_ROWS,
+        .least_work = DC_TUNE_LOOP_PANEL_WORK};
+    const dc_func *fn = dc_loops(p->j, p->fn, &panels);
     if (fn != p->fn && !skips(p, DC_STAGE_simplify))
         fn = dc_simplify(fn);
     p->fn = fn;

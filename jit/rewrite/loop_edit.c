@@ -103,6 +103,8 @@ typedef struct remaking {
     dc_func *to;
     dc_ref *map;
     bool *stop;
+    dc_loop_again *again; /* NULL: nodes are made again as they are */
+    void *ctx;
 } remaking;
 
 static const char *label_of(const dc_func *f, dc_ref r)
@@ -142,7 +144,11 @@ static void copy_nodes(remaking *m, const bool *cone)
         DC_ASSERT(n->op != DC_OP_PARAM, "nothing stands for parameter %d", (int)n->attr[0]);
         for (int i = 0; i < n->nin; i++)
             in[i] = m->map[n->in[i]];
-        m->map[r] = dc_graph_again(m->to, b, r, in);
+        m->map[r] = m->again != NULL ? m->again(m->ctx, m->to, r, in) : 0;
+        if (m->map[r] == 0)
+            m->map[r] = dc_graph_again(m->to, b, r, in);
+        else
+            dc_func_copy_origin(m->to, m->map[r], b, r);
     }
 }
 
@@ -163,11 +169,16 @@ static void renumber(remaking *m)
         w->y.at[i].value = m->map[w->y.at[i].value];
 }
 
-void dc_loop_remake_beside(dc_loopedit *w, const dc_ref *same, const dc_ref *sunk)
+static void remake(dc_loopedit *w, const dc_ref *same, const dc_ref *sunk, dc_loop_again *again,
+                   void *ctx)
 {
     dc_arena *a = &w->j->scratch;
-    remaking m = {w, dc_func_new(w->f->module, w->body->name),
-                  DC_NEW_ARRAY(a, dc_ref, w->body->node.n), DC_NEW_ARRAY(a, bool, w->body->node.n)};
+    remaking m = {.w = w,
+                  .to = dc_func_new(w->f->module, w->body->name),
+                  .map = DC_NEW_ARRAY(a, dc_ref, w->body->node.n),
+                  .stop = DC_NEW_ARRAY(a, bool, w->body->node.n),
+                  .again = again,
+                  .ctx = ctx};
     remake_param(&m, w->i, NULL, NULL);
     for (uint32_t i = 0; i < w->constant.n; i++)
         remake_param(&m, w->constant.at[i].param, same, sunk);
@@ -179,6 +190,18 @@ void dc_loop_remake_beside(dc_loopedit *w, const dc_ref *same, const dc_ref *sun
     copy_nodes(&m, cone_of(w, m.stop));
     renumber(&m);
     w->body = m.to;
+}
+
+void dc_loop_remake_beside(dc_loopedit *w, const dc_ref *same, const dc_ref *sunk)
+{
+    remake(w, same, sunk, NULL, NULL);
+}
+
+void dc_loop_remake_nodes(dc_loopedit *w, dc_loop_again *again, void *ctx)
+{
+    dc_func *old = w->body;
+    remake(w, NULL, NULL, again, ctx);
+    dc_func_drop(old);
 }
 
 void dc_loop_remake(dc_loopedit *w, const dc_ref *same, const dc_ref *sunk)

@@ -12,6 +12,7 @@ typedef struct walking {
     const bool *live;
     dc_ref *map;
     dc_ref **many; /* by loop or branch: its results */
+    const dc_loop_panels *panels;
 } walking;
 
 static bool has_control(const dc_func *f)
@@ -39,6 +40,7 @@ static void rewrite_loop(walking *w, dc_ref r, const dc_func *body, const dc_ref
         dc_loop_settle(&e);
         dc_loop_unify(&e);
         dc_loop_delay(&e);
+        dc_loop_lay_panels(&e, w->panels);
         dc_loop_emit(&e, out);
     }
     dc_loop_close(&e);
@@ -55,7 +57,7 @@ static void rewrite_control(walking *w, dc_ref r)
         in[i] = w->map[n->in[i]];
     for (int i = 0; i < dc_node_bodies(n); i++) {
         given[i] = dc_body_at(w->from->module, n->attr[i]);
-        body[i] = dc_loops(w->j, given[i]);
+        body[i] = dc_loops(w->j, given[i], w->panels);
     }
     if (n->op == DC_OP_LOOP)
         rewrite_loop(w, r, body[0], in, w->many[r]);
@@ -88,7 +90,7 @@ static void walk_node(walking *w, dc_ref r)
     w->map[r] = dc_graph_again(w->to, w->from, r, in);
 }
 
-static dc_func *walk(dc_job *j, const dc_func *f)
+static dc_func *walk(dc_job *j, const dc_func *f, const dc_loop_panels *panels)
 {
     dc_arena *a = &j->scratch;
     walking w = {j,
@@ -96,7 +98,8 @@ static dc_func *walk(dc_job *j, const dc_func *f)
                  dc_func_new(f->module, f->name),
                  dc_func_live(f, a),
                  DC_NEW_ARRAY(a, dc_ref, f->node.n),
-                 DC_NEW_ARRAY(a, dc_ref *, f->node.n)};
+                 DC_NEW_ARRAY(a, dc_ref *, f->node.n),
+                 panels};
     dc_graph_params(w.to, f, w.map);
     for (dc_ref r = 1; r < f->node.n; r++)
         if (w.live[r] && w.map[r] == 0)
@@ -106,13 +109,13 @@ static dc_func *walk(dc_job *j, const dc_func *f)
     return w.to;
 }
 
-const dc_func *dc_loops(dc_job *j, const dc_func *f)
+const dc_func *dc_loops(dc_job *j, const dc_func *f, const dc_loop_panels *panels)
 {
     if (!has_control(f))
         return f;
     const dc_mark mark = dc_arena_mark(&j->scratch);
     dc_func *merged = dc_loop_merge(j, f);
-    dc_func *made = walk(j, merged != NULL ? merged : f);
+    dc_func *made = walk(j, merged != NULL ? merged : f, panels);
     dc_func *out = dc_func_clone(f->module, made, NULL);
     dc_func_drop(made);
     if (merged != NULL)

@@ -7,6 +7,7 @@
  *   loop_merge.c      several loops to one
  *   loop_motion.c     constants into the body, invariant values out of it
  *   loop_project.c    contractions for all iterations at once, before and behind the loop
+ *   loop_panels.c     constant matrices in panels
  *   loop_unroll.c     loops written out
  *   branch_rewrite.c  branches
  */
@@ -84,6 +85,10 @@ void dc_loop_remake(dc_loopedit *w, const dc_ref *same, const dc_ref *sunk);
 /* The same, but the old body stays. */
 void dc_loop_remake_beside(dc_loopedit *w, const dc_ref *same, const dc_ref *sunk);
 
+/* What node r of the body becomes in `to`, of these operands; 0: the same again. */
+typedef dc_ref dc_loop_again(void *ctx, dc_func *to, dc_ref r, const dc_ref *in);
+void dc_loop_remake_nodes(dc_loopedit *w, dc_loop_again *again, void *ctx);
+
 /* By node of the body: are nexts or ys made of it? */
 bool *dc_loop_needed(const dc_loopedit *w);
 /* Results that no live pick of node r reads are unused; `first`: the number of its first result. */
@@ -117,6 +122,7 @@ void dc_loop_sink(dc_loopedit *w);
 void dc_loop_hoist(dc_loopedit *w);
 void dc_loop_project(dc_loopedit *w);
 void dc_loop_delay(dc_loopedit *w);
+void dc_loop_lay_panels(dc_loopedit *w, const dc_loop_panels *are);
 
 /* The results without a loop; false: it stays one. */
 bool dc_loop_unroll(dc_loopedit *w, dc_ref *out);

@@ -219,6 +219,8 @@ static bool reads_plain(const splitting *w, dc_ref u, int i)
 {
     dc_ref r = at(w, u)->in[i];
     const bool dot = at(w, u)->op == DC_OP_DOT;
+    if (class_of(w, u) == DC_CLASS_CTL) /* what loops and branches read has memory */
+        return class_of(w, r) != DC_CLASS_MOV || at(w, r)->op == DC_OP_PERMUTE;
     if (class_of(w, u) != DC_CLASS_CON || (i > 0 && !(w->groups && dot)))
         return class_of(w, u) == DC_CLASS_CON;
     if (dc_layout_is_transposed(w->f, r))

@@ -36,9 +36,10 @@ typedef struct product {
     dc_sketch *s;
     uint32_t m, n, red[DC_SHAPE_AXES], out[DC_SHAPE_AXES]; /* axes; out: outside of m and n */
     uint32_t outer;                                        /* see take_outer */
-    uint32_t piece;                                        /* the loop over pieces of red[0] */
-    dc_split tm, tn;                                       /* m and n in register tiles */
-    uint32_t sum;                                          /* the buffer */
+    int nturned;     /* axes of b between m and n: they go outside of m */
+    uint32_t piece;  /* the loop over pieces of red[0] */
+    dc_split tm, tn; /* m and n in register tiles */
+    uint32_t sum;    /* the buffer */
     int nred, nout;
     bool has_outer;
     bool has_m;
@@ -134,6 +135,29 @@ static bool read_operands(product *q, const dc_shape *p)
     q->has_m = q->has_m && is_m(q, p->out[p->nout - 2]) && dc_strides_all(q->a.m);
     return !q->b.all_n.irregular && dc_strides_all(q->has_m ? q->b.n : q->b.all_n) &&
            (q->b.n.unit || (q->b.plain && q->has_m));
+}
+
+static dc_role role_of(const dc_sketch *s, uint32_t axis)
+{
+    return (dc_role)s->k->axis.at[axis].role;
+}
+
+/*
+ * Where b has several axes that did not become one, as in m (n1 n2) with b[n1][k][n2], m is not beside n: the shape with
+ * m there. False where it is beside it, or there is none.
+ */
+static bool turn_shape(const dc_sketch *s, const dc_shape *p, dc_shape *out, int *turned)
+{
+    int m = p->nout - 2;
+    while (m >= 0 && role_of(s, p->out[m]) == DC_ROLE_N)
+        m--;
+    *turned = p->nout - 2 - m;
+    if (m < 0 || *turned <= 0 || role_of(s, p->out[m]) != DC_ROLE_M)
+        return false;
+    *out = *p;
+    memmove(out->out + m, out->out + m + 1, (size_t)*turned * sizeof *out->out);
+    out->out[p->nout - 2] = p->out[m];
+    return true;
 }
 
 static void read_axes(product *q, const dc_shape *p)
@@ -390,6 +414,8 @@ static bool make_work_items(product *q)
     uint32_t outer[DC_SHAPE_AXES + 2];
     dc_split m, n;
     int count = 0;
+    for (int i = q->nout - q->nturned; i < q->nout; i++)
+        TRY(dc_do_reorder(q->s, q->out[i], q->m));
     for (int i = 0; i < q->nout; i++)
         outer[count++] = q->out[i];
     if (q->has_m) {
@@ -506,6 +532,17 @@ static bool pack_a(product *q)
     return dc_do_vectorize(q->s, dc_sketch_copy_of(q->s, made, q->tm.i, 0));
 }
 
+/*
+ * Rows of b are streamed in short pieces a row apart, which the machine does not prefetch by itself. Few rows of a wait for
+ * memory anyway, and prefetches only take its time.
+ */
+static void prefetch_b(product *q)
+{
+    const int level = dc_sketch_level(q->s, q->M >= DC_TUNE_PREFETCH_ROWS ? 2 : 0);
+    if (level > 0) /* where it does not apply, it is left out */
+        dc_do_prefetch(q->s, q->b.buf, q->tn.o, q->red[0], level);
+}
+
 static bool make_registers(product *q)
 {
     TRY(make_lanes(q, q->tn.i, true));
@@ -533,7 +570,11 @@ static bool apply(product *q)
         return false;
     if ((pieces || q->apart) && !make_sums(q, loop))
         return false;
-    return make_registers(q) && dc_sketch_grid(q->s);
+    if (!make_registers(q) || !dc_sketch_grid(q->s))
+        return false;
+    if (q->streams && q->has_m)
+        prefetch_b(q);
+    return true;
 }
 
 /* Few rows, both operands along the sum, which is long enough for vectors: see jit/schedule/schedule_dots.c. */
@@ -564,7 +605,14 @@ static bool schedule_dots(product *q)
 bool dc_schedule_product(dc_sketch *s, const dc_shape *p, bool *is)
 {
     product q = {.s = s};
-    *is = read_operands(&q, p);
+    dc_shape turned;
+    if (turn_shape(s, p, &turned, &q.nturned) && read_operands(&q, &turned) && q.has_m) {
+        *is = true;
+        p = &turned;
+    } else {
+        q = (product){.s = s};
+        *is = read_operands(&q, p);
+    }
     if (!*is)
         return true;
     read_axes(&q, p);

@@ -64,6 +64,8 @@ bool dc_do_subtotal(dc_sketch *s, uint32_t axis);
 bool dc_do_stage(dc_sketch *s, uint32_t buf, int64_t stages);
 bool dc_do_nontemporal(dc_sketch *s, uint32_t buf);
 bool dc_do_prefetch(dc_sketch *s, uint32_t buf, uint32_t over, uint32_t within, int level);
+/* The cache to prefetch into, 1 or 2, 0: none; what is asked for, or the rule's. */
+int dc_sketch_level(const dc_sketch *s, int rule);
 bool dc_do_pipeline(dc_sketch *s, uint32_t axis);
 /* *made: the first axis of the loops that copy. */
 bool dc_do_pack(dc_sketch *s, uint32_t buf, uint32_t axis, const uint32_t *dim, int n,

@@ -12,8 +12,9 @@
 #include <string.h>
 
 enum {
-    LINE = 16,  /* elements of a line of a cache */
-    WIDEST = 64 /* lanes of an instruction at most */
+    LINE = 16,   /* elements of a line of a cache */
+    WIDEST = 64, /* lanes of an instruction at most */
+    PAGE = 4096  /* bytes */
 };
 
 static bool is_costly(const dc_kernel *k)
@@ -319,6 +320,25 @@ static int64_t most_vectors(const dc_sketch *s, const dc_shape *p)
     return dc_sketch_vectors(s, elements(s, p), WIDEST * (int64_t)s->lanes, s->lanes);
 }
 
+/*
+ * The next row of what is read in pieces, which the machine does not prefetch by itself where a piece ends. Computing
+ * leaves the time for it.
+ */
+static void prefetch_rows(dc_sketch *s, const dc_shape *p, uint32_t vectors)
+{
+    dc_kernel *k = s->k;
+    int64_t bytes = 0;
+    if (p->nout < 2)
+        return;
+    for (uint32_t b = 0; b < k->buf.n; b++)
+        if (k->buf.at[b].scope == DC_SCOPE_PARAM && k->buf.at[b].mode == DC_MODE_IN)
+            bytes += k->buf.at[b].count / dc_sketch_extent(s, p->out[0]) *
+                     (int64_t)dc_dtype_size((dc_dtype)k->buf.at[b].dtype);
+    const int level = dc_sketch_level(s, bytes <= DC_TUNE_PREFETCH_ROW ? 1 : 2);
+    for (uint32_t b = 0; level > 0 && b < k->buf.n; b++)
+        dc_do_prefetch(s, b, k->root->axis, vectors, level); /* of those that it applies to */
+}
+
 /* Vectors that are all masked: what is computed is the most of it. */
 static bool schedule_costly(dc_sketch *s, const dc_shape *p)
 {
@@ -326,7 +346,10 @@ static bool schedule_costly(dc_sketch *s, const dc_shape *p)
     const int64_t extent = dc_sketch_extent(s, n), lanes = dc_sketch_lanes(s, extent);
     const int64_t vectors = dc_sketch_vectors(s, elements(s, p), extent, lanes);
     dc_split v;
-    return dc_do_split(s, n, lanes * vectors, &v) && dc_do_vectorize(s, v.i) && dc_sketch_grid(s);
+    if (!dc_do_split(s, n, lanes * vectors, &v) || !dc_do_vectorize(s, v.i) || !dc_sketch_grid(s))
+        return false;
+    prefetch_rows(s, p, v.o);
+    return true;
 }
 
 /* Bytes of the widest number in a list of statements that only copies and chooses; 0: it computes. */
@@ -352,6 +375,40 @@ static int copied_bytes(dc_kernel *k, const dc_stmt *first)
         }
     }
     return (int)bytes;
+}
+
+/*
+ * Of a load whose rows go on along another axis than that of the results, with a page between them there: the place of
+ * that axis, where it has fewer iterations; -1: there is none.
+ */
+static int far_rows(const dc_sketch *s, const dc_shape *p)
+{
+    dc_kernel *k = s->k;
+    const int last = p->nout - 1;
+    for (dc_vx v = 1; v < k->vx.n && last >= 2; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        const int64_t page = PAGE / (int64_t)dc_dtype_size((dc_dtype)n->dtype);
+        bool affine = true;
+        if (n->kind != DC_VX_LOAD || k->buf.at[n->buf].scope != DC_SCOPE_PARAM ||
+            dc_ix_stride(k, n->at, p->out[last], &affine) != 1 ||
+            dc_ix_stride(k, n->at, p->out[last - 1], &affine) < page || !affine)
+            continue;
+        const int i = axis_of_step(k, p, n->at, dc_sketch_extent(s, p->out[last]));
+        if (i >= 0 && i < last - 1 &&
+            dc_sketch_extent(s, p->out[i]) < dc_sketch_extent(s, p->out[last - 1]))
+            return i;
+    }
+    return -1;
+}
+
+/* Reads rows from one end to the other and stores their parts, on fewer pages, instead of the other way round. */
+static bool schedule_far_rows(dc_sketch *s, const dc_shape *p, int along)
+{
+    for (int i = along + 1; i < p->nout - 1; i++)
+        if (!dc_do_reorder(s, p->out[i], p->out[along]))
+            return false;
+    const dc_shape turned = dc_shape_of(s->k);
+    return dc_schedule_vectors(s, &turned, most_vectors(s, &turned));
 }
 
 bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
@@ -390,5 +447,8 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
     if (2 * extent <= s->lanes && p->nout >= 2 && !dc_ix_any_value(s->k) &&
         dc_sketch_block(s, extent) <= DC_TUNE_SHORT_ROW_VECTORS)
         return dc_schedule_short_rows(s, p, most_vectors(s, p));
+    const int far = extent >= s->lanes ? far_rows(s, p) : -1;
+    if (far >= 0)
+        return schedule_far_rows(s, p, far);
     return dc_schedule_vectors(s, p, most_vectors(s, p));
 }

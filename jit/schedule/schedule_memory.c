@@ -246,8 +246,7 @@ static void prefetch_chosen(dc_sketch *s, const dc_row_inputs *in, int level)
 /* The cache that rows are fetched into; 0: none. */
 static int prefetch_level(const dc_sketch *s, const dc_row_inputs *in)
 {
-    const int rule = !in->chosen && in->n > 1 ? 2 : 1;
-    return (int)dc_sketch_knob(s, DC_KNOB_PREFETCH, rule + 1, (const int32_t[]){1, 2, 3, 0}, 3) - 1;
+    return dc_sketch_level(s, !in->chosen && in->n > 1 ? 2 : 1);
 }
 
 void dc_schedule_memory(dc_sketch *s, const dc_row_inputs *inputs)

@@ -159,6 +159,11 @@ bool dc_do_nontemporal(dc_sketch *s, uint32_t buf)
     return apply(s, &(dc_move){.kind = DC_MOVE_NONTEMPORAL, .buf = buf});
 }
 
+int dc_sketch_level(const dc_sketch *s, int rule)
+{
+    return (int)dc_sketch_knob(s, DC_KNOB_PREFETCH, rule + 1, (const int32_t[]){1, 2, 3, 0}, 3) - 1;
+}
+
 bool dc_do_prefetch(dc_sketch *s, uint32_t buf, uint32_t over, uint32_t within, int level)
 {
     const dc_move m = {

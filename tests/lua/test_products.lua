@@ -145,6 +145,19 @@ function TestProducts.test_batches_of_turned_operands()
 end
 
 -- Several matrices read and written behind the sums, as an optimiser does.
+-- Weights with a matrix for each head: two axes of theirs are no one axis of memory.
+function TestProducts.test_a_matrix_for_each_head()
+  for _, sizes in ipairs { { 16, 64, 8, 32 }, { 5, 33, 3, 16 }, { 64, 128, 4, 48 }, { 1, 20, 6, 8 }, { 37, 7, 2, 5 } } do
+    local t, d, h, e = table.unpack(sizes)
+    local x, w = digits(t, d, 1), digits(h * d, e, 2):reshape(h, d, e)
+    local f = dc.fn(("f(x: f32[%d, %d], w: f32[%d, %d, %d]) -> f32[%d, %d, %d]"):format(t, d, h, d, e, t, h, e),
+      function(x, w) return dc.einsum("t d, h d e -> t h e", x, w) end)
+    local flat = dc.fn(("g(x: f32[%d, %d], w: f32[%d, %d]) -> f32[%d, %d]"):format(t, d, d, h * e, t, h * e),
+      function(x, w) return x:matmul(w) end)
+    lu.assertEquals(f(x, w):reshape(t, h * e):totable(), flat(x, w:permute(2, 1, 3):reshape(d, h * e)):totable())
+  end
+end
+
 function TestProducts.test_updates()
   for _, size in ipairs { { 45, 530, 70 }, { 45, 784, 64 }, { 30, 100, 20 } } do
     local m, n, k = table.unpack(size)

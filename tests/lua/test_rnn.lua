@@ -458,6 +458,31 @@ function TestSequences:test_a_part_of_networks()
   lu.assertStrContains(net:summary "f32[5, 2, 3]", "nn.LSTM 3 -> 4")
 end
 
+-- Matrices so large that loops have them in panels (jit/rewrite/loop_panels.c), forward and backward.
+function TestSequences:test_large_matrices()
+  local w = dc.param("f32[256, 512]", dc.randn "f32[256, 512]" * 0.05)
+  local function step(h)
+    local y = h:matmul(w)
+    return (y[{ {}, { 1, 256 } }] + y[{ {}, { 257, 512 } }]):tanh()
+  end
+  local all = dc.fn("all(h: f32[16, 256]) -> f32[16, 256], f32[256, 512]", function(h)
+    local last = dc.fori(20, function(_, s) return step(s) end, h)
+    return last, dc.grad(last:sum(), w)
+  end)
+  local written = dc.fn("written(h: f32[16, 256]) -> f32[16, 256], f32[256, 512]", function(h)
+    local last = h
+    for _ = 1, 20 do
+      last = step(last)
+    end
+    return last, dc.grad(last:sum(), w)
+  end)
+  local x = dc.randn "f32[16, 256]"
+  local y, dw = all(x)
+  local y2, dw2 = written(x)
+  lu.assertAlmostEquals((y - y2):abs():max():item(), 0, 1e-5)
+  lu.assertAlmostEquals((dw - dw2):abs():max():item() / dw2:abs():max():item(), 0, 1e-5)
+end
+
 -- ---- gradients ----
 
 TestGradients = {}

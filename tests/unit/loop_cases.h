@@ -2,9 +2,43 @@
 #ifndef DC_TESTS_LOOP_CASES_H
 #define DC_TESTS_LOOP_CASES_H
 
-static const struct {
+typedef struct loop_case {
     const char *what, *before, *after;
-} loop_cases[] = {
+} loop_case;
+
+/* With constant matrices in panels of two columns. */
+static const loop_case panel_cases[] = {
+    {"matrices in panels, along rows and along columns",
+     "body 0(%1: i32[], %2: f32[8, 8], %3: f32[3, 8]) {\n"
+     "  %4 = dot %3, %2 {0, 1, 1, 0} : f32[3, 8]\n"
+     "  %5 = dot %4, %2 {0, 1, 1, 1} : f32[3, 8]\n"
+     "  return %5\n"
+     "}\n"
+     "func f(%1: f32[8, 8], %2: f32[3, 8]) {\n"
+     "  %3 = loop %1, %2 {0, 9, 0, 1, 1, 0, 0} : bool[0]\n"
+     "  %4 = pick %3 {0} : f32[3, 8]\n"
+     "  return %4\n"
+     "}\n",
+     "body 0(%1: i32[], %2: f32[4, 8, 2], %3: f32[4, 8, 2], %4: f32[3, 8]) {\n"
+     "  %5 = dot %4, %2 {0, 1, 1, 1} : f32[3, 4, 2]\n"
+     "  %6 = reshape %5 : f32[3, 8]\n"
+     "  %7 = dot %6, %3 {0, 1, 1, 1} : f32[3, 4, 2]\n"
+     "  %8 = reshape %7 : f32[3, 8]\n"
+     "  return %8\n"
+     "}\n"
+     "\n"
+     "func f(%1: f32[8, 8], %2: f32[3, 8]) {\n"
+     "  %3 = reshape %1 : f32[8, 4, 2]\n"
+     "  %4 = permute %3 {1, 0, 2} : f32[4, 8, 2]\n"
+     "  %5 = reshape %1 : f32[4, 2, 8]\n"
+     "  %6 = permute %5 {0, 2, 1} : f32[4, 8, 2]\n"
+     "  %7 = loop %4, %6, %2 {0, 9, 0, 2, 1, 0, 0} : bool[0]\n"
+     "  %8 = pick %7 {0} : f32[3, 8]\n"
+     "  return %8\n"
+     "}\n"},
+};
+
+static const loop_case loop_cases[] = {
     {"a loop and the copy of it that keeps more",
      "body 0(%1: i32[], %2: f32[2], %3: f32[2]) {\n"
      "  %4 = add %2, %3 : f32[2]\n"

@@ -36,22 +36,25 @@ static void count_control(const dc_func *f, long *out)
 
 static bool same_results(const dc_func *f, const dc_func *g, rng *r, bool special);
 
-static void test_cases(rng *r)
+/* Matrices of any size in panels: of two columns of f32. */
+static const dc_loop_panels all = {.vector_bytes = 4};
+
+static void test_cases(rng *r, const loop_case *cases, size_t n, const dc_loop_panels *panels)
 {
-    for (size_t i = 0; i < DC_COUNTOF(loop_cases); i++) {
+    for (size_t i = 0; i < n; i++) {
         dc_module *m = NULL;
         dc_text text = {0};
         job.err = (dc_err){0};
-        if (!CHECK_EQ(dc_module_parse(&job, loop_cases[i].before, &m), DC_OK)) {
+        if (!CHECK_EQ(dc_module_parse(&job, cases[i].before, &m), DC_OK)) {
             char why[400];
             dc_err_render(&job.err, 1, why, sizeof why);
-            printf("%s: %s\n", loop_cases[i].what, why);
+            printf("%s: %s\n", cases[i].what, why);
             continue;
         }
-        const dc_func *f = m->func.at[0], *g = dc_loops(&job, f);
+        const dc_func *f = m->func.at[0], *g = dc_loops(&job, f, panels);
         dc_func_print(g, &text);
-        if (!CHECK_STR(text.s, loop_cases[i].after))
-            printf("%s\n", loop_cases[i].what);
+        if (!CHECK_STR(text.s, cases[i].after))
+            printf("%s\n", cases[i].what);
         CHECK_EQ(dc_func_check(&job, g), DC_OK);
         for (int k = 0; k < 10; k++)
             CHECK(same_results(f, g, r, k > 5));
@@ -91,12 +94,12 @@ static bool same_results(const dc_func *f, const dc_func *g, rng *r, bool specia
 
 static bool try_function(dc_func *f, rng *r, bool special)
 {
-    const dc_func *g = dc_loops(&job, f);
+    const dc_func *g = dc_loops(&job, f, &all);
     count_control(f, &loops[0]);
     count_control(g, &loops[1]);
     bool good = CHECK_EQ(dc_func_check(&job, g), DC_OK) && same_results(f, g, r, special);
     if (good) { /* what follows in compilation */
-        const dc_func *s = dc_simplify(dc_loops(&job, dc_simplify(f)));
+        const dc_func *s = dc_simplify(dc_loops(&job, dc_simplify(f), &all));
         good = CHECK_EQ(dc_func_check(&job, s), DC_OK) && same_results(f, s, r, special);
     }
     if (!CHECK(good)) {
@@ -127,7 +130,8 @@ static dc_status body(dc_job *j, void *arg)
     const uint64_t *opt = arg;
     rng r = {opt[0]};
     DC_UNUSED(j);
-    test_cases(&r);
+    test_cases(&r, loop_cases, DC_COUNTOF(loop_cases), &(dc_loop_panels){0});
+    test_cases(&r, panel_cases, DC_COUNTOF(panel_cases), &all);
     test_random(opt[0], (int)opt[1], &r);
     printf("%ld results, %ld loops and branches became %ld\n", compared, loops[0], loops[1]);
     return DC_OK;
