@@ -19,6 +19,7 @@
  *   refuse_tracing(name)          raises inside typed functions
  */
 #include "core/base/outfile.h"
+#include "core/runtime/outcome.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/error.h"
@@ -29,7 +30,6 @@
 #include "dsl/internals.h"
 #include "formats/png.h"
 #include "formats/ststore.h"
-#include "core/runtime/outcome.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -296,8 +296,11 @@ static dc_status put_cells_body(dc_job *j, void *arg)
         DC_TRY((a->turned[i] ? dc_ststore_read_turned : dc_ststore_read)(a->f->st, j, a->tensor[i],
                                                                          a->cell[i]->store));
     DC_TRY(dc_safetensors_unchanged(a->f->st, j));
-    for (uint32_t i = 0; i < a->n; i++)
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (a->cell[i]->most > 0)
+            a->cell[i]->type.dim[0] = a->tensor[i]->type.dim[a->turned[i] ? 1 : 0];
         dc_cell_written(a->cell[i], false);
+    }
     return DC_OK;
 }
 
@@ -340,7 +343,10 @@ static void check_fit(lua_State *L, dc_dsl *d, const open_file *f, const dc_st_t
         as_set.dim[0] = t->type.dim[1];
         as_set.dim[1] = t->type.dim[0];
     }
-    if (t->unread != NULL || dc_type_same(&as_set, &c->type))
+    dc_type own = c->type;
+    if (c->most > 0 && as_set.rank > 0 && as_set.dim[0] >= c->least && as_set.dim[0] <= c->most)
+        own.dim[0] = as_set.dim[0];
+    if (t->unread != NULL || dc_type_same(&as_set, &own))
         return;
     dc_type_print(&t->type, in_file, sizeof in_file);
     dc_type_print(&c->type, in_cell, sizeof in_cell);

@@ -434,6 +434,21 @@ static void make_params(lowering *l, uint32_t before)
     }
 }
 
+/* So many rows of a value, or with zeros behind its own. */
+static dc_ref with_rows(dc_func *f, dc_ref v, int64_t rows)
+{
+    const dc_type t = dc_node_type(f, v);
+    int64_t first[DC_MAX_RANK] = {0}, step[DC_MAX_RANK], dim[DC_MAX_RANK];
+    if (rows < 0 || rows == t.dim[0])
+        return v;
+    for (int i = 0; i < t.rank; i++) {
+        step[i] = 1;
+        dim[i] = i == 0 ? rows : t.dim[i];
+    }
+    return rows < t.dim[0] ? dc_graph_slice(f, v, first, step, dim)
+                           : dc_graph_pad(f, v, first, step, dim, dc_bits_of((dc_dtype)t.dtype, 0));
+}
+
 static dc_status lower_function(lowering *l, uint32_t before)
 {
     const dc_func *from = l->from;
@@ -452,7 +467,9 @@ static dc_status lower_function(lowering *l, uint32_t before)
     }
     for (uint32_t i = 0; i < from->result.n; i++) {
         const dc_node *n = dc_node_at(from, from->result.at[i]);
-        DC_PUSH(l->to->result, with_sizes(l, l->map[from->result.at[i]], n->dim, n->rank));
+        const int64_t rows = l->rows != NULL ? l->rows[i] : -1;
+        const dc_ref v = with_rows(l->to, l->map[from->result.at[i]], rows);
+        DC_PUSH(l->to->result, with_sizes(l, v, n->dim, n->rank));
     }
     return DC_OK;
 }
@@ -463,6 +480,7 @@ static dc_status lower_body(const lowering *outer, uint32_t body, uint32_t befor
     const dc_func *from = dc_body_at(m, body);
     lowering l = *outer;
     l.from = from;
+    l.rows = NULL;
     l.to = dc_func_new(m, from->name);
     const dc_status status = lower_function(&l, before);
     if (status == DC_OK)
@@ -474,8 +492,14 @@ static dc_status lower_body(const lowering *outer, uint32_t body, uint32_t befor
 dc_status dc_bounded_lower(dc_job *j, const dc_func *f, uint32_t before, dc_extent_list *sizes,
                            dc_func **out)
 {
+    return dc_bounded_lower_into(j, f, before, NULL, sizes, out);
+}
+
+dc_status dc_bounded_lower_into(dc_job *j, const dc_func *f, uint32_t before, const int64_t *rows,
+                                dc_extent_list *sizes, dc_func **out)
+{
     list_sizes(f, NULL, sizes);
-    lowering l = {.j = j, .from = f, .size = sizes->at, .nsize = sizes->n};
+    lowering l = {.j = j, .from = f, .size = sizes->at, .nsize = sizes->n, .rows = rows};
     l.to = dc_func_new(f->module, f->name);
     const dc_status status = lower_function(&l, before);
     if (status == DC_OK)

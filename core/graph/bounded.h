@@ -28,6 +28,13 @@ typedef DC_VEC(int64_t) dc_extent_list;
 dc_status dc_bounded_lower(dc_job *j, const dc_func *f, uint32_t before, dc_extent_list *sizes,
                            dc_func **out);
 
+/*
+ * The same; rows: by result, how many along the first axis its memory has, whatever the bound of its size is (the size
+ * is no more than that); -1: it has its bound. NULL: all have.
+ */
+dc_status dc_bounded_lower_into(dc_job *j, const dc_func *f, uint32_t before, const int64_t *rows,
+                                dc_extent_list *sizes, dc_func **out);
+
 dc_status dc_bounded_fix(dc_job *j, const dc_func *f, dc_extent_value *var, void *ctx,
                          dc_func **out);
 

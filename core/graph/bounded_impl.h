@@ -11,7 +11,8 @@ typedef struct lowering {
     dc_ref *map; /* in `to`, by ref of `from` */
     const int64_t *size;
     uint32_t nsize;
-    dc_ref *value; /* the parameter of each size */
+    const int64_t *rows; /* of dc_bounded_lower_into; NULL in bodies */
+    dc_ref *value;       /* the parameter of each size */
 } lowering;
 
 /* EXTENT_TEXT: node r of `from`, where it was written, and why. */

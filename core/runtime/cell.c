@@ -1,8 +1,11 @@
 /* Cells: named places that own a storage (core/runtime/storage.h). */
+#include "core/base/extent.h"
 #include "core/runtime/lazy.h"
 #include "core/runtime/outcome.h"
 #include "core/runtime/storage.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +30,8 @@ static dc_status fill_cell(dc_cell *c, dc_job *j, const char *label, struct dc_l
 {
     if (label != NULL && (c->label = copy_text(label)) == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
-    DC_TRY(dc_storage_new(c->rt, j, dc_type_bytes(&c->type), &c->store));
+    const dc_type room = dc_cell_room_type(c);
+    DC_TRY(dc_storage_new(c->rt, j, dc_type_bytes(&room), &c->store));
     c->store->owned = true;
     c->rt->cell_bytes += c->store->bytes;
     if (start == NULL)
@@ -36,13 +40,15 @@ static dc_status fill_cell(dc_cell *c, dc_job *j, const char *label, struct dc_l
     return DC_OK;
 }
 
-static dc_status new_cell(dc_rt *rt, dc_job *j, const dc_type *type, const char *label,
-                          bool trainable, struct dc_lazy *start, dc_cell **out)
+static dc_status new_cell(dc_rt *rt, dc_job *j, const dc_cell *as, const char *label,
+                          struct dc_lazy *start, dc_cell **out)
 {
     dc_cell *c = dc_try_alloc(sizeof *c);
     if (c == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
-    *c = (dc_cell){.refs = 1, .rt = rt, .type = *type, .trainable = trainable};
+    *c = *as;
+    c->refs = 1;
+    c->rt = rt;
     dc_cell_defer(j, c);
     const dc_status status = fill_cell(c, j, label, start);
     dc_job_keep(j, c);
@@ -59,7 +65,51 @@ static dc_status new_cell(dc_rt *rt, dc_job *j, const dc_type *type, const char 
 dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *type, const char *label, bool trainable,
                       dc_cell **out)
 {
-    return new_cell(rt, j, type, label, trainable, NULL, out);
+    return new_cell(rt, j, &(dc_cell){.type = *type, .trainable = trainable}, label, NULL, out);
+}
+
+/* ---- first axes that grow -------------------------------------------------------------------- */
+
+/* The variable is of this cell alone: sizes of two such states are not the same. */
+dc_status dc_cell_new_growing(dc_rt *rt, dc_job *j, const dc_type *type, int64_t least,
+                              int64_t most, dc_cell **out)
+{
+    char name[40];
+    dc_cell as = {.type = *type, .least = least, .most = most, .inside = *type};
+    snprintf(name, sizeof name, "t#%" PRIu64, rt->next_cell + 1);
+    as.inside.dim[0] =
+        dc_extent_var(rt->extents, dc_name_intern_text(rt->names, name), least, most);
+    if (as.inside.dim[0] == DC_EXTENT_NONE)
+        return dc_failf(j, DC_ERR_BOUND, NULL, "no more sizes that are known at run time");
+    return new_cell(rt, j, &as, NULL, NULL, out);
+}
+
+dc_type dc_cell_room_type(const dc_cell *c)
+{
+    dc_type room = c->type;
+    if (c->most > 0)
+        room.dim[0] = c->most;
+    return room;
+}
+
+bool dc_cell_takes(const dc_cell *c, const dc_type *value)
+{
+    dc_type want = c->type;
+    if (c->most > 0 && value->rank > 0) {
+        want.dim[0] = value->dim[0];
+        want.name[0] = NULL;
+    }
+    return dc_type_agrees(&want, value);
+}
+
+dc_status dc_cell_check_size(const dc_cell *c, dc_job *j, const char *op, int64_t size)
+{
+    if (c->most == 0 || (size >= c->least && size <= c->most))
+        return DC_OK;
+    return dc_failf(j, DC_ERR_BOUND, op,
+                    "%s would have %" PRId64 " rows: a size from %" PRId64 " to %" PRId64
+                    " is declared",
+                    c->label != NULL ? c->label : "a state", size, c->least, c->most);
 }
 
 static dc_status fail_type(const dc_cell *c, dc_job *j, const dc_type *value)
@@ -75,7 +125,7 @@ dc_status dc_cell_start(dc_rt *rt, dc_job *j, const dc_type *type, bool trainabl
     const dc_cell asked = {.type = *type};
     if (!dc_type_agrees(type, &n->type))
         return fail_type(&asked, j, &n->type);
-    return new_cell(rt, j, type, NULL, trainable, n, out);
+    return new_cell(rt, j, &(dc_cell){.type = *type, .trainable = trainable}, NULL, n, out);
 }
 
 dc_status dc_cell_settle(dc_cell *c, dc_job *j)
@@ -141,15 +191,20 @@ static bool is_half(const dc_cell *c, dc_status status)
 dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
 {
     DC_TRY(dc_cell_check(c, j, NULL, false));
-    if (!dc_type_agrees(&c->type, &value->type))
+    if (!dc_cell_takes(c, &value->type))
         return fail_type(c, j, &value->type);
+    if (c->most > 0)
+        DC_TRY(dc_cell_check_size(c, j, NULL, value->type.dim[0]));
     DC_TRY(dc_outcome_settle(value->store, j));
-    if (value->store == c->store) /* the value that it has: of its type there is no other part */
-        return DC_OK;
-    DC_TRY(dc_storage_evict(c->store, j));
+    if (value->store == c->store && dc_type_same(&c->type, &value->type))
+        return DC_OK; /* the value that it has: of its type there is no other part */
+    DC_TRY(dc_storage_evict(c->store, j)); /* also the value, where it is a part of this */
     const atomic_bool *cancel = dc_cell_writing(c, j);
-    const dc_status status = dc_storage_fill(c->store, j, dc_tensor_mem(value), c->store->bytes);
+    const size_t bytes = dc_type_bytes(&value->type);
+    const dc_status status = dc_storage_fill(c->store, j, dc_tensor_mem(value), bytes);
     dc_job_heed(j, cancel);
+    if (status == DC_OK && c->most > 0)
+        c->type.dim[0] = value->type.dim[0];
     if (status == DC_OK || is_half(c, status))
         dc_cell_written(c, status != DC_OK);
     return status;

@@ -4,8 +4,8 @@
  *   dc_storage  memory on the device. Its address never changes.
  *   dc_tensor   an immutable value, reference counted: a handle that shows a storage, or an aligned part
  *               of it. Handles move.
- *   dc_cell     a named place (parameter, state) with a type that never changes; owns one storage whose
- *               address stays for the cell's life.
+ *   dc_cell     a named place (parameter, state) with a type that never changes, but for the first size of a
+ *               state that grows; owns one storage whose address stays for the cell's life.
  *
  * Invariant: what a tensor shows is never overwritten. The storage of a cell that a call is about to
  * write is first freed of its handles: dc_storage_evict copies the content to a storage of the pool and moves
@@ -26,13 +26,14 @@ typedef struct dc_storage {
     dc_rt *rt;
     void *mem;
     size_t bytes;
-    dc_tensor *shown;      /* handles that show it, linked */
-    struct dc_outcome *outcome; /* of the call that wrote it; NULL: known (core/runtime/outcome.h) */
-    bool owned;            /* by a cell, or of no tensor: not given back with the last handle */
-    bool foreign;          /* memory of the host's, see dc_tensor_foreign */
+    dc_tensor *shown; /* handles that show it, linked */
+    struct dc_outcome
+        *outcome; /* of the call that wrote it; NULL: known (core/runtime/outcome.h) */
+    bool owned;   /* by a cell, or of no tensor: not given back with the last handle */
+    bool foreign; /* memory of the host's, see dc_tensor_foreign */
     void (*release)(void *ctx); /* of that: called at its end */
     void *release_ctx;
-    uint64_t freed;        /* in the pool: when, among the others */
+    uint64_t freed;          /* in the pool: when, among the others */
     struct dc_storage *next; /* in the pool, or in the list of live ones */
     struct dc_storage *prev;
 } dc_storage;
@@ -62,7 +63,10 @@ typedef struct dc_cell {
     uint64_t id;      /* unique in the context */
     uint64_t version; /* another one after each write: the writer calls dc_cell_written */
     dc_type type;
-    dc_storage *store;
+    int64_t least,
+        most;       /* of a state whose first axis grows: what that may be; most 0: it does not */
+    dc_type inside; /* of such a one in functions: the first size is a variable of its own */
+    dc_storage *store;     /* with room for the largest size */
     dc_cell_layout layout; /* of the storage */
     struct dc_lazy *start; /* what it starts with, not computed yet; else NULL: see dc_cell_start */
     char *label;           /* "net.2.weight"; replaced when a path is known */
@@ -126,6 +130,14 @@ dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *t, const char *label,
  */
 dc_status dc_cell_start(dc_rt *rt, dc_job *j, const dc_type *t, bool trainable, struct dc_lazy *n,
                         dc_cell **out);
+/* A state whose first size, now that of t, is from `least` to `most` > 0. Never laid out in another way. */
+dc_status dc_cell_new_growing(dc_rt *rt, dc_job *j, const dc_type *t, int64_t least, int64_t most,
+                              dc_cell **out);
+/* Of its memory: with the largest size. */
+dc_type dc_cell_room_type(const dc_cell *c);
+/* Does a value of this type fit, but for the size of its first axis? And that, too: else BOUND. */
+bool dc_cell_takes(const dc_cell *c, const dc_type *value);
+dc_status dc_cell_check_size(const dc_cell *c, dc_job *j, const char *op, int64_t size);
 dc_cell *dc_cell_retain(dc_cell *c);
 void dc_cell_release(dc_cell *c);
 void dc_cell_defer(dc_job *j, dc_cell *c); /* dc_job_defer: j releases it */

@@ -150,6 +150,13 @@ dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out);
 /* The same of a handle or a number, from Lua. Raises. */
 dc_val dc_trace_operand(lua_State *L, dc_trace *t, const dc_operand *in);
 dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c);
+/* Of the version that is read now: of a state that grows with the size that it has there. */
+static inline const dc_type *dc_trace_cell_type(const dc_trace_cell *c)
+{
+    return &c->read.at[c->read.n - 1].type;
+}
+/* The type of a state that grows, where it is asked for: in a trace its size is a variable. */
+const dc_type *dc_trace_growing(const dc_dsl *d, const dc_cell *c);
 /*
  * A body begins: in that of a loop the cells that are known get stand-ins. When it ends, nothing stays of what it set,
  * tested and printed; tensors that were made in it may not be used any more.

@@ -15,7 +15,8 @@ static void save_cell(dc_trace *t, dc_trace_body *b, uint32_t i)
         return;
     dc_trace_saved saved = {.nread = c->read.n, .set = c->set, .is_set = c->is_set};
     if (b->loop) {
-        const dc_val v = {dc_graph_stand_in(t->f, &c->cell->type), c->cell->type};
+        const dc_type now = c->read.at[c->read.n - 1].type;
+        const dc_val v = {dc_graph_stand_in(t->f, &now), now};
         DC_PUSH(c->read, v);
         saved.stand_in = v.ref;
     }

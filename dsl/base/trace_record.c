@@ -124,8 +124,8 @@ dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c)
     uint32_t at;
     if (dc_ptrmap_find(&t->known, c, &at))
         return &t->cell.at[at];
-    const dc_val v = {dc_graph_param(t->f, &c->type, c->label != NULL ? c->label : "cell"),
-                      c->type};
+    const dc_type type = c->most > 0 ? c->inside : c->type;
+    const dc_val v = {dc_graph_param(t->f, &type, c->label != NULL ? c->label : "cell"), type};
     dc_trace_cell entry = {.cell = c};
     DC_ROOM(t->cell); /* an entry without a value is never seen */
     dc_ptrmap_add(&t->known, c, t->cell.n);
@@ -133,6 +133,18 @@ dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c)
     DC_PUSH(t->cell, entry);
     dc_cell_retain(c);
     return &t->cell.at[t->cell.n - 1];
+}
+
+const dc_type *dc_trace_growing(const dc_dsl *d, const dc_cell *c)
+{
+    const dc_trace *t =
+        d->trace != NULL ? dc_trace_here(d->trace->L, (dc_dsl *)(uintptr_t)d) : NULL;
+    uint32_t at;
+    if (t == NULL)
+        return &c->type;
+    if (!dc_ptrmap_find(&t->known, c, &at))
+        return &c->inside;
+    return dc_trace_cell_type(&t->cell.at[at]);
 }
 
 static dc_status refuse_left(dc_job *j, const dc_trace_body *b)
@@ -255,7 +267,8 @@ bool dc_trace_made(lua_State *L, dc_dsl *d, const char *op, const dc_place *plac
         lua_settop(L, top);
         return false;
     }
-    if (!dc_type_same(&h->cell->type, t)) {
+    const dc_type made = dc_cell_room_type(h->cell); /* as t is of one that grows */
+    if (!dc_type_same(&made, t)) {
         const dc_fact f = {.op = op, .type = {h->cell->type, *t}, .word = {"the cell made here"}};
         dc_error_fact(L, d, DC_ERR_CELL_TYPE, &f,
                       &(dc_blame){.hint = "one cell serves all specialisations; make it outside"});

@@ -141,7 +141,7 @@ static dc_status list_results(assembly *s)
     }
     for (uint32_t i = 0; i < s->nset; i++)
         add_result(s, value_after(s, 0, s->set[i]), value_after(s, 1, s->set[i]),
-                   &s->t->cell.at[s->set[i]].cell->type);
+                   dc_trace_cell_type(&s->t->cell.at[s->set[i]]));
     for (int side = 0; side < 2; side++) {
         const dc_side *x = &s->a->side[side]->side;
         for (uint32_t i = 0; i < x->ncheck; i++) {

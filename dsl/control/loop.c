@@ -505,9 +505,9 @@ static dc_status end_loop_body(dc_job *j, void *arg)
     c->body = NULL;
     give_results(&s);
     for (uint32_t i = 0; i < s.nset; i++)
-        DC_TRY(dc_param_record(
-            j, t, t->cell.at[s.set[i]].cell,
-            pick(&s, (s.test >= 0) + s.ncarry + (int)i, &t->cell.at[s.set[i]].cell->type)));
+        DC_TRY(dc_param_record(j, t, t->cell.at[s.set[i]].cell,
+                               pick(&s, (s.test >= 0) + s.ncarry + (int)i,
+                                    dc_trace_cell_type(&t->cell.at[s.set[i]]))));
     give_checks(&s, check);
     give_prints(&s);
     a->nprint = s.nprint;

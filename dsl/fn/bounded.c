@@ -37,6 +37,7 @@ void dc_fn_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_key *key, bool 
 
 typedef struct values {
     const dc_sig_bind *code, *actual;
+    const dc_trace *trace; /* its cells that grow */
 } values;
 
 static int64_t value_of(void *ctx, int64_t var)
@@ -45,13 +46,18 @@ static int64_t value_of(void *ctx, int64_t var)
     for (int v = 0; v < DC_SIG_VARS; v++)
         if (x->code->size[v] == var)
             return x->actual->size[v];
+    for (uint32_t i = 0; i < x->trace->cell.n; i++) {
+        const dc_cell *c = x->trace->cell.at[i].cell;
+        if (c->most > 0 && c->inside.dim[0] == var)
+            return c->type.dim[0];
+    }
     DC_BUG("a size of another function");
 }
 
 dc_trace_check dc_spec_check(const dc_spec *s, uint32_t check)
 {
     dc_trace_check c = s->trace->check.at[check];
-    values x = {&s->key.bind, &s->actual};
+    values x = {&s->key.bind, &s->actual, s->trace};
     const dc_extents *e = s->d->rt->extents;
     c.classes = dc_extent_eval(e, c.classes, value_of, &x);
     for (int k = 0; k < c.type.rank; k++)
@@ -62,7 +68,7 @@ dc_trace_check dc_spec_check(const dc_spec *s, uint32_t check)
 void dc_spec_sizes(dc_spec *s, const dc_sig_bind *actual)
 {
     s->actual = *actual;
-    values x = {&s->key.bind, &s->actual};
+    values x = {&s->key.bind, &s->actual, s->trace};
     const dc_extents *e = s->d->rt->extents;
     for (uint32_t i = 0; i < s->size.n; i++)
         s->arg[s->nleaf + i] =
@@ -70,6 +76,52 @@ void dc_spec_sizes(dc_spec *s, const dc_sig_bind *actual)
     for (uint32_t i = 0; i < s->nout && s->size.n > 0; i++)
         for (int k = 0; k < s->out[i].rank; k++)
             s->out[i].dim[k] = dc_extent_eval(e, s->trace->result.at[i].type.dim[k], value_of, &x);
+}
+
+/* ---- states that grow ------------------------------------------------------------------------ */
+
+bool dc_spec_grows(const dc_spec *s, bool set)
+{
+    for (uint32_t i = 0; i < s->trace->cell.n; i++)
+        if (s->trace->cell.at[i].cell->most > 0 && (!set || s->trace->cell.at[i].is_set))
+            return true;
+    return false;
+}
+
+void dc_spec_refuse_growing(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_spec *s)
+{
+    if (dc_fn_exact(d) && dc_spec_grows(s, false))
+        dc_error_raisef(L, d, DC_ERR_REENTER, fn->name,
+                        "dc.check_numbers and DEEPC_COMPARE do not look at functions with a state "
+                        "that grows");
+}
+
+dc_status dc_spec_growth(dc_spec *s, dc_job *j, int64_t **rows)
+{
+    *rows = NULL;
+    if (!dc_spec_grows(s, false))
+        return DC_OK;
+    dc_spec_sizes(s, &s->actual);
+    const values x = {&s->key.bind, &s->actual, s->trace};
+    *rows = DC_NEW_ARRAY(&j->scratch, int64_t, s->trace->cell.n + 1);
+    for (uint32_t i = 0; i < s->trace->cell.n; i++) {
+        const dc_trace_cell *c = &s->trace->cell.at[i];
+        if (c->cell->most == 0 || !c->is_set)
+            continue;
+        (*rows)[i] =
+            dc_extent_eval(s->d->rt->extents, c->set.type.dim[0], value_of, (void *)(uintptr_t)&x);
+        DC_TRY(dc_cell_check_size(c->cell, j, s->trace->name, (*rows)[i]));
+    }
+    return DC_OK;
+}
+
+void dc_spec_grew(const dc_spec *s, const int64_t *rows)
+{
+    for (uint32_t i = 0; rows != NULL && i < s->trace->cell.n; i++) {
+        const dc_trace_cell *c = &s->trace->cell.at[i];
+        if (c->cell->most > 0 && c->is_set)
+            c->cell->type.dim[0] = rows[i];
+    }
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */

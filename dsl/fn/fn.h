@@ -166,6 +166,16 @@ void dc_fn_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_key *key, bool 
 bool dc_fn_exact(const dc_dsl *d);
 /* Into arguments and types of results go the sizes of a call. */
 void dc_spec_sizes(dc_spec *s, const dc_sig_bind *actual);
+/* Is there a state that grows among the cells, or among those that are set? */
+bool dc_spec_grows(const dc_spec *s, bool set);
+/* Raises where it is called in a way that states that grow have no part in. */
+void dc_spec_refuse_growing(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_spec *s);
+/*
+ * Before a call: the sizes that states have now go with it, and those that it gives them, in the job's scratch memory,
+ * are in their range: else BOUND. After it: they have these sizes.
+ */
+dc_status dc_spec_growth(dc_spec *s, dc_job *j, int64_t **rows);
+void dc_spec_grew(const dc_spec *s, const int64_t *rows);
 /* A run-time test with the sizes of the last call. */
 dc_trace_check dc_spec_check(const dc_spec *s, uint32_t check);
 /* Arguments of the call, which are set, are put into memory of the bounds. */

@@ -173,7 +173,10 @@ static dc_status call_body(dc_job *j, void *arg)
     a->fault = (dc_fault){.check = -1};
     DC_TRY(dc_spec_ready(a->d, j, s));
     DC_TRY(dc_spec_pad(s, j));
+    int64_t *rows;
+    DC_TRY(dc_spec_growth(s, j, &rows));
     DC_TRY(dc_inst_call(s->inst, j, s->arg, a->made, &a->fault));
+    dc_spec_grew(s, rows);
     DC_TRY(dc_spec_trim(s, j, s->out, a->made));
     for (uint32_t i = 0; i < s->nout; i++) {
         memcpy(a->made[i]->type.name, s->out[i].name, sizeof s->out[i].name);
@@ -508,6 +511,7 @@ dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *s
     }
     *spec_idx = lua_gettop(L);
     ask_guards(L, d, s);
+    dc_spec_refuse_growing(L, d, fn, s);
     for (int i = 0; i < v->n; i++)
         show_cell(L, d, fn, v->idx[i]);
     return s;

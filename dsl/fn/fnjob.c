@@ -72,6 +72,9 @@ int dc_fnjob_start(lua_State *L)
                         "a job is started while a typed function is traced, which happens once");
     dc_collector_step(L, d);
     dc_spec *s = dc_fn_begin(L, d, fn, &v, &spec);
+    if (dc_spec_grows(s, false))
+        dc_error_raisef(L, d, DC_ERR_REENTER, fn->name,
+                        "a function with a state that grows is called, not started as a job");
     slices *p = dc_udata_new(L, &dc_fnjob_type, sizeof *p + s->nout * sizeof *p->out, USER);
     p->name = fn->name;
     lua_pushvalue(L, 1);

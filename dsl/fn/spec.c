@@ -227,7 +227,14 @@ static dc_status compile_body(dc_job *j, void *arg)
     note_steps(a->d, s, desc.fn);
     if (dc_bounded_any(desc.fn)) {
         dc_func *lowered;
-        DC_TRY(dc_bounded_lower(j, desc.fn, t->arg.n, &s->size, &lowered));
+        int64_t *rows = DC_NEW_ARRAY(&j->scratch, int64_t, desc.fn->result.n + 1);
+        for (uint32_t i = 0; i < desc.fn->result.n; i++)
+            rows[i] = -1;
+        for (uint32_t i = 0; i < desc.nset; i++)
+            if (t->cell.at[set[i]].cell->most > 0)
+                rows[desc.nresult + i] = t->cell.at[set[i]].cell->most;
+        desc.grows = dc_spec_grows(s, false);
+        DC_TRY(dc_bounded_lower_into(j, desc.fn, t->arg.n, rows, &s->size, &lowered));
         desc.fn = lowered;
         desc.nfree += s->size.n;
     }
@@ -303,7 +310,8 @@ dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s)
     for (uint32_t i = 0; i < t->cell.n; i++)
         cell[i] = t->cell.at[i].cell;
     DC_TRY(dc_inst_new(d->rt, j, s->exec, cell, &s->inst));
-    dc_inst_tell_late(s->inst, s);
+    if (!dc_spec_grows(s, true)) /* whether the sizes change is known when the call returns */
+        dc_inst_tell_late(s->inst, s);
     const char *note = s->note;
     s->note = NULL;
     if (note != NULL)

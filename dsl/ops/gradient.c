@@ -99,6 +99,8 @@ static dc_status traced_gradient_body(dc_job *j, void *arg)
             v.ref = out[first[i] + last];
         if (last >= 0 && a->wrt[i]->kind == DC_HANDLE_CELL)
             add_outer(t, a->wrt[i]->cell, out + first[i], last, &v.ref);
+        if (last >= 0 && a->wrt[i]->kind == DC_HANDLE_CELL)
+            v.type = dc_trace_cell_of(t, a->wrt[i]->cell)->read.at[last].type;
         if (v.ref == 0 && !a->zero)
             return unused(j, i);
         if (v.ref == 0)

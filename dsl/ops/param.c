@@ -5,6 +5,7 @@
  * leaves a new version in the trace, and the cell changes when a call of the compiled function
  * ends.
  */
+#include "core/graph/signature.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"
@@ -25,13 +26,18 @@ typedef struct making {
     const dc_tensor *value; /* NULL: zeros */
     dc_lazy *start;         /* or what is computed when it is needed */
     bool trainable;
+    int64_t least, most; /* of a first axis that grows; most 0: it does not */
 } making;
 
 static dc_status make_cell_body(dc_job *j, void *arg)
 {
     const making *a = arg;
     dc_cell *c;
-    if (a->start != NULL)
+    if (a->most > 0) {
+        dc_type t = *a->type;
+        t.dim[0] = a->least;
+        DC_TRY(dc_cell_new_growing(a->d->rt, j, &t, a->least, a->most, &c));
+    } else if (a->start != NULL)
         DC_TRY(dc_cell_start(a->d->rt, j, a->type, a->trainable, a->start, &c));
     else
         DC_TRY(dc_cell_new(a->d->rt, j, a->type, NULL, a->trainable, &c));
@@ -92,6 +98,71 @@ static const dc_tensor *realized(lua_State *L, dc_dsl *d, int idx, const dc_type
     return dc_handle_realize(L, d, h);
 }
 
+/* ---- types whose first axis grows ------------------------------------------------------------ */
+
+typedef struct growing {
+    dc_dsl *d;
+    const char *text; /* of the type */
+    dc_type *out;     /* with the largest size */
+    int64_t least, most;
+    const char *why;
+} growing;
+
+static dc_status parse_growing_body(dc_job *j, void *arg)
+{
+    growing *a = arg;
+    dc_sig sig;
+    dc_sig_bind b;
+    const size_t room = strlen(a->text) + 8;
+    char *text = dc_arena_alloc(&j->scratch, room);
+    snprintf(text, room, "(x: %s)", a->text);
+    DC_TRY(dc_sig_parse(j, a->d->rt->names, text, &sig));
+    const dc_sig_type *t = sig.nparam == 1 ? sig.param[0].type : NULL;
+    if (t == NULL || t->kind != DC_SHAPE_TENSOR)
+        a->why = "one type is needed";
+    else if (t->ndim == 0 || t->dim[0].kind != DC_DIM_VAR || sig.most[t->dim[0].var] <= 0)
+        a->why = "only the first axis of a state can be bounded";
+    for (int v = 0; v < sig.nvar && a->why == NULL; v++)
+        if (v != t->dim[0].var && sig.most[v] >= 0)
+            a->why = "only the first axis of a state can be bounded";
+    dc_sig_begin(&sig, &b);
+    if (a->why == NULL) {
+        a->least = sig.least[t->dim[0].var];
+        a->most = b.size[t->dim[0].var] = sig.most[t->dim[0].var];
+        if (!dc_sig_resolve(&b, t, a->out))
+            a->why = "the other sizes of a state are numbers";
+        a->out->name[0] = NULL; /* so that values with any name of this axis can be set */
+    }
+    dc_sig_fini(&sig);
+    return DC_OK;
+}
+
+/* Is the text at idx a type with "<="? Its least and largest size, and the type with the latter. */
+static bool read_growing(lua_State *L, dc_dsl *d, int idx, const char *op, bool trainable,
+                         growing *a)
+{
+    if (lua_type(L, idx) != LUA_TSTRING || strstr(lua_tostring(L, idx), "<=") == NULL)
+        return false;
+    if (trainable)
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "a parameter has fixed sizes; a state may grow");
+    a->d = d;
+    a->text = dc_args_text(L, d, idx, op);
+    if (dc_run_once(d, parse_growing_body, a) != DC_OK)
+        dc_error_raise(L, d, &(dc_blame){.op = op});
+    if (a->why != NULL)
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "'%.80s': %s", a->text, a->why);
+    return true;
+}
+
+/* The size that a table of rows gives to a type. */
+static dc_type grown(lua_State *L, int idx, const dc_type *t)
+{
+    dc_type out = *t;
+    if (lua_type(L, idx) == LUA_TTABLE)
+        out.dim[0] = (int64_t)lua_rawlen(L, idx);
+    return out;
+}
+
 /*
  * dc.param(type, init): a tensor, a table or a number; zeros without. A tensor in the place of the type stands
  * for it, and alone for the value, too.
@@ -101,7 +172,10 @@ static int make_cell(lua_State *L, const char *op, bool trainable)
     dc_dsl *d = dc_dsl_of(L);
     dc_type t;
     lua_settop(L, 2);
-    dc_args_like(L, d, 1, op, &t);
+    growing g = {.out = &t};
+    const bool grows = read_growing(L, d, 1, op, trainable, &g);
+    if (!grows)
+        dc_args_like(L, d, 1, op, &t);
     for (int k = 0; k < t.rank; k++)
         dc_size_fixed(L, d, op, &t, k);
     if (dc_handle_test(L, 1) != NULL && lua_isnil(L, 2)) {
@@ -115,12 +189,16 @@ static int make_cell(lua_State *L, const char *op, bool trainable)
     if (dc_trace_made(L, d, op, &place, &t))
         return 1;
     dc_collector_step(L, d);
-    const dc_tensor *value = drawn(L, 2) != NULL ? NULL : realized(L, d, 2, &t, op);
+    dc_type start = t;
+    start.dim[0] = grows ? g.least : t.dim[0];
+    start = grows ? grown(L, 2, &start) : start;
+    const dc_tensor *value = drawn(L, 2) != NULL && !grows ? NULL : realized(L, d, 2, &start, op);
     dc_handle *h = dc_handle_new(L, d);
     h->origin = dc_place_made(d, place.where);
-    if (!lua_isnil(L, 2) && drawn(L, 2) == NULL) /* a finalizer may have closed or computed it */
+    if (!lua_isnil(L, 2) &&
+        (grows || drawn(L, 2) == NULL)) /* a finalizer may have closed or computed it */
         value = dc_handle_realize(L, d, dc_handle_check(L, d, 2, op));
-    making a = {d, h, &t, value, drawn(L, 2), trainable};
+    making a = {d, h, &t, value, grows ? NULL : drawn(L, 2), trainable, g.least, g.most};
     const dc_run_made made = {.out = &a.h, .nout = 1};
     if (dc_run_again(L, d, make_cell_body, &a, &made) != DC_OK) {
         dc_handle *v = dc_handle_test(L, 2);
@@ -168,6 +246,7 @@ dc_status dc_param_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v)
     dc_val leaf;
     DC_TRY(dc_ops_1(j, t->f, DC_OP_STOP, v, &leaf));
     leaf.type = c->type;
+    memcpy(leaf.type.dim, v.type.dim, sizeof leaf.type.dim);
     dc_trace_cell *entry = dc_trace_cell_of(t, c);
     DC_PUSH(entry->read, leaf);
     entry->set = v;
@@ -175,19 +254,38 @@ dc_status dc_param_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v)
     return DC_OK;
 }
 
+/* In a trace: a size that can be none of the cell's. In a loop or a branch it stays as it is. */
+static dc_status check_growth(dc_job *j, const dc_trace *t, const dc_cell *c, const dc_type *now,
+                              const dc_type *value)
+{
+    const int64_t n = value->dim[0];
+    if (t->body != NULL && n != now->dim[0])
+        return dc_fail(j, DC_ERR_CELL_TYPE,
+                       &(dc_fact){.op = "set", .type = {*now, *value}, .word = {cell_name(c)}});
+    if (!dc_extent_is(n))
+        return dc_cell_check_size(c, j, "set", n);
+    if (dc_extent_bound(n) < c->least)
+        return dc_cell_check_size(c, j, "set", dc_extent_bound(n));
+    if (dc_extent_lo(t->d->rt->extents, n) > c->most)
+        return dc_cell_check_size(c, j, "set", dc_extent_lo(t->d->rt->extents, n));
+    return DC_OK;
+}
+
 static dc_status record_set_body(dc_job *j, void *arg)
 {
     const setting *a = arg;
     dc_trace *t = a->d->trace;
-    const dc_type *want = &a->cell->type;
     dc_val v;
-    dc_trace_cell_of(t, a->cell); /* so that cells are numbered in the order of the script */
+    /* met here, so that cells are numbered in the order of the script */
+    const dc_type now = *dc_trace_cell_type(dc_trace_cell_of(t, a->cell)), *want = &now;
     dc_func_from(t->f, a->place->where, a->place->path);
     if (a->value != NULL)
         DC_TRY(dc_trace_value(j, t, a->value, &v));
     else
         DC_TRY(dc_build_bits(j, t->f, want, a->bits, &v));
-    if (!dc_type_agrees(want, &v.type))
+    if (a->cell->most > 0 && dc_cell_takes(a->cell, &v.type))
+        DC_TRY(check_growth(j, t, a->cell, want, &v.type));
+    else if (!dc_type_agrees(want, &v.type))
         return dc_fail(
             j, DC_ERR_CELL_TYPE,
             &(dc_fact){.op = "set", .type = {*want, v.type}, .word = {cell_name(a->cell)}});
@@ -235,8 +333,10 @@ static int l_set(lua_State *L)
         a.bits = dc_args_element(L, d, 2, "set", (dc_dtype)t->dtype);
     else if (tracing && dc_handle_test(L, 2) != NULL)
         a.value = dc_handle_check(L, d, 2, "set");
-    else
-        a.tensor = realized(L, d, 2, t, "set");
+    else {
+        const dc_type shape = h->cell->most > 0 ? grown(L, 2, t) : *t;
+        a.tensor = realized(L, d, 2, &shape, "set");
+    }
     if (tracing && !plain && a.value == NULL)
         a.value = dc_handle_test(L, 2);
     a.cell = dc_handle_check(L, d, 1, "set")->cell; /* a finalizer may have closed it */

@@ -20,9 +20,11 @@ typedef struct dc_exec_desc {
     const bool *
         anywhere; /* by free parameter: its memory begins at any element; NULL: at multiples of 64 bytes */
     uint32_t nfixed; /* the last of the free parameters: tensors that are the same at each call */
+    bool grows;      /* a cell's first axis does: all cells are laid out as their values */
     bool once;       /* few calls are expected: nothing is kept from one to the next */
     bool no_reuse;   /* for tests: every temporary has memory of its own */
-    bool relayout_small; /* for tests: also cells that are not worth it (jit/rewrite/weight_layout.h) */
+    bool
+        relayout_small; /* for tests: also cells that are not worth it (jit/rewrite/weight_layout.h) */
 } dc_exec_desc;
 
 /* FORMAT where the parts do not fit together: of descriptions that come from files. */

@@ -267,7 +267,7 @@ const dc_func *dc_weight_layout(dc_arena *mem, dc_arena *scratch, const dc_exec_
                                 dc_cell_layout **layout)
 {
     const uint32_t n = d->fn->node.n;
-    if (d->nset == 0 || !has_conv(d->fn))
+    if (d->nset == 0 || d->grows || !has_conv(d->fn))
         return NULL;
     relaying w = {.a = scratch, .d = d, .f = d->fn, .live = dc_func_live(d->fn, scratch)};
     w.layout = DC_NEW_ARRAY(mem, dc_cell_layout, d->ncell);

@@ -203,6 +203,7 @@ function dc.param(type, init) end
 ---    local mean = dc.state(dc.ones "f32[10]")     -- with these values
 ---
 ---Errors: DC0407 for an initial value of another type, DC0112 for a table that does not fit.
+---The first axis may be bounded: `dc.state "f32[0 <= t <= 512, 64]"` begins with the least size and grows.
 ---@param type deepc.Type|deepc.Tensor a tensor stands for its type
 ---@param init? deepc.Tensor|table|number without: the tensor in the place of the type, or zeros
 ---@return deepc.Cell
