@@ -19,7 +19,6 @@
  *   refuse_tracing(name)          raises inside typed functions
  */
 #include "core/base/outfile.h"
-#include "core/runtime/outcome.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/error.h"
@@ -30,6 +29,7 @@
 #include "dsl/internals.h"
 #include "formats/png.h"
 #include "formats/ststore.h"
+#include "core/runtime/outcome.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -297,7 +297,7 @@ static dc_status put_cells_body(dc_job *j, void *arg)
                                                                          a->cell[i]->store));
     DC_TRY(dc_safetensors_unchanged(a->f->st, j));
     for (uint32_t i = 0; i < a->n; i++) {
-        if (a->cell[i]->most > 0)
+        if (a->cell[i]->growth != NULL)
             a->cell[i]->type.dim[0] = a->tensor[i]->type.dim[a->turned[i] ? 1 : 0];
         dc_cell_written(a->cell[i], false);
     }
@@ -344,13 +344,19 @@ static void check_fit(lua_State *L, dc_dsl *d, const open_file *f, const dc_st_t
         as_set.dim[1] = t->type.dim[0];
     }
     dc_type own = c->type;
-    if (c->most > 0 && as_set.rank > 0 && as_set.dim[0] >= c->least && as_set.dim[0] <= c->most)
+    const dc_growth *g = c->growth;
+    if (g != NULL && as_set.rank > 0)
         own.dim[0] = as_set.dim[0];
-    if (t->unread != NULL || dc_type_same(&as_set, &own))
+    const bool same = dc_type_same(&as_set, &own);
+    const bool fits = g == NULL || (own.dim[0] >= g->least && own.dim[0] <= g->most);
+    if (t->unread != NULL || (same && fits))
         return;
     dc_type_print(&t->type, in_file, sizeof in_file);
-    dc_type_print(&c->type, in_cell, sizeof in_cell);
-    difference(&t->type, &c->type, what, sizeof what);
+    dc_type_print(g != NULL ? &g->inside : &c->type, in_cell, sizeof in_cell);
+    if (same)
+        snprintf(what, sizeof what, "axis 1 has from %" PRId64 " to %" PRId64, g->least, g->most);
+    else
+        difference(&t->type, &own, what, sizeof what);
     snprintf(text, sizeof text, "%s: tensor '%.60s' is %.80s, the %s %.80s: %s", f->path, t->name,
              in_file, c->trainable ? "parameter" : "state", in_cell, what);
     dc_error_fact(

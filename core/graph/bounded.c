@@ -104,6 +104,11 @@ static void list_sizes(const dc_func *f, dc_arena *a, dc_extent_list *to)
     }
 }
 
+void dc_bounded_sizes(const dc_func *f, dc_arena *a, dc_extent_list *to)
+{
+    list_sizes(f, a, to);
+}
+
 /* ---- lowering --------------------------------------------------------------------------------- */
 
 dc_status dc_bound_refuse(const lowering *l, dc_ref r, const char *why)

@@ -21,6 +21,9 @@ bool dc_bounded_any(const dc_func *f);
 
 typedef DC_VEC(int64_t) dc_extent_list;
 
+/* Those of f and of the bodies that it names, each once; the list grows in the arena. */
+void dc_bounded_sizes(const dc_func *f, dc_arena *a, dc_extent_list *to);
+
 /*
  * The parameters of f with their bounds, behind the first `before` of them one for each expression, which are added to
  * *sizes in this order. EXTENT, with the operation and its line, where an operation needs a fixed size.

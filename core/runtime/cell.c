@@ -1,11 +1,8 @@
 /* Cells: named places that own a storage (core/runtime/storage.h). */
-#include "core/base/extent.h"
 #include "core/runtime/lazy.h"
 #include "core/runtime/outcome.h"
 #include "core/runtime/storage.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +23,11 @@ void dc_cell_defer(dc_job *j, dc_cell *c)
     dc_job_defer(j, release_cell, c);
 }
 
-static dc_status fill_cell(dc_cell *c, dc_job *j, const char *label, struct dc_lazy *start)
+static dc_status fill_cell(dc_cell *c, dc_job *j, const char *label, struct dc_lazy *start,
+                           const dc_growth *growth)
 {
+    if (growth != NULL)
+        DC_TRY(dc_growth_add(c, j, growth));
     if (label != NULL && (c->label = copy_text(label)) == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     const dc_type room = dc_cell_room_type(c);
@@ -40,17 +40,16 @@ static dc_status fill_cell(dc_cell *c, dc_job *j, const char *label, struct dc_l
     return DC_OK;
 }
 
-static dc_status new_cell(dc_rt *rt, dc_job *j, const dc_cell *as, const char *label,
-                          struct dc_lazy *start, dc_cell **out)
+static dc_status new_cell(dc_rt *rt, dc_job *j, const dc_type *type, const char *label,
+                          bool trainable, struct dc_lazy *start, const dc_growth *growth,
+                          dc_cell **out)
 {
     dc_cell *c = dc_try_alloc(sizeof *c);
     if (c == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
-    *c = *as;
-    c->refs = 1;
-    c->rt = rt;
+    *c = (dc_cell){.refs = 1, .rt = rt, .type = *type, .trainable = trainable};
     dc_cell_defer(j, c);
-    const dc_status status = fill_cell(c, j, label, start);
+    const dc_status status = fill_cell(c, j, label, start, growth);
     dc_job_keep(j, c);
     if (status != DC_OK) {
         dc_cell_release(c);
@@ -65,51 +64,15 @@ static dc_status new_cell(dc_rt *rt, dc_job *j, const dc_cell *as, const char *l
 dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *type, const char *label, bool trainable,
                       dc_cell **out)
 {
-    return new_cell(rt, j, &(dc_cell){.type = *type, .trainable = trainable}, label, NULL, out);
+    return new_cell(rt, j, type, label, trainable, NULL, NULL, out);
 }
 
-/* ---- first axes that grow -------------------------------------------------------------------- */
-
-/* The variable is of this cell alone: sizes of two such states are not the same. */
-dc_status dc_cell_new_growing(dc_rt *rt, dc_job *j, const dc_type *type, int64_t least,
-                              int64_t most, dc_cell **out)
+dc_status dc_cell_new_growing(dc_rt *rt, dc_job *j, const dc_type *type, const char *axis,
+                              int64_t least, int64_t most, dc_cell **out)
 {
-    char name[40];
-    dc_cell as = {.type = *type, .least = least, .most = most, .inside = *type};
-    snprintf(name, sizeof name, "t#%" PRIu64, rt->next_cell + 1);
-    as.inside.dim[0] =
-        dc_extent_var(rt->extents, dc_name_intern_text(rt->names, name), least, most);
-    if (as.inside.dim[0] == DC_EXTENT_NONE)
-        return dc_failf(j, DC_ERR_BOUND, NULL, "no more sizes that are known at run time");
-    return new_cell(rt, j, &as, NULL, NULL, out);
-}
-
-dc_type dc_cell_room_type(const dc_cell *c)
-{
-    dc_type room = c->type;
-    if (c->most > 0)
-        room.dim[0] = c->most;
-    return room;
-}
-
-bool dc_cell_takes(const dc_cell *c, const dc_type *value)
-{
-    dc_type want = c->type;
-    if (c->most > 0 && value->rank > 0) {
-        want.dim[0] = value->dim[0];
-        want.name[0] = NULL;
-    }
-    return dc_type_agrees(&want, value);
-}
-
-dc_status dc_cell_check_size(const dc_cell *c, dc_job *j, const char *op, int64_t size)
-{
-    if (c->most == 0 || (size >= c->least && size <= c->most))
-        return DC_OK;
-    return dc_failf(j, DC_ERR_BOUND, op,
-                    "%s would have %" PRId64 " rows: a size from %" PRId64 " to %" PRId64
-                    " is declared",
-                    c->label != NULL ? c->label : "a state", size, c->least, c->most);
+    dc_growth growth;
+    DC_TRY(dc_growth_of(rt, j, type, axis, least, most, &growth));
+    return new_cell(rt, j, type, NULL, false, NULL, &growth, out);
 }
 
 static dc_status fail_type(const dc_cell *c, dc_job *j, const dc_type *value)
@@ -125,7 +88,7 @@ dc_status dc_cell_start(dc_rt *rt, dc_job *j, const dc_type *type, bool trainabl
     const dc_cell asked = {.type = *type};
     if (!dc_type_agrees(type, &n->type))
         return fail_type(&asked, j, &n->type);
-    return new_cell(rt, j, &(dc_cell){.type = *type, .trainable = trainable}, NULL, n, out);
+    return new_cell(rt, j, type, NULL, trainable, n, NULL, out);
 }
 
 dc_status dc_cell_settle(dc_cell *c, dc_job *j)
@@ -154,6 +117,7 @@ void dc_cell_release(dc_cell *c)
         c->rt->cell_bytes -= c->store->bytes;
         dc_storage_disown(c->store);
     }
+    dc_growth_remove(c);
     dc_lazy_release(c->start);
     dc_xfree(c->label);
     dc_xfree(c);
@@ -193,18 +157,19 @@ dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
     DC_TRY(dc_cell_check(c, j, NULL, false));
     if (!dc_cell_takes(c, &value->type))
         return fail_type(c, j, &value->type);
-    if (c->most > 0)
-        DC_TRY(dc_cell_check_size(c, j, NULL, value->type.dim[0]));
+    const int64_t rows = value->type.dim[0];
+    if (c->growth != NULL)
+        DC_TRY(dc_cell_check_size(c, j, NULL, rows));
     DC_TRY(dc_outcome_settle(value->store, j));
-    if (value->store == c->store && dc_type_same(&c->type, &value->type))
+    if (value->store == c->store && (c->growth == NULL || rows == c->type.dim[0]))
         return DC_OK; /* the value that it has: of its type there is no other part */
     DC_TRY(dc_storage_evict(c->store, j)); /* also the value, where it is a part of this */
     const atomic_bool *cancel = dc_cell_writing(c, j);
-    const size_t bytes = dc_type_bytes(&value->type);
-    const dc_status status = dc_storage_fill(c->store, j, dc_tensor_mem(value), bytes);
+    const dc_status status =
+        dc_storage_fill(c->store, j, dc_tensor_mem(value), dc_type_bytes(&value->type));
     dc_job_heed(j, cancel);
-    if (status == DC_OK && c->most > 0)
-        c->type.dim[0] = value->type.dim[0];
+    if (status == DC_OK && c->growth != NULL)
+        c->type.dim[0] = rows;
     if (status == DC_OK || is_half(c, status))
         dc_cell_written(c, status != DC_OK);
     return status;

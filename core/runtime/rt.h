@@ -46,6 +46,7 @@ typedef struct dc_rt {
     dc_stats stats;
     struct dc_pool *pool;
     uint64_t next_cell; /* ids of cells */
+    struct dc_growth *growing; /* of states whose first axis grows, by number */
     struct dc_storage *
         arena; /* temporaries of whichever instance runs; jit/exec/temp_arena.c grows and frees it */
     void *arena_at;         /* or address space, on devices that have it: `arena` is then NULL */

@@ -26,14 +26,13 @@ typedef struct dc_storage {
     dc_rt *rt;
     void *mem;
     size_t bytes;
-    dc_tensor *shown; /* handles that show it, linked */
-    struct dc_outcome
-        *outcome; /* of the call that wrote it; NULL: known (core/runtime/outcome.h) */
-    bool owned;   /* by a cell, or of no tensor: not given back with the last handle */
-    bool foreign; /* memory of the host's, see dc_tensor_foreign */
+    dc_tensor *shown;      /* handles that show it, linked */
+    struct dc_outcome *outcome; /* of the call that wrote it; NULL: known (core/runtime/outcome.h) */
+    bool owned;            /* by a cell, or of no tensor: not given back with the last handle */
+    bool foreign;          /* memory of the host's, see dc_tensor_foreign */
     void (*release)(void *ctx); /* of that: called at its end */
     void *release_ctx;
-    uint64_t freed;          /* in the pool: when, among the others */
+    uint64_t freed;        /* in the pool: when, among the others */
     struct dc_storage *next; /* in the pool, or in the list of live ones */
     struct dc_storage *prev;
 } dc_storage;
@@ -57,16 +56,24 @@ typedef struct dc_cell_layout {
     uint8_t axis[DC_MAX_RANK];
 } dc_cell_layout;
 
+/* Of a state whose first axis grows. The sizes of two such states are two variables. */
+typedef struct dc_growth {
+    int64_t least, most; /* what its first size may be; it has memory for the most */
+    dc_type inside;      /* its type in functions: with the variable */
+    dc_type shown;       /* room for the type that it has where a function is traced */
+    uint32_t number;     /* of the variable: that of no other one in the list */
+    struct dc_cell *cell;
+    struct dc_growth *next, *prev; /* in rt->growing */
+} dc_growth;
+
 typedef struct dc_cell {
     uint32_t refs;
     dc_rt *rt;
     uint64_t id;      /* unique in the context */
     uint64_t version; /* another one after each write: the writer calls dc_cell_written */
     dc_type type;
-    int64_t least,
-        most;       /* of a state whose first axis grows: what that may be; most 0: it does not */
-    dc_type inside; /* of such a one in functions: the first size is a variable of its own */
-    dc_storage *store;     /* with room for the largest size */
+    struct dc_growth *growth; /* of a state whose first axis grows; else NULL */
+    dc_storage *store;        /* with room for the largest size */
     dc_cell_layout layout; /* of the storage */
     struct dc_lazy *start; /* what it starts with, not computed yet; else NULL: see dc_cell_start */
     char *label;           /* "net.2.weight"; replaced when a path is known */
@@ -130,9 +137,19 @@ dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *t, const char *label,
  */
 dc_status dc_cell_start(dc_rt *rt, dc_job *j, const dc_type *t, bool trainable, struct dc_lazy *n,
                         dc_cell **out);
-/* A state whose first size, now that of t, is from `least` to `most` > 0. Never laid out in another way. */
-dc_status dc_cell_new_growing(dc_rt *rt, dc_job *j, const dc_type *t, int64_t least, int64_t most,
-                              dc_cell **out);
+/*
+ * A state whose first size, now that of t, is from `least` to `most` > 0; the axis is called so. It is never laid out in
+ * another way.
+ */
+dc_status dc_cell_new_growing(dc_rt *rt, dc_job *j, const dc_type *t, const char *axis,
+                              int64_t least, int64_t most, dc_cell **out);
+/* growth.c, for cell.c: what such a state has; into the list and out of it. */
+dc_status dc_growth_of(dc_rt *rt, dc_job *j, const dc_type *t, const char *axis, int64_t least,
+                       int64_t most, dc_growth *out);
+dc_status dc_growth_add(dc_cell *c, dc_job *j, const dc_growth *as);
+void dc_growth_remove(dc_cell *c);
+/* The one whose size in functions is this variable, or NULL. */
+dc_cell *dc_cell_of_size(const dc_rt *rt, int64_t var);
 /* Of its memory: with the largest size. */
 dc_type dc_cell_room_type(const dc_cell *c);
 /* Does a value of this type fit, but for the size of its first axis? And that, too: else BOUND. */

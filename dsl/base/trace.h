@@ -155,8 +155,8 @@ static inline const dc_type *dc_trace_cell_type(const dc_trace_cell *c)
 {
     return &c->read.at[c->read.n - 1].type;
 }
-/* The type of a state that grows, where it is asked for: in a trace its size is a variable. */
-const dc_type *dc_trace_growing(const dc_dsl *d, const dc_cell *c);
+/* The type of a state that grows, where it is asked for: in a trace its size is a variable. Stays where it is. */
+const dc_type *dc_trace_growing(dc_dsl *d, dc_cell *c);
 /*
  * A body begins: in that of a loop the cells that are known get stand-ins. When it ends, nothing stays of what it set,
  * tested and printed; tensors that were made in it may not be used any more.

@@ -124,7 +124,7 @@ dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c)
     uint32_t at;
     if (dc_ptrmap_find(&t->known, c, &at))
         return &t->cell.at[at];
-    const dc_type type = c->most > 0 ? c->inside : c->type;
+    const dc_type type = c->growth != NULL ? c->growth->inside : c->type;
     const dc_val v = {dc_graph_param(t->f, &type, c->label != NULL ? c->label : "cell"), type};
     dc_trace_cell entry = {.cell = c};
     DC_ROOM(t->cell); /* an entry without a value is never seen */
@@ -135,16 +135,15 @@ dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c)
     return &t->cell.at[t->cell.n - 1];
 }
 
-const dc_type *dc_trace_growing(const dc_dsl *d, const dc_cell *c)
+const dc_type *dc_trace_growing(dc_dsl *d, dc_cell *c)
 {
-    const dc_trace *t =
-        d->trace != NULL ? dc_trace_here(d->trace->L, (dc_dsl *)(uintptr_t)d) : NULL;
+    const dc_trace *t = d->trace != NULL ? dc_trace_here(d->trace->L, d) : NULL;
     uint32_t at;
     if (t == NULL)
         return &c->type;
-    if (!dc_ptrmap_find(&t->known, c, &at))
-        return &c->inside;
-    return dc_trace_cell_type(&t->cell.at[at]);
+    const bool known = dc_ptrmap_find(&t->known, c, &at);
+    c->growth->shown = known ? *dc_trace_cell_type(&t->cell.at[at]) : c->growth->inside;
+    return &c->growth->shown;
 }
 
 static dc_status refuse_left(dc_job *j, const dc_trace_body *b)

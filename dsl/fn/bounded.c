@@ -48,7 +48,7 @@ static int64_t value_of(void *ctx, int64_t var)
             return x->actual->size[v];
     for (uint32_t i = 0; i < x->trace->cell.n; i++) {
         const dc_cell *c = x->trace->cell.at[i].cell;
-        if (c->most > 0 && c->inside.dim[0] == var)
+        if (c->growth != NULL && c->growth->inside.dim[0] == var)
             return c->type.dim[0];
     }
     DC_BUG("a size of another function");
@@ -83,7 +83,7 @@ void dc_spec_sizes(dc_spec *s, const dc_sig_bind *actual)
 bool dc_spec_grows(const dc_spec *s, bool set)
 {
     for (uint32_t i = 0; i < s->trace->cell.n; i++)
-        if (s->trace->cell.at[i].cell->most > 0 && (!set || s->trace->cell.at[i].is_set))
+        if (s->trace->cell.at[i].cell->growth != NULL && (!set || s->trace->cell.at[i].is_set))
             return true;
     return false;
 }
@@ -106,7 +106,7 @@ dc_status dc_spec_growth(dc_spec *s, dc_job *j, int64_t **rows)
     *rows = DC_NEW_ARRAY(&j->scratch, int64_t, s->trace->cell.n + 1);
     for (uint32_t i = 0; i < s->trace->cell.n; i++) {
         const dc_trace_cell *c = &s->trace->cell.at[i];
-        if (c->cell->most == 0 || !c->is_set)
+        if (c->cell->growth == NULL || !c->is_set)
             continue;
         (*rows)[i] =
             dc_extent_eval(s->d->rt->extents, c->set.type.dim[0], value_of, (void *)(uintptr_t)&x);
@@ -119,7 +119,7 @@ void dc_spec_grew(const dc_spec *s, const int64_t *rows)
 {
     for (uint32_t i = 0; rows != NULL && i < s->trace->cell.n; i++) {
         const dc_trace_cell *c = &s->trace->cell.at[i];
-        if (c->cell->most > 0 && c->is_set)
+        if (c->cell->growth != NULL && c->is_set)
             c->cell->type.dim[0] = rows[i];
     }
 }
@@ -149,8 +149,9 @@ typedef struct place {
     const dc_type *type;
 } place;
 
-static dc_status copy_run(dc_rt *rt, dc_job *j, bool on_host, char *to, const char *from,
-                          size_t bytes)
+/* host: memory of the host for what the device does not copy by itself. */
+static dc_status copy_run(dc_rt *rt, dc_job *j, bool on_host, char *host, char *to,
+                          const char *from, size_t bytes)
 {
     dc_device *d = rt->device;
     if (on_host) {
@@ -159,7 +160,6 @@ static dc_status copy_run(dc_rt *rt, dc_job *j, bool on_host, char *to, const ch
     }
     if (d->ops->copy != NULL)
         return d->ops->copy(d, j, to, from, bytes);
-    void *host = dc_arena_alloc(&j->scratch, bytes);
     DC_TRY(d->ops->download(d, j, host, from, bytes));
     return d->ops->upload(d, j, to, host, bytes);
 }
@@ -179,8 +179,8 @@ static int first_of_run(const dc_type *part, place to, place from, int64_t *run)
     return inner;
 }
 
-static dc_status copy_runs(dc_rt *rt, dc_job *j, bool on_host, const dc_type *part, place to,
-                           place from)
+static dc_status copy_runs(dc_rt *rt, dc_job *j, bool on_host, char *host, const dc_type *part,
+                           place to, place from)
 {
     const int64_t size = (int64_t)dc_dtype_size((dc_dtype)part->dtype);
     int64_t at[DC_MAX_RANK] = {0}, run;
@@ -191,7 +191,7 @@ static dc_status copy_runs(dc_rt *rt, dc_job *j, bool on_host, const dc_type *pa
             x = x * from.type->dim[k] + at[k];
             y = y * to.type->dim[k] + at[k];
         }
-        DC_TRY(copy_run(rt, j, on_host, to.at + y * size, from.at + x * size, (size_t)run));
+        DC_TRY(copy_run(rt, j, on_host, host, to.at + y * size, from.at + x * size, (size_t)run));
         int k = inner - 1;
         while (k >= 0 && ++at[k] == part->dim[k])
             at[k--] = 0;
@@ -200,27 +200,39 @@ static dc_status copy_runs(dc_rt *rt, dc_job *j, bool on_host, const dc_type *pa
     }
 }
 
-/*
- * The elements of `part`. Many short copies within a device that is not the host take longer than one there and one
- * back.
- */
-static dc_status copy_part(dc_rt *rt, dc_job *j, const dc_type *part, place to, place from)
+/* Many short copies within a device that is not the host take longer than one there and one back. */
+static bool is_many(const dc_rt *rt, const dc_type *part, place to, place from, int64_t *run)
 {
     enum { MANY = 16 };
+    first_of_run(part, to, from, run);
+    return !rt->device->ops->host && *run > 0 && (int64_t)dc_type_bytes(part) / *run > MANY;
+}
+
+/* So many bytes of the host's memory a copy of `part` needs. */
+static size_t host_bytes(const dc_rt *rt, const dc_type *part, const dc_type *to,
+                         const dc_type *from)
+{
+    int64_t run;
+    if (is_many(rt, part, (place){.type = to}, (place){.type = from}, &run))
+        return dc_type_bytes(from) + dc_type_bytes(to);
+    return rt->device->ops->host || rt->device->ops->copy != NULL ? 0 : (size_t)run;
+}
+
+/* The elements of `part`. */
+static dc_status copy_part(dc_rt *rt, dc_job *j, char *host, const dc_type *part, place to,
+                           place from)
+{
     dc_device *d = rt->device;
     int64_t run;
-    const int64_t bytes = (int64_t)dc_type_bytes(part);
-    first_of_run(part, to, from, &run);
-    if (bytes == 0)
+    if (dc_type_bytes(part) == 0)
         return DC_OK;
-    if (d->ops->host || bytes / run <= MANY)
-        return copy_runs(rt, j, d->ops->host, part, to, from);
+    if (!is_many(rt, part, to, from, &run))
+        return copy_runs(rt, j, d->ops->host, host, part, to, from);
     const size_t there = dc_type_bytes(from.type), back = dc_type_bytes(to.type);
-    const place a = {dc_arena_alloc(&j->scratch, there), from.type};
-    const place b = {dc_arena_alloc(&j->scratch, back), to.type};
+    const place a = {host, from.type}, b = {host + there, to.type};
     memset(b.at, 0, back);
     DC_TRY(d->ops->download(d, j, a.at, from.at, there));
-    DC_TRY(copy_runs(rt, j, true, part, b, a));
+    DC_TRY(copy_runs(rt, j, true, NULL, part, b, a));
     return d->ops->upload(d, j, to.at, b.at, back);
 }
 
@@ -255,7 +267,10 @@ dc_status dc_spec_pad(dc_spec *s, dc_job *j)
             continue; /* what lies behind it is not read, or does not matter */
         DC_TRY(take_room(s, j, i, &bound));
         DC_TRY(dc_outcome_settle(given->store, j));
-        DC_TRY(copy_part(s->d->rt, j, &given->type, (place){dc_tensor_mem(s->room[i]), &bound},
+        char *host = dc_arena_alloc(&j->scratch,
+                                    host_bytes(s->d->rt, &given->type, &bound, &given->type) + 1);
+        DC_TRY(copy_part(s->d->rt, j, host, &given->type,
+                         (place){dc_tensor_mem(s->room[i]), &bound},
                          (place){dc_tensor_mem(given), &given->type}));
         arg->tensor = s->room[i];
     }
@@ -264,35 +279,57 @@ dc_status dc_spec_pad(dc_spec *s, dc_job *j)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-static dc_status trim(const dc_spec *s, dc_job *j, uint32_t i, const dc_type *want,
-                      dc_tensor **made)
+/* Is the result copied out of memory of its bound, whose type is given then? */
+static bool is_copied(const dc_spec *s, uint32_t i, const dc_type *want, dc_type *bound)
 {
     const dc_type *inside = &s->trace->result.at[i].type;
-    dc_tensor *part;
-    if (!is_bounded(inside))
-        return DC_OK;
-    const dc_type bound = dc_type_bound(inside);
-    if (is_prefix(inside) || dc_type_same(want, &bound)) {
-        memcpy((*made)->type.dim, want->dim, sizeof want->dim);
-        return DC_OK;
-    }
-    DC_TRY(dc_tensor_new(s->d->rt, j, want, &part));
-    const dc_status status = copy_part(s->d->rt, j, want, (place){dc_tensor_mem(part), want},
-                                       (place){dc_tensor_mem(*made), &bound});
-    dc_tensor_release(status == DC_OK ? *made : part);
-    *made = status == DC_OK ? part : *made;
-    return status;
+    *bound = dc_type_bound(inside);
+    return is_bounded(inside) && !is_prefix(inside) && !dc_type_same(want, bound);
 }
 
-dc_status dc_spec_trim(const dc_spec *s, dc_job *j, const dc_type *want, dc_tensor **made)
+dc_status dc_spec_reserve(const dc_spec *s, dc_job *j, const dc_type *want, dc_trim *out)
+{
+    size_t most = 0;
+    *out = (dc_trim){NULL, NULL};
+    if (s->size.n == 0)
+        return DC_OK;
+    out->part = DC_NEW_ARRAY(&j->scratch, dc_tensor *, s->nout + 1);
+    for (uint32_t i = 0; i < s->nout; i++) {
+        dc_type bound;
+        if (!is_copied(s, i, &want[i], &bound))
+            continue;
+        const size_t bytes = host_bytes(s->d->rt, &want[i], &want[i], &bound);
+        most = bytes > most ? bytes : most;
+        DC_TRY(dc_tensor_new(s->d->rt, j, &want[i], &out->part[i]));
+        dc_tensor_defer(j, out->part[i]);
+    }
+    out->host = dc_arena_alloc(&j->scratch, most + 1);
+    return DC_OK;
+}
+
+dc_status dc_spec_trim(const dc_spec *s, dc_job *j, const dc_type *want, const dc_trim *room,
+                       dc_tensor **made)
 {
     dc_status status = DC_OK;
     if (s->size.n == 0)
         return DC_OK;
-    for (uint32_t i = 0; i < s->nout && status == DC_OK; i++)
-        status = trim(s, j, i, &want[i], &made[i]);
-    for (uint32_t i = 0; i < s->nout && status != DC_OK; i++)
-        dc_tensor_release(made[i]);
+    for (uint32_t i = 0; i < s->nout && status == DC_OK; i++) {
+        dc_type bound;
+        if (is_copied(s, i, &want[i], &bound))
+            status = copy_part(s->d->rt, j, room->host, &want[i],
+                               (place){dc_tensor_mem(room->part[i]), &want[i]},
+                               (place){dc_tensor_mem(made[i]), &bound});
+        else
+            memcpy(made[i]->type.dim, want[i].dim, sizeof want[i].dim);
+    }
+    for (uint32_t i = 0; i < s->nout; i++) {
+        if (status != DC_OK || room->part[i] != NULL)
+            dc_tensor_release(made[i]);
+        if (status == DC_OK && room->part[i] != NULL) {
+            dc_job_keep(j, room->part[i]);
+            made[i] = room->part[i];
+        }
+    }
     return status;
 }
 

@@ -256,6 +256,10 @@ int dc_fn_export(lua_State *L)
     for (uint32_t i = 0; i < e.nspec; i++) {
         lua_rawgeti(L, list, (lua_Integer)i + 1);
         e.spec[i] = dc_spec_at(L, -1);
+        if (dc_spec_grows(e.spec[i], false))
+            dc_error_raisef(L, d, DC_ERR_ARG, "export",
+                            "files hold functions of fixed sizes; '%s' has a state that grows",
+                            fn->name);
         if (e.spec[i]->size.n > 0)
             dc_error_raisef(L, d, DC_ERR_ARG, "export",
                             "files hold functions of fixed sizes; f:export(path, { %s = 64 }) "

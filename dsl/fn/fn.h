@@ -181,10 +181,17 @@ dc_trace_check dc_spec_check(const dc_spec *s, uint32_t check);
 /* Arguments of the call, which are set, are put into memory of the bounds. */
 dc_status dc_spec_pad(dc_spec *s, dc_job *j);
 /*
- * Results, whose memory is that of the bounds, become tensors of these types. Where that does not succeed they are
- * released.
+ * Before a call: memory for results of these types, of those that are copied out of memory of the bounds. Behind the
+ * call, which may have set states, nothing fails for want of memory, so that it is not called again.
  */
-dc_status dc_spec_trim(const dc_spec *s, dc_job *j, const dc_type *want, dc_tensor **made);
+typedef struct dc_trim {
+    dc_tensor **part; /* by result, or NULL; the job's */
+    char *host;
+} dc_trim;
+dc_status dc_spec_reserve(const dc_spec *s, dc_job *j, const dc_type *want, dc_trim *out);
+/* Results become tensors of these types. Where that does not succeed they are released. */
+dc_status dc_spec_trim(const dc_spec *s, dc_job *j, const dc_type *want, const dc_trim *room,
+                       dc_tensor **made);
 void dc_spec_drop_room(dc_spec *s);
 
 /* ---- export.c: f:export ---------------------------------------------------------------------- */

@@ -174,10 +174,12 @@ static dc_status call_body(dc_job *j, void *arg)
     DC_TRY(dc_spec_ready(a->d, j, s));
     DC_TRY(dc_spec_pad(s, j));
     int64_t *rows;
+    dc_trim room;
     DC_TRY(dc_spec_growth(s, j, &rows));
+    DC_TRY(dc_spec_reserve(s, j, s->out, &room));
     DC_TRY(dc_inst_call(s->inst, j, s->arg, a->made, &a->fault));
     dc_spec_grew(s, rows);
-    DC_TRY(dc_spec_trim(s, j, s->out, a->made));
+    DC_TRY(dc_spec_trim(s, j, s->out, &room, a->made));
     for (uint32_t i = 0; i < s->nout; i++) {
         memcpy(a->made[i]->type.name, s->out[i].name, sizeof s->out[i].name);
         dc_handle_fill(a->out[i], a->made[i]);

@@ -167,8 +167,10 @@ static dc_status take_results_body(dc_job *j, void *arg)
 {
     const taking *a = arg;
     const dc_spec *s = a->s;
+    dc_trim room;
+    DC_TRY(dc_spec_reserve(s, j, a->p->out, &room));
     DC_TRY(dc_inst_take(s->inst, j, a->made));
-    DC_TRY(dc_spec_trim(s, j, a->p->out, a->made));
+    DC_TRY(dc_spec_trim(s, j, a->p->out, &room, a->made));
     for (uint32_t i = 0; i < s->nout; i++) {
         memcpy(a->made[i]->type.name, a->p->out[i].name, sizeof a->p->out[i].name);
         dc_handle_fill(a->out[i], a->made[i]);

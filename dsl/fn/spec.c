@@ -175,6 +175,37 @@ static void note_steps(dc_dsl *d, dc_spec *s, const dc_func *f)
 
 /* ---- compiling ------------------------------------------------------------------------------- */
 
+/* Of a variable, which is that of a state that grows or of a name of the signature. */
+static int64_t meet_size(void *ctx, int64_t var)
+{
+    dc_trace *t = ctx;
+    dc_cell *c = dc_cell_of_size(t->d->rt, var);
+    if (c != NULL)
+        dc_trace_cell_of(t, c);
+    return dc_extent_bound(var);
+}
+
+static void meet_dims(dc_trace *t, const int64_t *dim, int rank)
+{
+    for (int k = 0; k < rank; k++)
+        if (dc_extent_is(dim[k]))
+            dc_extent_eval(t->d->rt->extents, dim[k], meet_size, t);
+}
+
+/* A state of which only the size is used goes with a call, too. */
+static void meet_sizes(dc_trace *t)
+{
+    dc_extent_list sizes = {0};
+    if (t->d->rt->growing == NULL)
+        return;
+    dc_bounded_sizes(t->f, &t->module->arena, &sizes);
+    meet_dims(t, sizes.at, (int)sizes.n);
+    for (uint32_t i = 0; i < t->check.n; i++) {
+        meet_dims(t, &t->check.at[i].classes, 1);
+        meet_dims(t, t->check.at[i].type.dim, t->check.at[i].type.rank);
+    }
+}
+
 typedef struct compiling {
     dc_dsl *d;
     const dc_fn *fn;
@@ -211,6 +242,7 @@ static dc_status compile_body(dc_job *j, void *arg)
     dc_trace *t = s->trace;
     for (uint32_t i = 0; i < t->print.n; i++)
         DC_PUSH(t->result, t->print.at[i]);
+    meet_sizes(t);
     uint32_t *set = DC_NEW_ARRAY(&j->scratch, uint32_t, t->cell.n + 1);
     dc_exec_desc desc = {.name = a->fn->name,
                          .nfree = t->arg.n + t->captured.n,
@@ -231,8 +263,8 @@ static dc_status compile_body(dc_job *j, void *arg)
         for (uint32_t i = 0; i < desc.fn->result.n; i++)
             rows[i] = -1;
         for (uint32_t i = 0; i < desc.nset; i++)
-            if (t->cell.at[set[i]].cell->most > 0)
-                rows[desc.nresult + i] = t->cell.at[set[i]].cell->most;
+            if (t->cell.at[set[i]].cell->growth != NULL)
+                rows[desc.nresult + i] = t->cell.at[set[i]].cell->growth->most;
         desc.grows = dc_spec_grows(s, false);
         DC_TRY(dc_bounded_lower_into(j, desc.fn, t->arg.n, rows, &s->size, &lowered));
         desc.fn = lowered;
@@ -449,6 +481,7 @@ static dc_status compare_traces_body(dc_job *j, void *arg)
     DC_UNUSED(j);
     for (uint32_t i = 0; i < t->print.n; i++)
         DC_PUSH(t->result, t->print.at[i]);
+    meet_sizes(t);
     const dc_func *f = dc_trace_close(t);
     a->again->fingerprint = fingerprint_of(t, f);
     if (a->steps)

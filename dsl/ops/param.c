@@ -26,7 +26,8 @@ typedef struct making {
     const dc_tensor *value; /* NULL: zeros */
     dc_lazy *start;         /* or what is computed when it is needed */
     bool trainable;
-    int64_t least, most; /* of a first axis that grows; most 0: it does not */
+    const char *axis; /* the name of a first axis that grows, and its sizes; most 0: it does not */
+    int64_t least, most;
 } making;
 
 static dc_status make_cell_body(dc_job *j, void *arg)
@@ -36,7 +37,7 @@ static dc_status make_cell_body(dc_job *j, void *arg)
     if (a->most > 0) {
         dc_type t = *a->type;
         t.dim[0] = a->least;
-        DC_TRY(dc_cell_new_growing(a->d->rt, j, &t, a->least, a->most, &c));
+        DC_TRY(dc_cell_new_growing(a->d->rt, j, &t, a->axis, a->least, a->most, &c));
     } else if (a->start != NULL)
         DC_TRY(dc_cell_start(a->d->rt, j, a->type, a->trainable, a->start, &c));
     else
@@ -104,6 +105,7 @@ typedef struct growing {
     dc_dsl *d;
     const char *text; /* of the type */
     dc_type *out;     /* with the largest size */
+    const char *axis; /* its name, interned */
     int64_t least, most;
     const char *why;
 } growing;
@@ -125,8 +127,12 @@ static dc_status parse_growing_body(dc_job *j, void *arg)
     for (int v = 0; v < sig.nvar && a->why == NULL; v++)
         if (v != t->dim[0].var && sig.most[v] >= 0)
             a->why = "only the first axis of a state can be bounded";
+    for (int k = 1; a->why == NULL && k < t->ndim; k++)
+        if (t->dim[k].kind != DC_DIM_SIZE)
+            a->why = "the other sizes of a state are numbers";
     dc_sig_begin(&sig, &b);
     if (a->why == NULL) {
+        a->axis = sig.var[t->dim[0].var];
         a->least = sig.least[t->dim[0].var];
         a->most = b.size[t->dim[0].var] = sig.most[t->dim[0].var];
         if (!dc_sig_resolve(&b, t, a->out))
@@ -198,7 +204,7 @@ static int make_cell(lua_State *L, const char *op, bool trainable)
     if (!lua_isnil(L, 2) &&
         (grows || drawn(L, 2) == NULL)) /* a finalizer may have closed or computed it */
         value = dc_handle_realize(L, d, dc_handle_check(L, d, 2, op));
-    making a = {d, h, &t, value, grows ? NULL : drawn(L, 2), trainable, g.least, g.most};
+    making a = {d, h, &t, value, grows ? NULL : drawn(L, 2), trainable, g.axis, g.least, g.most};
     const dc_run_made made = {.out = &a.h, .nout = 1};
     if (dc_run_again(L, d, make_cell_body, &a, &made) != DC_OK) {
         dc_handle *v = dc_handle_test(L, 2);
@@ -260,13 +266,13 @@ static dc_status check_growth(dc_job *j, const dc_trace *t, const dc_cell *c, co
 {
     const int64_t n = value->dim[0];
     if (t->body != NULL && n != now->dim[0])
-        return dc_fail(j, DC_ERR_CELL_TYPE,
+        return dc_fail(j, DC_ERR_CELL_SIZE,
                        &(dc_fact){.op = "set", .type = {*now, *value}, .word = {cell_name(c)}});
     if (!dc_extent_is(n))
         return dc_cell_check_size(c, j, "set", n);
-    if (dc_extent_bound(n) < c->least)
+    if (dc_extent_bound(n) < c->growth->least)
         return dc_cell_check_size(c, j, "set", dc_extent_bound(n));
-    if (dc_extent_lo(t->d->rt->extents, n) > c->most)
+    if (dc_extent_lo(t->d->rt->extents, n) > c->growth->most)
         return dc_cell_check_size(c, j, "set", dc_extent_lo(t->d->rt->extents, n));
     return DC_OK;
 }
@@ -283,7 +289,7 @@ static dc_status record_set_body(dc_job *j, void *arg)
         DC_TRY(dc_trace_value(j, t, a->value, &v));
     else
         DC_TRY(dc_build_bits(j, t->f, want, a->bits, &v));
-    if (a->cell->most > 0 && dc_cell_takes(a->cell, &v.type))
+    if (a->cell->growth != NULL && dc_cell_takes(a->cell, &v.type))
         DC_TRY(check_growth(j, t, a->cell, want, &v.type));
     else if (!dc_type_agrees(want, &v.type))
         return dc_fail(
@@ -334,7 +340,7 @@ static int l_set(lua_State *L)
     else if (tracing && dc_handle_test(L, 2) != NULL)
         a.value = dc_handle_check(L, d, 2, "set");
     else {
-        const dc_type shape = h->cell->most > 0 ? grown(L, 2, t) : *t;
+        const dc_type shape = h->cell->growth != NULL ? grown(L, 2, t) : *t;
         a.tensor = realized(L, d, 2, &shape, "set");
     }
     if (tracing && !plain && a.value == NULL)

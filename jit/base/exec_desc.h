@@ -23,8 +23,7 @@ typedef struct dc_exec_desc {
     bool grows;      /* a cell's first axis does: all cells are laid out as their values */
     bool once;       /* few calls are expected: nothing is kept from one to the next */
     bool no_reuse;   /* for tests: every temporary has memory of its own */
-    bool
-        relayout_small; /* for tests: also cells that are not worth it (jit/rewrite/weight_layout.h) */
+    bool relayout_small; /* for tests: also cells that are not worth it (jit/rewrite/weight_layout.h) */
 } dc_exec_desc;
 
 /* FORMAT where the parts do not fit together: of descriptions that come from files. */
