@@ -208,7 +208,7 @@ static dc_ref operand_masked(const lowering *l, dc_ref old, uint32_t axes)
 dc_ref dc_bound_operand(const lowering *l, dc_ref old)
 {
     const dc_node *n = dc_node_at(l->from, old);
-    return n->op == DC_OP_LOOP || n->op == DC_OP_BRANCH
+    return n->op == DC_OP_LOOP || n->op == DC_OP_BRANCH || dc_bound_is_changed(l, old)
                ? l->map[old]
                : with_sizes(l, l->map[old], n->dim, n->rank);
 }
@@ -331,8 +331,8 @@ static dc_status lower_control(const lowering *l, dc_ref r, const dc_extent_list
         in[nin++] = dc_bound_operand(l, *at++);
     for (uint32_t i = 0; i < sizes->n; i++)
         in[nin++] = dc_bound_size(l, sizes->at[i]);
-    for (int i = 0; i < loop.ncarry + loop.nx; i++)
-        in[nin++] = dc_bound_operand(l, *at++);
+    for (int i = 0; i < loop.ncarry + loop.nx; i++, at++)
+        in[nin++] = dc_bound_is_changed_param(l, *at) ? l->map[*at] : dc_bound_operand(l, *at);
     before = 1 + (uint32_t)loop.nconst;
     const int ny = dc_loop_may_end(&loop) ? loop.ny : 0;
     for (int i = 0; i < ny; i++)
@@ -374,6 +374,8 @@ static dc_ref remake(const lowering *l, dc_ref r)
 static dc_status lower_node(const lowering *l, dc_ref r, dc_ref *out)
 {
     const dc_node *n = dc_node_at(l->from, r);
+    if (dc_bound_append(l, r, out))
+        return DC_OK;
     switch ((dc_op)n->op) {
     case DC_OP_SUM:
     case DC_OP_MAXR:
@@ -439,21 +441,6 @@ static void make_params(lowering *l, uint32_t before)
     }
 }
 
-/* So many rows of a value, or with zeros behind its own. */
-static dc_ref with_rows(dc_func *f, dc_ref v, int64_t rows)
-{
-    const dc_type t = dc_node_type(f, v);
-    int64_t first[DC_MAX_RANK] = {0}, step[DC_MAX_RANK], dim[DC_MAX_RANK];
-    if (rows < 0 || rows == t.dim[0])
-        return v;
-    for (int i = 0; i < t.rank; i++) {
-        step[i] = 1;
-        dim[i] = i == 0 ? rows : t.dim[i];
-    }
-    return rows < t.dim[0] ? dc_graph_slice(f, v, first, step, dim)
-                           : dc_graph_pad(f, v, first, step, dim, dc_bits_of((dc_dtype)t.dtype, 0));
-}
-
 static dc_status lower_function(lowering *l, uint32_t before)
 {
     const dc_func *from = l->from;
@@ -462,6 +449,7 @@ static dc_status lower_function(lowering *l, uint32_t before)
     l->map = DC_NEW_ARRAY(a, dc_ref, from->node.n);
     l->value = DC_NEW_ARRAY(a, dc_ref, l->nsize + 1);
     make_params(l, before);
+    dc_bound_find_growth(l);
     for (dc_ref r = 1; r < from->node.n; r++) {
         if (!live[r] || dc_node_at(from, r)->op == DC_OP_PARAM)
             continue;
@@ -471,10 +459,9 @@ static dc_status lower_function(lowering *l, uint32_t before)
             dc_func_copy_origin(l->to, k, from, r);
     }
     for (uint32_t i = 0; i < from->result.n; i++) {
-        const dc_node *n = dc_node_at(from, from->result.at[i]);
-        const int64_t rows = l->rows != NULL ? l->rows[i] : -1;
-        const dc_ref v = with_rows(l->to, l->map[from->result.at[i]], rows);
-        DC_PUSH(l->to->result, with_sizes(l, v, n->dim, n->rank));
+        const dc_ref r = from->result.at[i], v = dc_bound_place(l, i);
+        const dc_node *n = dc_node_at(from, r);
+        DC_PUSH(l->to->result, dc_bound_is_in_room(l, r) ? v : with_sizes(l, v, n->dim, n->rank));
     }
     return DC_OK;
 }
@@ -485,7 +472,10 @@ static dc_status lower_body(const lowering *outer, uint32_t body, uint32_t befor
     const dc_func *from = dc_body_at(m, body);
     lowering l = *outer;
     l.from = from;
-    l.rows = NULL;
+    l.in_body = true;
+    l.place = NULL;
+    l.grown = NULL;
+    l.room = NULL;
     l.to = dc_func_new(m, from->name);
     const dc_status status = lower_function(&l, before);
     if (status == DC_OK)
@@ -500,11 +490,11 @@ dc_status dc_bounded_lower(dc_job *j, const dc_func *f, uint32_t before, dc_exte
     return dc_bounded_lower_into(j, f, before, NULL, sizes, out);
 }
 
-dc_status dc_bounded_lower_into(dc_job *j, const dc_func *f, uint32_t before, const int64_t *rows,
-                                dc_extent_list *sizes, dc_func **out)
+dc_status dc_bounded_lower_into(dc_job *j, const dc_func *f, uint32_t before,
+                                const dc_bounded_place *place, dc_extent_list *sizes, dc_func **out)
 {
     list_sizes(f, NULL, sizes);
-    lowering l = {.j = j, .from = f, .size = sizes->at, .nsize = sizes->n, .rows = rows};
+    lowering l = {.j = j, .from = f, .size = sizes->at, .nsize = sizes->n, .place = place};
     l.to = dc_func_new(f->module, f->name);
     const dc_status status = lower_function(&l, before);
     if (status == DC_OK)

@@ -32,11 +32,18 @@ dc_status dc_bounded_lower(dc_job *j, const dc_func *f, uint32_t before, dc_exte
                            dc_func **out);
 
 /*
- * The same; rows: by result, how many along the first axis its memory has, whatever the bound of its size is (the size
- * is no more than that); -1: it has its bound. NULL: all have.
+ * A result that goes to the memory of a parameter (a state that grows), which has so many rows: the size of the result
+ * is no more than that, whatever its bound is. rows 0: a result of its own.
  */
-dc_status dc_bounded_lower_into(dc_job *j, const dc_func *f, uint32_t before, const int64_t *rows,
-                                dc_extent_list *sizes, dc_func **out);
+typedef struct dc_bounded_place {
+    int64_t rows;
+    uint32_t param;
+} dc_bounded_place;
+
+/* The same; places by result, NULL: there are none. */
+dc_status dc_bounded_lower_into(dc_job *j, const dc_func *f, uint32_t before,
+                                const dc_bounded_place *place, dc_extent_list *sizes,
+                                dc_func **out);
 
 dc_status dc_bounded_fix(dc_job *j, const dc_func *f, dc_extent_value *var, void *ctx,
                          dc_func **out);

@@ -9,10 +9,14 @@ typedef struct lowering {
     const dc_func *from;
     dc_func *to;
     dc_ref *map; /* in `to`, by ref of `from` */
+    bool in_body;
     const int64_t *size;
     uint32_t nsize;
-    const int64_t *rows; /* of dc_bounded_lower_into; NULL in bodies */
-    dc_ref *value;       /* the parameter of each size */
+    const dc_bounded_place *place; /* of dc_bounded_lower_into; NULL in bodies */
+    dc_ref *value;                 /* the parameter of each size */
+    int64_t *
+        grown; /* by ref of `from`, bounded_grow.c: rows of the memory that its own are added to; or 0 */
+    dc_ref *room; /* what lies in that memory, or 0; NULL as grown is: in bodies */
 } lowering;
 
 /* EXTENT_TEXT: node r of `from`, where it was written, and why. */
@@ -43,5 +47,17 @@ dc_ref dc_bound_gather(const lowering *l, dc_ref r);
 dc_ref dc_bound_scatter(const lowering *l, dc_ref r);
 
 dc_status dc_bound_reshape(const lowering *l, dc_ref r, dc_ref *out); /* bounded_reshape.c */
+
+/* bounded_grow.c: rows behind those of a state that grows */
+void dc_bound_find_growth(lowering *l);
+bool dc_bound_append(const lowering *l, dc_ref r, dc_ref *out);
+/* The result as its place wants it. */
+dc_ref dc_bound_place(const lowering *l, uint32_t result);
+/* Is it another value at some places, changed where it is: nothing is computed behind a size? A value in such memory? */
+bool dc_bound_is_changed(const lowering *l, dc_ref r);
+bool dc_bound_is_in_room(const lowering *l, dc_ref r);
+/* A parameter; one that a loop may change where it is: what the body of another one changes, or a state. */
+bool dc_bound_is_param(const lowering *l, dc_ref r);
+bool dc_bound_is_changed_param(const lowering *l, dc_ref r);
 
 #endif

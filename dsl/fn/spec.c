@@ -259,14 +259,14 @@ static dc_status compile_body(dc_job *j, void *arg)
     note_steps(a->d, s, desc.fn);
     if (dc_bounded_any(desc.fn)) {
         dc_func *lowered;
-        int64_t *rows = DC_NEW_ARRAY(&j->scratch, int64_t, desc.fn->result.n + 1);
-        for (uint32_t i = 0; i < desc.fn->result.n; i++)
-            rows[i] = -1;
+        dc_bounded_place *place =
+            DC_NEW_ARRAY(&j->scratch, dc_bounded_place, desc.fn->result.n + 1);
         for (uint32_t i = 0; i < desc.nset; i++)
             if (t->cell.at[set[i]].cell->growth != NULL)
-                rows[desc.nresult + i] = t->cell.at[set[i]].cell->growth->most;
+                place[desc.nresult + i] =
+                    (dc_bounded_place){t->cell.at[set[i]].cell->growth->most, desc.nfree + set[i]};
         desc.grows = dc_spec_grows(s, false);
-        DC_TRY(dc_bounded_lower_into(j, desc.fn, t->arg.n, rows, &s->size, &lowered));
+        DC_TRY(dc_bounded_lower_into(j, desc.fn, t->arg.n, place, &s->size, &lowered));
         desc.fn = lowered;
         desc.nfree += s->size.n;
     }

@@ -197,6 +197,7 @@ static void lower_scatter(lowering *w, bool flat)
     const dc_vx v =
         n->op == DC_OP_SCATTER ? value : dc_vx_op(k, DC_OP_ADD, dc_lower_computed(t), sum, 2);
     update->put[0] = (dc_put){0, to, dc_lower_as_stored(w, v, t)};
+    dc_lower_limit_updates(w, update, first_reduction(w), from);
 
     if (!w->updates_only) { /* two steps for each row */
         dc_lower_set_role(k, &beside, DC_ROLE_ROW);

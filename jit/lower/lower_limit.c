@@ -81,6 +81,14 @@ void dc_lower_limit_terms(lowering *w, dc_stmt *s, dc_ref r, const dc_ix *const 
         dc_stmt_add_limit(w->k, s, own[0].limit[i]);
 }
 
+void dc_lower_limit_updates(lowering *w, dc_stmt *s, dc_ref r, const dc_ix *at)
+{
+    const dc_node *n = dc_node_at(w->fn, r);
+    const dc_dtype t = (dc_dtype)dc_node_at(w->fn, n->in[1])->dtype;
+    if (w->groups->needs.end != NULL)
+        add_masks(w, s, n->in[1], at, dc_bits_of(t, -1));
+}
+
 void dc_lower_limit_also(lowering *w, dc_stmt *s, bool first, dc_ref r, const dc_ix *pos)
 {
     dc_stmt own = {0};

@@ -411,6 +411,35 @@ static bool schedule_far_rows(dc_sketch *s, const dc_shape *p, int along)
     return dc_schedule_vectors(s, &turned, most_vectors(s, &turned));
 }
 
+/* The place of the axis along which elements are stored side by side, where integers place those of the last one. */
+static int beside_updates(const dc_sketch *s, const dc_shape *p)
+{
+    const dc_stmt *t = s->k->root;
+    while (t->kind == DC_STMT_LOOP)
+        t = t->body;
+    const dc_ix at = t->put[0].at;
+    bool affine = true;
+    dc_ix_stride(s->k, at, p->out[p->nout - 1], &affine);
+    for (int i = p->nout - 2; i >= 0 && !affine; i--) {
+        bool is = true;
+        if (dc_ix_stride(s->k, at, p->out[i], &is) == 1 && is)
+            return i;
+    }
+    return -1;
+}
+
+/* Updates come one after the other; what is beside them lies in vectors. */
+static bool schedule_updates(dc_sketch *s, const dc_shape *p, int beside)
+{
+    dc_split n;
+    if (!dc_do_split(s, p->out[beside], s->lanes, &n))
+        return false;
+    for (int i = beside + 1; i < p->nout; i++)
+        if (!dc_do_reorder(s, p->out[i], n.i))
+            return false;
+    return dc_do_vectorize(s, n.i) && dc_sketch_grid(s);
+}
+
 bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
 {
     dc_shape merged = *shape;
@@ -418,6 +447,9 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
     if (p->nout == 0)
         return true;
     dc_sketch_merge(s, &merged);
+    const int beside = beside_updates(s, p);
+    if (beside >= 0 && dc_sketch_extent(s, p->out[beside]) >= s->lanes)
+        return schedule_updates(s, p, beside);
     const bool costly = is_costly(s->k);
     const int64_t extent = dc_sketch_extent(s, p->out[p->nout - 1]);
     if (extent < 4 && costly)
