@@ -279,6 +279,26 @@ static dc_status call_control(world *w)
                    0);
 }
 
+/* A call that adds rows to a state adds them once, or not at all. */
+static dc_status call_growing(world *w)
+{
+    return run_for(w,
+                   "local dc = require 'deepc'\n"
+                   "C = C or dc.state 'f32[0 <= t <= 64, 2]'\n"
+                   "F = F or dc.fn('add(x: f32[n <= 4, 2]) -> f32[n, n], f32[k, 2]', function(x)\n"
+                   "  C:set(dc.concat({ C, x }, 1))\n"
+                   "  return x:matmul(x:transpose()), C * 1\n"
+                   "end)\n"
+                   "if #C > 40 then C:set(dc.zeros 'f32[0, 2]') end\n"
+                   "local n, sum, x = #C, C:sum():item(), dc.ones 'f32[3, 2]'\n"
+                   "local ok, a, b = pcall(F, x)\n"
+                   "assert(#C == (ok and n + 3 or n))\n"
+                   "if not ok then error(a, 0) end\n"
+                   "assert(#b == n + 3 and b:sum():item() == sum + 6 and a:sum():item() == 18)\n"
+                   "assert(C:sum():item() == sum + 6)\n",
+                   0);
+}
+
 static dc_status call_in_time(world *w)
 {
     return run_for(w, works, 600000);
@@ -419,6 +439,9 @@ static const entry entries[] = {
     {"dc_pcall, batches", "cpu", open_far, call_far, true, 60},
     {"dc_pcall, loops", "eval", open_script, call_control, false, 1200},
     {"dc_pcall, f:export", "eval", open_script, call_export, false, 600},
+    {"dc_pcall, a growing state", "eval", open_script, call_growing, false, 400},
+    {"dc_pcall, a growing state, cpu", "cpu", open_script, call_growing, true, 40},
+    {"dc_pcall, a growing state, far", "cpu", open_far, call_growing, true, 40},
     {"dc_pcall, deadline", "eval", open_attached, call_in_time, true, 60},
     {"dc_sandbox_run", "eval", open_sandbox, run_sandboxed, false, 40},
     {"dc_stop", "eval", open_script, stop, false, 20},
