@@ -102,8 +102,8 @@ static void put_graph(dc_text *out, const dc_func *fn)
 
 static void put_description(dc_text *out, const dc_exec_desc *d)
 {
-    const int64_t counts[] = {d->nfree,  d->ncell, d->nresult,  d->nset,          d->ncheck,
-                              d->nfixed, d->once,  d->no_reuse, d->relayout_small};
+    const int64_t counts[] = {d->nfree,  d->ncell, d->nresult, d->nset,     d->ncheck,
+                              d->nfixed, d->grows, d->once,    d->no_reuse, d->relayout_small};
     put_numbers(out, counts, DC_COUNTOF(counts));
     put_bytes(out, d->set, d->nset * sizeof *d->set);
     put_bytes(out, d->anywhere, d->nfree * sizeof *d->anywhere);

@@ -201,9 +201,12 @@ function dc.param(type, init) end
 ---
 ---    local count = dc.state("i32[]", 0)
 ---    local mean = dc.state(dc.ones "f32[10]")     -- with these values
+---    local cache = dc.state "f32[0 <= t <= 512, 64]" -- begins with the least size
 ---
----Errors: DC0407 for an initial value of another type, DC0112 for a table that does not fit.
----The first axis may be bounded: `dc.state "f32[0 <= t <= 512, 64]"` begins with the least size and grows.
+---A first axis with a bound grows: the state has the size of what it is set to.
+---
+---Errors: DC0407 for an initial value of another type, DC0112 for a table that does not fit, DC0312 for a size that is
+---out of its range.
 ---@param type deepc.Type|deepc.Tensor a tensor stands for its type
 ---@param init? deepc.Tensor|table|number without: the tensor in the place of the type, or zeros
 ---@return deepc.Cell
