@@ -171,7 +171,7 @@ typedef struct dc_lazy_wrt {
  * references. zero: zeros where loss does not depend on wrt[i], else GRAD_UNUSED. GRAD_DROPPED where
  * what loss reads was computed from wrt[i] and its recipe is gone.
  */
-dc_status dc_lazy_grad(dc_rt *rt, dc_job *j, dc_lazy *loss, const dc_lazy_wrt *wrt, int n,
+dc_status dc_lazy_grad(dc_rt *rt, dc_job *j, dc_lazy *loss, dc_lazy_wrt *wrt, int n,
                        bool zero, const char *where, const char *path, dc_lazy **out);
 
 /* ---- shared by core/runtime/lazy*.c and core/runtime/realize*.c ---- */

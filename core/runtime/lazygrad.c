@@ -14,7 +14,7 @@ typedef struct task {
     dc_func *f;
     dc_ref *ref;    /* by number */
     dc_lazy **node; /* by ref; grows with f */
-    const dc_lazy_wrt *wrt;
+    dc_lazy_wrt *wrt;
     int n;
     dc_ref *at, *grad; /* of each wrt, 0 none */
 } task;
@@ -77,7 +77,7 @@ static bool reads_call(const task *t)
 static dc_status locate(task *t, bool zero)
 {
     for (int i = 0; i < t->n; i++) {
-        const dc_lazy_wrt *w = &t->wrt[i];
+        dc_lazy_wrt *w = &t->wrt[i];
         const dc_lazy *n = find_start(t, w);
         const dc_fact fact = {.op = "grad", .word = {w->name}, .operand = i + 1};
         if (is_behind(t, w))
@@ -87,6 +87,8 @@ static dc_status locate(task *t, bool zero)
         if (n == NULL && !zero)
             return dc_fail(t->j, DC_ERR_GRAD_UNUSED, &fact);
         t->at[i] = n != NULL ? t->ref[n->number] : 0;
+        if (n != NULL)
+            memcpy(w->type.dim, n->type.dim, sizeof w->type.dim); /* of a state that grows: then */
     }
     return DC_OK;
 }
@@ -168,8 +170,8 @@ static dc_status make_gradients(task *t, dc_lazy *loss, bool zero, const char *w
     return DC_OK;
 }
 
-dc_status dc_lazy_grad(dc_rt *rt, dc_job *j, dc_lazy *loss, const dc_lazy_wrt *wrt, int n,
-                       bool zero, const char *where, const char *path, dc_lazy **out)
+dc_status dc_lazy_grad(dc_rt *rt, dc_job *j, dc_lazy *loss, dc_lazy_wrt *wrt, int n, bool zero,
+                       const char *where, const char *path, dc_lazy **out)
 {
     task t = {.rt = rt, .j = j, .wrt = wrt, .n = n};
     return make_gradients(&t, loss, zero, where, path, out);

@@ -192,8 +192,14 @@ static int make_cell(lua_State *L, const char *op, bool trainable)
         dc_error_fact(L, d, DC_ERR_DTYPE, &(dc_fact){.op = op, .type = {t}, .word = {"a float"}},
                       &(dc_blame){.hint = "dc.state is not trained"});
     const dc_place place = dc_place_find(L, d);
-    if (dc_trace_made(L, d, op, &place, &t))
+    if (dc_trace_made(L, d, op, &place, &t)) {
+        const dc_cell *made = dc_handle_check(L, d, -1, op)->cell;
+        if (made->growth != NULL ? made->growth->least != g.least || !grows : grows)
+            dc_error_raisef(L, d, DC_ERR_ARG, op,
+                            "the state made here has another range of sizes; one state serves all "
+                            "specialisations");
         return 1;
+    }
     dc_collector_step(L, d);
     dc_type start = t;
     start.dim[0] = grows ? g.least : t.dim[0];

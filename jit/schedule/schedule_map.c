@@ -417,6 +417,8 @@ static int beside_updates(const dc_sketch *s, const dc_shape *p)
     const dc_stmt *t = s->k->root;
     while (t->kind == DC_STMT_LOOP)
         t = t->body;
+    if (t->nput == 0)
+        return -1;
     const dc_ix at = t->put[0].at;
     bool affine = true;
     dc_ix_stride(s->k, at, p->out[p->nout - 1], &affine);

@@ -215,6 +215,15 @@ function TestGrowing:testViews()
   lu.assertEquals(c:totable(), { 5 })
 end
 
+-- An expression is about the value that the state had, and so is its gradient.
+function TestGrowing:testLazyGradient()
+  local c = dc.state("f32[0 <= t <= 8]", { 1, 2, 3 })
+  local loss = (c * c):sum()
+  c:set { 4 }
+  lu.assertEquals({ dc.grad(loss, c):totable(), loss:item() }, { { 2, 4, 6 }, 14 })
+  lu.assertEquals(dc.grad((c * c):sum(), c):totable(), { 8 })
+end
+
 -- A check that fails, and an error in Lua, change nothing.
 function TestGrowing:testFailedCalls()
   local c = dc.state("f32[0 <= t <= 8]", { 1, 2 })
@@ -270,6 +279,11 @@ function TestGrowing:testMadeInside()
   f { 1 }
   lu.assertEquals(f({ 2, 3 }):totable(), { 1, 2, 3 })
   refused("5 rows", f, { 3, 4 })
+  local g = dc.fn("g(x: f32[n]) -> f32[]", function(x)
+    return dc.state(#x == 1 and "f32[1 <= t <= 4]" or "f32[0 <= t <= 4]"):sum() + x:sum()
+  end)
+  g { 1 }
+  refused("another range of sizes", g, { 1, 2 })
 end
 
 -- A finalizer in the middle of a body sees what the state is, not what it becomes.

@@ -101,7 +101,7 @@ static void after_realize(bool done)
 
 static dc_status do_grad(dc_job *j, void *ctx)
 {
-    const dc_lazy_wrt wrt = {.cell = lazy.cell, .name = "p", .type = lazy.cell->type};
+    dc_lazy_wrt wrt = {.cell = lazy.cell, .name = "p", .type = lazy.cell->type};
     (void)ctx;
     return dc_lazy_grad(rt, j, lazy.loss, &wrt, 1, false, "a.lua:2", NULL, &lazy.grad);
 }
