@@ -97,8 +97,14 @@ dc_status dc_cell_check_size(const dc_cell *c, dc_job *j, const char *op, int64_
     const dc_growth *g = c->growth;
     if (g == NULL || (size >= g->least && size <= g->most))
         return DC_OK;
-    return dc_failf(j, DC_ERR_BOUND, op,
-                    "%s would have %" PRId64 " rows: a size from %" PRId64 " to %" PRId64
-                    " is declared",
-                    c->label != NULL ? c->label : "a state", size, g->least, g->most);
+    const dc_status failed = dc_failf(
+        j, DC_ERR_BOUND, op,
+        "%s would have %" PRId64 " rows: a size from %" PRId64 " to %" PRId64 " is declared",
+        c->label != NULL ? c->label : "a state", size, g->least, g->most);
+    if (size < g->least)
+        snprintf(j->err.hint, sizeof j->err.hint,
+                 "a smaller least size is declared as in %" PRId64 " <= t <= %" PRId64
+                 "; what reads the state is then checked for that size, too",
+                 size, g->most);
+    return failed;
 }

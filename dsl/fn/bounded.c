@@ -29,10 +29,18 @@ void dc_fn_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_key *key, bool 
     int v = 0;
     if (!fn->bounded || dc_sig_bound(&fn->sig, d->rt->extents, &key->bind, mode, &v))
         return;
-    dc_error_raisef(L, d, DC_ERR_BOUND, fn->name,
-                    "%s = %" PRId64 ": a size from %" PRId64 " to %" PRId64 " is declared",
-                    fn->sig.var[v], dc_extent_bound(was.size[v]), fn->sig.least[v],
-                    fn->sig.most[v]);
+    const int64_t size = dc_extent_bound(was.size[v]), least = fn->sig.least[v],
+                  most = fn->sig.most[v];
+    char text[200], hint[200];
+    snprintf(text, sizeof text,
+             "%s = %" PRId64 ": a size from %" PRId64 " to %" PRId64 " is declared", fn->sig.var[v],
+             size, least, most);
+    snprintf(hint, sizeof hint,
+             "declare %" PRId64 " <= %s <= %" PRId64
+             "; what the function does is then checked for that size, too",
+             size, fn->sig.var[v], most);
+    dc_error_fact(L, d, DC_ERR_BOUND, &(dc_fact){.op = fn->name, .word = {text}},
+                  size < least ? &(dc_blame){.hint = hint} : NULL);
 }
 
 typedef struct values {
