@@ -106,6 +106,16 @@ void dc_prompt_report(dc_prompt *p)
     lua_pop(p->L, 1);
 }
 
+/* Ctrl-C ends a write that waits for a reader: output of what was stopped, no failure of stdout. */
+void dc_prompt_forget(dc_prompt *p)
+{
+    if (dc_signals_pending() == 0)
+        p->unwritten = p->unwritten || ferror(stdout);
+    else if (!p->unwritten)
+        clearerr(stdout);
+    dc_signals_forget(p->L);
+}
+
 bool dc_prompt_call(dc_prompt *p, int narg)
 {
     const int base = lua_gettop(p->L) - narg;
@@ -117,7 +127,7 @@ bool dc_prompt_call(dc_prompt *p, int narg)
         status = lua_pcall(p->L, 0, 0, base);
     }
     lua_remove(p->L, base);
-    dc_signals_forget(p->L);
+    dc_prompt_forget(p);
     if (status != LUA_OK)
         dc_prompt_report(p);
     return status == LUA_OK;
@@ -246,7 +256,7 @@ static void run_piece(dc_prompt *p, const char *text)
     lua_State *L = p->L;
     const int base = lua_gettop(L);
     const uint64_t start = dc_clock_ns();
-    dc_signals_forget(L);
+    dc_prompt_forget(p);
     switch (load_piece(L, text)) {
     case WHOLE:
         if (dc_prompt_call(p, 0))
@@ -305,7 +315,7 @@ static void tell_local(dc_prompt *p, const char *text)
 static bool do_piece(dc_prompt *p)
 {
     lua_State *L = p->L;
-    dc_signals_forget(L);
+    dc_prompt_forget(p);
     switch (read_piece(p)) {
     case DC_LINE_INTERRUPTED:
         lua_settop(L, 0);
@@ -385,6 +395,7 @@ int dc_prompt_run(lua_State *L, dc_rt *rt)
     greet(&p);
     while (do_piece(&p))
         ;
+    dc_prompt_forget(&p);
     dc_signals_leave();
     dc_lines_close(p.lines);
     return 0;

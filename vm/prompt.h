@@ -19,6 +19,7 @@ typedef struct dc_prompt {
     bool terminal; /* both ends are */
     bool colour;
     bool told_local; /* that locals end with their piece */
+    bool unwritten;  /* output was lost, and not by Ctrl-C */
     bool peak_known; /* the next two have been measured */
     double peak_gflops, peak_gbs;
 } dc_prompt;
@@ -32,6 +33,8 @@ int dc_prompt_run(lua_State *L, dc_rt *rt);
 int dc_prompt_load_expression(lua_State *L, const char *text);
 /* Calls the function under its arguments; a failure is printed. Results stay on the stack. */
 bool dc_prompt_call(dc_prompt *p, int narg);
+/* What follows is not interrupted by the Ctrl-C of what was before. */
+void dc_prompt_forget(dc_prompt *p);
 /* Prints the error value on top and pops it. */
 void dc_prompt_report(dc_prompt *p);
 /* Begin and end of colours, "" without. */

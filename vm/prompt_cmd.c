@@ -9,7 +9,6 @@
 #include "vm/explain.h"
 #include "vm/luaerror.h"
 #include "vm/prompt.h"
-#include "vm/signals.h"
 
 #include <lauxlib.h>
 
@@ -418,7 +417,7 @@ bool dc_prompt_command(dc_prompt *p, const char *line)
     words = strlen(args);
     while (words > 0 && isspace((unsigned char)args[words - 1]))
         words--;
-    dc_signals_forget(p->L);
+    dc_prompt_forget(p);
     for (const command *c = commands; c->name != NULL; c++) {
         if (strlen(c->name) != n || strncmp(c->name, line, n) != 0)
             continue;

@@ -12,6 +12,7 @@
  *   raw TEXT       the same, sequences included; escapes as in send
  *   absent TEXT    it has not been shown since the last expectation, nor for a moment from now
  *   pause MS
+ *   hold MS        the same, and what the program writes is not read: it waits in a write
  *   end STATUS     waits until the program ends with this status; the last step
  *
  * Ends with 0 if all went as the steps say; else tells which did not, and what was shown.
@@ -214,6 +215,10 @@ static bool do_step(session *s, char *line)
         for (const long until = now_ms() + atol(text); now_ms() < until && !s->over;)
             listen_for(s, until - now_ms());
         return true;
+    }
+    if (strcmp(line, "hold") == 0) {
+        const long ms = atol(text);
+        return nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL) == 0;
     }
     unescape(text);
     if (strcmp(line, "send") == 0)

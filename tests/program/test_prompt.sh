@@ -276,6 +276,20 @@ send \x04
 end 0
 EOT
 
+session "Ctrl-C ends a write for which the terminal has no room" <<'EOT'
+prompt >
+line for i = 1, 20000 do io.write("\n") end
+hold 1000
+send \x03
+within 20000 interrupted
+prompt >
+line 40 + 2
+expect 42
+prompt >
+send \x04
+end 0
+EOT
+
 session "history comes back after a restart, several lines as one" <<'EOT'
 prompt >
 line for i = 1, 2 do
@@ -365,6 +379,23 @@ f32[2]
 last"
 check "and errors" test "$err" = "stdin:1: oops"
 check "the status is 0" test "$status" -eq 0
+
+printf 'for i = 1, 50000 do io.write("line ", i, "\\n") end\nprint "after"\n' >"$dir/in"
+mkfifo "$dir/slow"
+stopped() { # a write to the pipe waits when the signal comes
+    "$DEEPC" -i <"$dir/in" >"$dir/slow" &
+    { sleep 2; kill -INT $!; sleep 1; cat; } <"$dir/slow"
+    wait $!
+}
+run stopped
+check "a write that SIGINT ended is no failure of stdout" test "$status" -eq 0
+check "its piece ends there" warns "stdin:1: interrupted"
+check "and what comes next is written" test "$(tail -c 6 "$dir/out")" = after
+full() {
+    "$DEEPC" -i <"$dir/in" >/dev/full
+}
+run full
+check "output that finds no room is one" test "$status" -eq 1
 
 printf 'print(1 + 1)\nprint "two"\n' >"$dir/in"
 script() {
