@@ -85,6 +85,26 @@ void dc_sketch_subtotal(dc_sketch *s, dc_chain *c)
 
 /* Columns ------------------------------------------------------------------------------------ */
 
+static void mark_values(const dc_kernel *k, const dc_stmt *first, bool *used)
+{
+    for (const dc_stmt *t = first; t != NULL; t = t->next) {
+        mark_values(k, t->body, used);
+        dc_pred_mark(k, t->pred, used);
+        for (uint32_t i = 0; i < t->nput; i++) {
+            used[t->put[i].value] = true;
+            dc_ix_mark(k, t->put[i].at, used);
+        }
+    }
+}
+
+bool *dc_sketch_used(const dc_kernel *k, dc_arena *a)
+{
+    bool *used = DC_NEW_ARRAY(a, bool, k->vx.n);
+    mark_values(k, k->root, used);
+    dc_vx_mark_parts(k, used);
+    return used;
+}
+
 bool dc_sketch_hoist(dc_sketch *s, const uint32_t *red, int nred, uint32_t axis)
 {
     for (int i = 0; i < nred; i++)

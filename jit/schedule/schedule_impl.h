@@ -87,6 +87,8 @@ bool dc_sketch_grid_all(dc_sketch *s);
 /* Sketches ------------------------------------------------------------------------------------ */
 
 int64_t dc_sketch_extent(const dc_sketch *s, uint32_t axis);
+/* By value: does the kernel compute it? Moves leave others behind. */
+bool *dc_sketch_used(const dc_kernel *k, dc_arena *a);
 /* Of a vector along so many iterations: the smallest power of two that holds them, if there is. */
 int64_t dc_sketch_lanes(const dc_sketch *s, int64_t extent);
 /* Interchanges the loops of a reduction, outermost first, each directly inside axis, with it. */

@@ -164,7 +164,17 @@ static bool by_rules(dc_sketch *s, const dc_shape *p)
     return is ? rows : dc_simt_flat(s, p);
 }
 
-/* What needs more threads in a group than the device has is a thread for each result. */
+/* Of shared memory, at least: rows of threads may come to it later. */
+static size_t shared_bytes(const dc_kernel *k)
+{
+    size_t bytes = 0;
+    for (uint32_t b = 0; b < k->buf.n; b++)
+        if (k->buf.at[b].scope == DC_SCOPE_GROUP)
+            bytes += (size_t)k->buf.at[b].count * dc_dtype_size((dc_dtype)k->buf.at[b].dtype);
+    return bytes;
+}
+
+/* What needs more threads or shared memory than a group can have is a thread for each result. */
 bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
 {
     dc_job *j = dc_job_here();
@@ -173,7 +183,8 @@ bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
     const dc_mark mark = dc_arena_mark(tmp);
     const dc_move_state naive = dc_move_save(s->k, tmp);
     bool done = by_rules(s, p);
-    if (dc_nest_threads(s->k, s->k->root) > s->t->group_threads) {
+    if (dc_nest_threads(s->k, s->k->root) > s->t->group_threads ||
+        shared_bytes(s->k) > s->t->group_bytes) {
         dc_move_restore(s->k, &naive);
         const dc_shape again = dc_shape_of(s->k);
         done = dc_simt_flat(s, &again) && s->space == NULL;

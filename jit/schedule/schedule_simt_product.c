@@ -38,23 +38,12 @@ static bool is_m(dc_role role)
     return role == DC_ROLE_M || role == DC_ROLE_SPATIAL;
 }
 
-static void mark_values(const dc_kernel *k, const dc_stmt *first, bool *used)
-{
-    for (const dc_stmt *t = first; t != NULL; t = t->next) {
-        mark_values(k, t->body, used);
-        for (uint32_t i = 0; i < t->nput; i++)
-            used[t->put[i].value] = true;
-    }
-}
-
-/* Loads that the kernel does; moves leave others behind. */
+/* Loads that the kernel does. */
 static int loads_of(dc_kernel *k, uint32_t buf)
 {
     const dc_mark mark = dc_arena_mark(&k->arena);
-    bool *used = DC_NEW_ARRAY(&k->arena, bool, k->vx.n);
+    const bool *used = dc_sketch_used(k, &k->arena);
     int n = 0;
-    mark_values(k, k->root, used);
-    dc_vx_mark_parts(k, used);
     for (uint32_t v = 1; v < k->vx.n; v++)
         n += used[v] && k->vx.at[v].kind == DC_VX_LOAD && k->vx.at[v].buf == buf;
     dc_arena_rewind(&k->arena, mark);

@@ -33,6 +33,12 @@ typedef struct turn {
     uint8_t dtype;   /* of what has the runs */
 } turn;
 
+/* What the kernel reads of parameters before any move: loads in ascending order. */
+typedef struct reads {
+    const dc_vx *at;
+    int n;
+} reads;
+
 /* Looking at it ------------------------------------------------------------------------------- */
 
 static int64_t extent_of(const dc_sketch *s, const dc_shape *p, int at)
@@ -54,10 +60,22 @@ static bool is_input(const dc_kernel *k, const dc_vx_node *n)
            k->buf.at[n->buf].mode == DC_MODE_IN;
 }
 
+static reads reads_of(const dc_sketch *s)
+{
+    dc_kernel *k = s->k;
+    const bool *used = dc_sketch_used(k, &k->arena);
+    dc_vx *at = DC_NEW_ARRAY(&k->arena, dc_vx, k->vx.n);
+    reads l = {.at = at};
+    for (dc_vx v = 1; v < k->vx.n; v++)
+        if (used[v] && is_input(k, &k->vx.at[v]))
+            at[l.n++] = v;
+    return l;
+}
+
 /* Is it a load along axis number `at` in memory, across the last one? */
 static bool is_transposed(const dc_kernel *k, const dc_shape *p, const dc_vx_node *n, int at)
 {
-    return is_input(k, n) && step_of(k, p, n->at, at) == 1 && step_of(k, p, n->at, p->nout - 1) > 1;
+    return step_of(k, p, n->at, at) == 1 && step_of(k, p, n->at, p->nout - 1) > 1;
 }
 
 static bool is_long(const dc_sketch *s, const dc_shape *p, int at)
@@ -66,11 +84,11 @@ static bool is_long(const dc_sketch *s, const dc_shape *p, int at)
 }
 
 /* The number of the axis along which transposed operands go; -1: there are none, or it is too short for a tile. */
-static int transposed_axis(const dc_sketch *s, const dc_shape *p)
+static int transposed_axis(const dc_sketch *s, const dc_shape *p, const reads *l)
 {
-    for (dc_vx v = 1; v < s->k->vx.n; v++)
+    for (int i = 0; i < l->n; i++)
         for (int at = p->nout - 2; at >= 0; at--)
-            if (is_transposed(s->k, p, &s->k->vx.at[v], at) && is_long(s, p, at) &&
+            if (is_transposed(s->k, p, &s->k->vx.at[l->at[i]], at) && is_long(s, p, at) &&
                 is_long(s, p, p->nout - 1))
                 return at;
     return -1;
@@ -128,12 +146,10 @@ static bool stores_short(const dc_sketch *s, const dc_shape *p, const dc_vx_node
     return t->next >= 0 && t->along >= 0;
 }
 
-static bool find_short(const dc_sketch *s, const dc_shape *p, turn *t)
+static bool find_short(const dc_sketch *s, const dc_shape *p, const reads *l, turn *t)
 {
-    for (dc_vx v = 1; v < s->k->vx.n; v++) {
-        const dc_vx_node *n = &s->k->vx.at[v];
-        if (!is_input(s->k, n))
-            continue;
+    for (int i = 0; i < l->n; i++) {
+        const dc_vx_node *n = &s->k->vx.at[l->at[i]];
         t->dtype = n->dtype;
         t->loads = reads_short(s, p, n, t);
         if (t->loads || stores_short(s, p, n, t))
@@ -166,44 +182,61 @@ static bool share_tile(dc_sketch *s, uint32_t row, uint32_t column)
     return share_by(s, row, rows_each(dc_sketch_extent(s, row)), column);
 }
 
-/* A transposed operand comes into a tile of rows along its memory. */
+/* A transposed operand comes into tiles of rows along its memory, one for each place of it. */
 static bool stage(dc_sketch *s, uint32_t buf, uint32_t group, uint32_t m, uint32_t n)
 {
     const uint32_t tile = s->k->buf.n, dims[2] = {n, m};
     uint32_t made;
-    if (!dc_do_pack(s, buf, group, dims, 2, &made))
-        return false;
-    return dc_do_pad_rows(s, tile, DC_TUNE_TILE) &&
-           share_tile(s, dc_sketch_copy_of(s, made, n, 0), dc_sketch_copy_of(s, made, m, 0));
+    TRY(dc_do_pack(s, buf, group, dims, 2, &made));
+    const uint32_t tiles = s->k->buf.n - tile;
+    for (uint32_t i = 0; i < tiles; i++)
+        TRY(dc_do_pad_rows(s, tile + i, DC_TUNE_TILE) &&
+            share_tile(s, dc_sketch_copy_of(s, made, n, (int)i),
+                       dc_sketch_copy_of(s, made, m, (int)i)));
+    return true;
 }
 
-/* Buffers that are read along the axis, and across the last one, as many as have tiles of so many elements in shared memory. */
-static int transposed_operands(const dc_sketch *s, const dc_shape *p, int at, size_t elements,
-                               uint32_t *operand)
+/* Loads of the buffer: each has a tile of its own, unless it is the same. */
+static size_t loads_from(const dc_sketch *s, const reads *l, uint32_t buf)
+{
+    size_t n = 0;
+    for (int i = 0; i < l->n; i++)
+        n += s->k->vx.at[l->at[i]].buf == buf;
+    return n;
+}
+
+/*
+ * Buffers that are read along the axis, and across the last one, as many as have room for their
+ * tiles of so many elements in shared memory. Others are read where they are.
+ */
+static int transposed_operands(const dc_sketch *s, const dc_shape *p, const reads *l, int at,
+                               size_t elements, uint32_t *operand)
 {
     size_t bytes = 0;
     int n = 0;
-    for (dc_vx v = 1; v < s->k->vx.n && n < DC_TUNE_TILE_OPERANDS; v++) {
-        const dc_vx_node *load = &s->k->vx.at[v];
-        bool known = !is_input(s->k, load) || step_of(s->k, p, load->at, at) != 1 ||
-                     step_of(s->k, p, load->at, p->nout - 1) == 1;
-        for (int i = 0; i < n; i++)
-            known = known || operand[i] == load->buf;
-        const size_t tile = elements * dc_dtype_size((dc_dtype)load->dtype);
-        if (known || bytes + tile > (size_t)dc_simt_shared(s))
+    for (int i = 0; i < l->n && n < DC_TUNE_TILE_OPERANDS; i++) {
+        const dc_vx_node *load = &s->k->vx.at[l->at[i]];
+        bool known =
+            step_of(s->k, p, load->at, at) != 1 || step_of(s->k, p, load->at, p->nout - 1) == 1;
+        for (int o = 0; o < n; o++)
+            known = known || operand[o] == load->buf;
+        const size_t tiles = elements * dc_dtype_size((dc_dtype)load->dtype) *
+                             (known ? 0 : loads_from(s, l, load->buf));
+        if (known || bytes + tiles > (size_t)dc_simt_shared(s))
             continue;
-        bytes += tile;
+        bytes += tiles;
         operand[n++] = load->buf;
     }
     return n;
 }
 
 /* Square tiles of the axis and the last one. */
-static bool schedule_tiles(dc_sketch *s, const dc_shape *p, int at)
+static bool schedule_tiles(dc_sketch *s, const dc_shape *p, const reads *l, int at)
 {
     uint32_t operand[DC_TUNE_TILE_OPERANDS], out[DC_SHAPE_AXES + 1], group;
     const uint32_t last = p->out[p->nout - 1];
-    const int operands = transposed_operands(s, p, at, DC_TUNE_TILE * (DC_TUNE_TILE + 4), operand);
+    const int operands =
+        transposed_operands(s, p, l, at, DC_TUNE_TILE * (DC_TUNE_TILE + 4), operand);
     int n = 0;
     dc_split m, c;
     if (!dc_do_split(s, p->out[at], DC_TUNE_TILE, &m) || !dc_do_split(s, last, DC_TUNE_TILE, &c))
@@ -293,19 +326,23 @@ static bool stage_run(dc_sketch *s, uint32_t buf, uint32_t group, uint32_t part,
     const uint32_t tile = s->k->buf.n, dims[2] = {part, inner};
     uint32_t made;
     TRY(dc_do_pack(s, buf, group, dims, 2, &made));
-    TRY(pad(s, tile, dc_sketch_extent(s, inner)));
-    const uint32_t outer = dc_sketch_copy_of(s, made, part, 0);
-    const uint32_t in = dc_sketch_copy_of(s, made, inner, 0);
-    return loads ? share_run(s, outer, in) : share_rows(s, outer, in);
+    const uint32_t tiles = s->k->buf.n - tile;
+    for (uint32_t i = 0; i < tiles; i++) {
+        TRY(pad(s, tile + i, dc_sketch_extent(s, inner)));
+        const uint32_t outer = dc_sketch_copy_of(s, made, part, (int)i);
+        const uint32_t in = dc_sketch_copy_of(s, made, inner, (int)i);
+        TRY(loads ? share_run(s, outer, in) : share_rows(s, outer, in));
+    }
+    return true;
 }
 
-static bool schedule_runs(dc_sketch *s, dc_shape *p, const turn *t)
+static bool schedule_runs(dc_sketch *s, dc_shape *p, const reads *l, const turn *t)
 {
     const uint32_t inner = p->out[t->inner], next = p->out[t->next];
     const int64_t each = dc_sketch_extent(s, inner);
     const int64_t width = width_of(s, p, dc_sketch_extent(s, next), each);
     uint32_t operand[DC_TUNE_TILE_OPERANDS], group;
-    const int n = transposed_operands(s, p, t->along, (size_t)(width * (each + 4)), operand);
+    const int n = transposed_operands(s, p, l, t->along, (size_t)(width * (each + 4)), operand);
     dc_split part;
     TRY(bring_together(s, p, (const uint32_t[]){next, inner}, 2));
     TRY(dc_do_split(s, next, width, &part));
@@ -356,12 +393,16 @@ static bool stage_tile(dc_sketch *s, uint32_t buf, uint32_t group, const uint32_
     const int64_t n = dc_sketch_extent(s, axis[1]);
     uint32_t made, column;
     TRY(dc_do_pack(s, buf, group, loads ? axis : across, 3, &made));
-    const uint32_t row = dc_sketch_copy_of(s, made, axis[0], 0);
-    TRY(dc_do_fuse(s, dc_sketch_copy_of(s, made, axis[1], 0),
-                   dc_sketch_copy_of(s, made, axis[2], 0), &column));
-    TRY(pad(s, tile, dc_sketch_extent(s, loads ? column : row)));
-    return loads ? share_by(s, row, shared_rows(s, row, column, n), column)
-                 : share_by(s, column, n, row);
+    const uint32_t tiles = s->k->buf.n - tile;
+    for (uint32_t i = 0; i < tiles; i++) {
+        const uint32_t row = dc_sketch_copy_of(s, made, axis[0], (int)i);
+        TRY(dc_do_fuse(s, dc_sketch_copy_of(s, made, axis[1], (int)i),
+                       dc_sketch_copy_of(s, made, axis[2], (int)i), &column));
+        TRY(pad(s, tile + i, dc_sketch_extent(s, loads ? column : row)));
+        TRY(loads ? share_by(s, row, shared_rows(s, row, column, n), column)
+                  : share_by(s, column, n, row));
+    }
+    return true;
 }
 
 /* Iterations of the next axis for a tile: with any number of taps they are whole sectors, or they are all. */
@@ -373,13 +414,13 @@ static int64_t part_of(const dc_sketch *s, const turn *t, const dc_shape *p)
     return extent < 2 * n ? extent : n;
 }
 
-static bool schedule_joined(dc_sketch *s, dc_shape *p, const turn *t)
+static bool schedule_joined(dc_sketch *s, dc_shape *p, const reads *l, const turn *t)
 {
     const uint32_t inner = p->out[t->inner], next = p->out[t->next], row = p->out[t->row];
     const int64_t each = dc_sketch_extent(s, inner), n = part_of(s, t, p);
     uint32_t operand[DC_TUNE_TILE_OPERANDS], group;
     const int operands =
-        transposed_operands(s, p, t->along, (size_t)(DC_TUNE_TILE * (n * each + 4)), operand);
+        transposed_operands(s, p, l, t->along, (size_t)(DC_TUNE_TILE * (n * each + 4)), operand);
     dc_split part[2];
     TRY(bring_together(s, p, (const uint32_t[]){row, next, inner}, 3));
     TRY(dc_do_split(s, row, DC_TUNE_TILE, &part[0]));
@@ -400,7 +441,8 @@ typedef struct result {
     dc_vx value;
     const bool *live; /* by value, up to it: it is computed of it */
     uint32_t buf, along[DC_TUNE_TILE_OPERANDS];
-    int nalong; /* operands that lie as the result does */
+    int nalong;   /* operands that lie as the result does */
+    size_t bytes; /* of one element of all their tiles */
 } result;
 
 /* Is there one run of elements along the axes behind `axis`? */
@@ -434,6 +476,7 @@ static bool read_operand(const dc_sketch *s, const dc_shape *p, dc_vx load, resu
         return false;
     if (across.unit || across.invariant)
         return true;
+    r->bytes += dc_dtype_size((dc_dtype)n->dtype);
     for (int i = 0; i < r->nalong; i++)
         if (r->along[i] == n->buf)
             return goes_behind(s, p, n->at, r->at);
@@ -445,13 +488,11 @@ static bool read_operand(const dc_sketch *s, const dc_shape *p, dc_vx load, resu
 
 static bool read_operands(const dc_sketch *s, const dc_shape *p, result *r)
 {
-    size_t bytes = dc_dtype_size((dc_dtype)s->k->buf.at[r->buf].dtype);
+    r->bytes = dc_dtype_size((dc_dtype)s->k->buf.at[r->buf].dtype);
     for (dc_vx v = 1; v <= r->value; v++)
         if (r->live[v] && s->k->vx.at[v].kind == DC_VX_LOAD && !read_operand(s, p, v, r))
             return false;
-    for (int i = 0; i < r->nalong; i++)
-        bytes += dc_dtype_size((dc_dtype)s->k->buf.at[r->along[i]].dtype);
-    return bytes * DC_TUNE_TILE * (DC_TUNE_TILE + 4) <= (size_t)dc_simt_shared(s);
+    return r->bytes * DC_TUNE_TILE * (DC_TUNE_TILE + 4) <= (size_t)dc_simt_shared(s);
 }
 
 /* The number of the axis along which operands go at scattered places; -1: there are none. */
@@ -512,12 +553,13 @@ bool dc_simt_turn(dc_sketch *s, const dc_shape *shape, bool *is)
     dc_shape p = *shape;
     turn t = {0};
     result r;
-    const int at = transposed_axis(s, &p);
+    const reads l = reads_of(s);
+    const int at = transposed_axis(s, &p, &l);
     *is = true;
     if (at >= 0)
-        return schedule_tiles(s, &p, at);
-    if (find_short(s, &p, &t) && has_room(s, &p, &t))
-        return t.runs ? schedule_runs(s, &p, &t) : schedule_joined(s, &p, &t);
+        return schedule_tiles(s, &p, &l, at);
+    if (find_short(s, &p, &l, &t) && has_room(s, &p, &t))
+        return t.runs ? schedule_runs(s, &p, &l, &t) : schedule_joined(s, &p, &l, &t);
     *is = find_result(s, &p, &r);
     return !*is || schedule_result(s, &p, &r);
 }

@@ -115,6 +115,34 @@ for _, size in ipairs { { 31, 7 }, { 128, 300 }, { 5, 1000 } } do
 end]]
 end
 
+-- Transposed operands that are read at several places, with a tile of shared memory for each where there is room.
+function TestGroups.test_shifted()
+  check [[
+for _, type in ipairs { "f32", "f16", "f64" } do
+  for _, size in ipairs { { 40, 50, 2 }, { 33, 64, 7 }, { 13, 45, 12 } } do
+    local m, n, places = table.unpack(size)
+    local len = n - places + 1
+    local function both(x, y)
+      local all = x:transpose(1, 2)[{ {1, len} }] * 0
+      for i = 1, places do
+        all = all + x:transpose(1, 2)[{ {i, i + len - 1} }] - y:transpose(1, 2)[{ {places - i + 1, n - i + 1} }] * i
+      end
+      return all
+    end
+    local of = ("%s[%d, %d]"):format(type, m, n)
+    local f = dc.fn(("f(x: %s, y: %s) -> %s[%d, %d]"):format(of, of, type, len, m), both)
+    local x = filled(m * n, type):reshape(m, n)
+    same(("%s %d by %d, %d"):format(type, m, n, places), f(x, x), list(len * m, function(i)
+      local row, column, all = i % m * n, i // m, 0
+      for p = 1, places do
+        all = all + value(row + column + p - 1) - value(row + column + places - p) * p
+      end
+      return all
+    end))
+  end
+end]]
+end
+
 -- Weights of convolutions change places of a few taps and of channels.
 function TestGroups.test_short_axes()
   check [[
