@@ -76,27 +76,11 @@ static bool fits(const flattener *l, dc_ix a)
     return l->b->f->index_bits == 64 || (x->lo >= 0 && x->hi < (int64_t)1 << 30);
 }
 
-/* Is it "position < number" of this number? */
-static bool is_test(const dc_kernel *k, const dc_vx_node *v, uint32_t buf, dc_ix *at)
-{
-    if (v->kind != DC_VX_OP || v->op != DC_OP_LT)
-        return false;
-    const dc_vx_node *left = &k->vx.at[v->in[0]], *right = &k->vx.at[v->in[1]];
-    if (left->kind == DC_VX_OP && left->op == DC_OP_CAST && left->dtype == DC_I32)
-        left = &k->vx.at[left->in[0]];
-    if (left->kind != DC_VX_INDEX || left->dtype != DC_I32 || right->kind != DC_VX_LOAD ||
-        right->buf != buf || right->pred.n > 0)
-        return false;
-    int64_t c;
-    *at = left->at;
-    return dc_ix_is_const(k, right->at, &c) && c == 0;
-}
-
 bool dc_flatten_is_known(const flattener *l, const dc_vx_node *v)
 {
     for (const fl_fact *f = l->facts; f != NULL; f = f->outer) {
         dc_ix at;
-        if (!is_test(l->k, v, f->limit.buf, &at))
+        if (!dc_nest_limit_test(l->k, v, f->limit.buf, &at))
             continue;
         const dc_ix room = dc_ix_add(l->k, f->limit.ix, dc_ix_mul(l->k, at, -1));
         if (fl_ix(l, room)->lo >= 0)
@@ -123,7 +107,7 @@ static bool any_test(const flattener *l, const dc_stmt *first, uint32_t buf, int
             const bool *part = dc_vx_parts(l->k, &l->j->scratch, s->put[n].value);
             dc_ix at;
             for (dc_vx v = 1; v <= s->put[n].value && !any; v++)
-                any = part[v] && is_test(l->k, &l->k->vx.at[v], buf, &at);
+                any = part[v] && dc_nest_limit_test(l->k, &l->k->vx.at[v], buf, &at);
             dc_arena_rewind(&l->j->scratch, mark);
         }
     }

@@ -9,6 +9,7 @@
  */
 #include "jit/moves/move_impl.h"
 #include "jit/nest/nest_in_place.h"
+#include "jit/nest/nest_limit.h"
 
 #include <string.h>
 
@@ -23,6 +24,7 @@ typedef struct box { /* a part of a buffer */
     dc_vx value;     /* that is copied: the load, or a value computed of it */
     int n;
     uint32_t axis[MAX_DIMS]; /* outermost first */
+    dc_limits limits;        /* from where on nobody looks at it */
     struct box *next;
 } box;
 
@@ -298,6 +300,27 @@ static box *find_box(caching *c, const box *like)
     return NULL;
 }
 
+/* The limits of a use that say what is copied, too. */
+static void find_limits(caching *c, const dc_access *x, box *b)
+{
+    const dc_stmt *s = x->stmt;
+    for (uint32_t i = 0; i < s->nlimit && b->limits.n < DC_NEST_LIMITS; i++)
+        if (is_of_dims(c, b, s->limit[i].ix) && dc_nest_limit_hides(c->v, s, s->limit[i], b->value))
+            b->limits.at[b->limits.n++] = s->limit[i];
+}
+
+/* Those of both; a use by other loops has none in common. */
+static void keep_limits(box *b, const box *use)
+{
+    dc_limits both = {0};
+    for (int i = 0; i < b->limits.n; i++)
+        for (int n = 0; n < use->limits.n; n++)
+            if (b->limits.at[i].ix == use->limits.at[n].ix &&
+                b->limits.at[i].buf == use->limits.at[n].buf)
+                both.at[both.n++] = b->limits.at[i];
+    b->limits = both;
+}
+
 /* Replaces the load, or the value computed of it, by a load of the copy. */
 static bool read_copy(caching *c, const dc_access *x, dc_vx_map *map)
 {
@@ -307,8 +330,11 @@ static bool read_copy(caching *c, const dc_access *x, dc_vx_map *map)
         return false;
     const bool computes = c->m->kind == DC_MOVE_PACK && rest.n == 0;
     b.value = computes ? largest_user(c, x, &b) : x->load;
+    find_limits(c, x, &b);
     box *found = find_box(c, &b);
-    if (found == NULL) {
+    if (found != NULL) {
+        keep_limits(found, &b);
+    } else {
         if (!make_copy(c, &b, (dc_dtype)c->v->k->vx.at[b.value].dtype, ".c"))
             return false;
         found = DC_NEW(c->v->tmp, box);
@@ -367,6 +393,8 @@ static void put_copies(caching *c)
     for (const box *b = c->boxes; b != NULL; b = b->next) {
         dc_stmt *set = dc_stmt_set(k, 1);
         set->put[0] = (dc_put){b->buf, b->place, b->value};
+        for (int i = 0; i < b->limits.n; i++)
+            dc_stmt_add_limit(k, set, b->limits.at[i]);
         guard_value(c, b, set);
         *tail = wrap(k, b, set);
         rename_dims(c, b, *tail);

@@ -177,3 +177,83 @@ bool dc_nest_limit_rises(dc_kernel *k, dc_ix ix, uint32_t axis)
     } while (ix != 0);
     return true;
 }
+
+bool dc_nest_limit_test(const dc_kernel *k, const dc_vx_node *v, uint32_t buf, dc_ix *at)
+{
+    if (v->kind != DC_VX_OP || v->op != DC_OP_LT)
+        return false;
+    const dc_vx_node *left = &k->vx.at[v->in[0]], *right = &k->vx.at[v->in[1]];
+    if (left->kind == DC_VX_OP && left->op == DC_OP_CAST && left->dtype == DC_I32)
+        left = &k->vx.at[left->in[0]];
+    if (left->kind != DC_VX_INDEX || left->dtype != DC_I32 || right->kind != DC_VX_LOAD ||
+        right->buf != buf || right->pred.n > 0)
+        return false;
+    int64_t c;
+    *at = left->at;
+    return dc_ix_is_const(k, right->at, &c) && c == 0;
+}
+
+/* What an assignment computes, and what it needs for positions and tests. */
+typedef struct computed {
+    bool *part, *place;
+    bool updates; /* it reads what it stores to */
+} computed;
+
+static computed computed_by(dc_nest_edit *v, const dc_stmt *s)
+{
+    const dc_kernel *k = v->k;
+    computed c = {DC_NEW_ARRAY(v->tmp, bool, k->vx.n), DC_NEW_ARRAY(v->tmp, bool, k->vx.n),
+                  s->reduces};
+    dc_pred_mark(k, s->pred, c.place);
+    for (uint32_t n = 0; n < s->nput; n++) {
+        c.part[s->put[n].value] = true;
+        dc_ix_mark(k, s->put[n].at, c.place);
+    }
+    for (dc_vx i = k->vx.n; i-- > 1;) { /* as in dc_vx_parts */
+        const dc_vx_node *x = &k->vx.at[i];
+        if (!c.part[i])
+            continue;
+        for (int o = 0; o < x->n; o++)
+            c.part[x->in[o]] = true;
+        dc_pred_mark(k, x->pred, c.place);
+        if (x->kind == DC_VX_LOAD || x->kind == DC_VX_INDEX)
+            dc_ix_mark(k, x->at, c.place);
+        for (uint32_t n = 0; n < s->nput && x->kind == DC_VX_LOAD; n++)
+            c.updates |= x->buf == s->put[n].buf;
+    }
+    dc_vx_mark_parts(k, c.place);
+    return c;
+}
+
+/* Is it where(test, x, y), and the test false from the limit on? */
+static bool is_hidden(dc_kernel *k, const dc_vx_node *x, dc_limit limit, const bool *seen)
+{
+    dc_ix at;
+    if (x->kind != DC_VX_OP || x->op != DC_OP_WHERE || seen[x->in[0]] || seen[x->in[2]] ||
+        !dc_nest_limit_test(k, &k->vx.at[x->in[0]], limit.buf, &at))
+        return false;
+    const dc_ix behind = dc_ix_add(k, at, dc_ix_mul(k, limit.ix, -1));
+    return k->ix.at[behind].lo >= 0;
+}
+
+bool dc_nest_limit_hides(dc_nest_edit *v, const dc_stmt *s, dc_limit limit, dc_vx value)
+{
+    dc_kernel *k = v->k;
+    if (s->kind != DC_STMT_SET)
+        return false;
+    const dc_mark mark = dc_arena_mark(v->tmp);
+    const computed c = computed_by(v, s);
+    bool *seen = DC_NEW_ARRAY(v->tmp, bool, k->vx.n), hides = !c.place[value];
+    for (dc_vx i = 1; i < k->vx.n && hides && c.updates; i++) {
+        const dc_vx_node x = k->vx.at[i];
+        seen[i] = i == value;
+        if (!c.part[i] || x.kind != DC_VX_OP || is_hidden(k, &x, limit, seen))
+            continue;
+        for (int o = 0; o < x.n; o++)
+            seen[i] |= seen[x.in[o]];
+    }
+    for (uint32_t n = 0; n < s->nput; n++)
+        hides = hides && !seen[s->put[n].value];
+    dc_arena_rewind(v->tmp, mark);
+    return hides;
+}

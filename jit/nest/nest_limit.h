@@ -12,6 +12,15 @@
 
 enum { DC_NEST_LIMITS = 4 };
 
+/* Is it "position < number" of the number in this buffer? */
+bool dc_nest_limit_test(const dc_kernel *k, const dc_vx_node *v, uint32_t buf, dc_ix *at);
+/*
+ * May the value, which the statement computes with, be any number where the limit's expression is
+ * not below its number? So it is where the statement only computes what is not needed there, or
+ * looks at no such number, because of a test.
+ */
+bool dc_nest_limit_hides(dc_nest_edit *v, const dc_stmt *s, dc_limit limit, dc_vx value);
+
 /*
  * Each is reason enough to leave out an iteration of a loop; made of axes that are known, and of its own. What the
  * statements' own expressions are in it is `more` greater at most; -1: unknown.

@@ -221,6 +221,18 @@ static sample product_all(dc_module *m, int64_t t)
     return s;
 }
 
+/* An operand that is masked where it is stored: who reads it sees no test. */
+static sample product_stored(dc_module *m, int64_t t)
+{
+    sample s = sample_new(m, "product_stored");
+    const dc_ref a = masked(&s, input(&s, 2, DIMS(48, t), SIZES(0, 1)), 1, 0, 0);
+    const dc_ref b = input(&s, 2, DIMS(t, 32), SIZES(1, 0)),
+                 c = input(&s, 2, DIMS(32, 64), SIZES(0, 0));
+    const dc_ref bc = masked(&s, dot(&s, b, c, 0, DIMS(1), DIMS(0)), 0, 0, 0);
+    give(&s, dot(&s, a, bc, 0, DIMS(1), DIMS(0)), SIZES(0, 0));
+    return s;
+}
+
 /* Scores, weights and values of attention, without the exponential. */
 static sample attention(dc_module *m, int64_t t)
 {
@@ -263,9 +275,10 @@ static sample two_needs(dc_module *m, int64_t t)
 
 typedef sample (*maker)(dc_module *m, int64_t t);
 
-static const maker makers[] = {element_wise, inner_axis,   sum_rows,     sum_columns, sum_all,
-                               reshaped,     softmax_rows, softmax_near, product_m,   product_n,
-                               product_k,    product_all,  attention,    shared,      two_needs};
+static const maker makers[] = {element_wise,   inner_axis, sum_rows,     sum_columns,
+                               sum_all,        reshaped,   softmax_rows, softmax_near,
+                               product_m,      product_n,  product_k,    product_all,
+                               product_stored, attention,  shared,       two_needs};
 
 /* ---- values ------------------------------------------------------------------------------------ */
 

@@ -29,7 +29,25 @@ typedef struct list {
     const char *kernel, *moves, *has; /* a line that the text has in the end, or NULL */
 } list;
 
+/* Terms from x2[0] on add nothing: the test is on one factor, so the other has to be there. */
+static const char limited[] =
+    "kernel limited(out0: f32[480] out, x0: f32[384], x1: f32[320], x2: i32[1]) {\n"
+    "  local acc: f32[1]\n"
+    "  for m in 24\n"
+    "    for n in 20\n"
+    "      acc[0] = 0:f32\n"
+    "      for k in 16 reduce\n"
+    "        acc[0] add= mul(where(lt(cast.i32(i32(k)), x2[0]), x0[16*m + k], 0:f32), "
+    "x1[20*k + n]) needed k < x2\n"
+    "      out0[20*m + n] = acc[0] needed m < x2\n"
+    "}\n";
+
 static const list good[] = {
+    {limited, "pack x0 n k", "x0.c[x0.k] = x0[16*m + x0.k] needed x0.k < x2\n"},
+    {limited, "split k 4; cache_read x0 k.o",
+     "x0.c[x0.k.i] = x0[16*m + 4*k.o + x0.k.i] needed "
+     "4*k.o + x0.k.i < x2\n"},
+    {limited, "pack x1 m n k", "x1.c[16*x1.n + x1.k] = x1[20*x1.k + x1.n]\n"},
     {product, "split m 5; split n 8; split k 3", "for m.o in 5"},
     {product, "split m 24; fuse m.o m.i", "for m.o.f in 24"},
     {product, "fuse m n; split m.f 32; grid m.f.o; block m.f.i", "for m.f.i in 32 block"},
