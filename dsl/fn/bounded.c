@@ -187,19 +187,62 @@ static int first_of_run(const dc_type *part, place to, place from, int64_t *run)
     return inner;
 }
 
+/* Bytes of a row in the host's memory for which a call of memcpy takes longer than copying them. */
+enum { MOST_SHORT = 64 };
+
+static void copy_short(char *to, const char *from, size_t bytes)
+{
+    enum { PIECE = 16 };
+    if (bytes < PIECE) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    for (size_t i = 0; i + PIECE < bytes; i += PIECE)
+        memcpy(to + i, from + i, PIECE);
+    memcpy(to + bytes - PIECE, from + bytes - PIECE, PIECE);
+}
+
+/* Runs that follow one another so many bytes apart. */
+typedef struct runs {
+    int64_t n, bytes, to_step, from_step;
+} runs;
+
+static dc_status copy_row_of_runs(dc_rt *rt, dc_job *j, bool on_host, char *host, const runs *r,
+                                  char *to, const char *from)
+{
+    if (on_host && r->bytes <= MOST_SHORT) {
+        for (int64_t i = 0; i < r->n; i++)
+            copy_short(to + i * r->to_step, from + i * r->from_step, (size_t)r->bytes);
+        return DC_OK;
+    }
+    for (int64_t i = 0; i < r->n; i++)
+        DC_TRY(copy_run(rt, j, on_host, host, to + i * r->to_step, from + i * r->from_step,
+                        (size_t)r->bytes));
+    return DC_OK;
+}
+
 static dc_status copy_runs(dc_rt *rt, dc_job *j, bool on_host, char *host, const dc_type *part,
                            place to, place from)
 {
     const int64_t size = (int64_t)dc_dtype_size((dc_dtype)part->dtype);
-    int64_t at[DC_MAX_RANK] = {0}, run;
-    const int inner = first_of_run(part, to, from, &run);
+    int64_t at[DC_MAX_RANK] = {0};
+    runs r = {.n = 1};
+    int inner = first_of_run(part, to, from, &r.bytes);
+    if (inner > 0) { /* the axis of which runs are rows */
+        r.n = part->dim[--inner];
+        r.to_step = r.from_step = size;
+        for (int k = inner + 1; k < part->rank; k++) {
+            r.to_step *= to.type->dim[k];
+            r.from_step *= from.type->dim[k];
+        }
+    }
     for (;;) {
         int64_t x = 0, y = 0;
         for (int k = 0; k < part->rank; k++) {
             x = x * from.type->dim[k] + at[k];
             y = y * to.type->dim[k] + at[k];
         }
-        DC_TRY(copy_run(rt, j, on_host, host, to.at + y * size, from.at + x * size, (size_t)run));
+        DC_TRY(copy_row_of_runs(rt, j, on_host, host, &r, to.at + y * size, from.at + x * size));
         int k = inner - 1;
         while (k >= 0 && ++at[k] == part->dim[k])
             at[k--] = 0;
