@@ -1,6 +1,7 @@
 #include "formats/fnfile.h"
 
 #include "core/base/digits.h"
+#include "core/graph/control.h"
 #include "core/graph/gtext.h"
 
 #include <inttypes.h>
@@ -171,6 +172,25 @@ static dc_status read_line(reading *r, char *word)
     return refuse_line(r, "an unknown word");
 }
 
+/* Loops that the compiler alone makes: gradients and dc.vmap know none. */
+static bool has_row_loops(const dc_func *f)
+{
+    for (dc_ref r = 1; r < f->node.n; r++) {
+        const dc_node *n = dc_node_at(f, r);
+        if (n->op == DC_OP_LOOP && (dc_loop_of(n).flags & DC_LOOP_ROWS) != 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_for_files(const dc_module *m)
+{
+    for (uint32_t i = 0; i < m->body.n; i++)
+        if (has_row_loops(m->body.at[i].fn))
+            return false;
+    return !has_row_loops(m->func.at[0]);
+}
+
 static dc_status read_module(reading *r, const char *text, dc_module **module)
 {
     dc_fnfile_variant *v = r->v;
@@ -185,9 +205,10 @@ static dc_status read_module(reading *r, const char *text, dc_module **module)
     v->set = r->set.at;
     v->check = r->check.at;
     DC_TRY(dc_module_parse(r->j, text, module));
-    if ((*module)->func.n != 1) {
+    const bool one = (*module)->func.n == 1;
+    if (!one || !is_for_files(*module)) {
         dc_module_free(*module);
-        return refuse_line(r, "one function expected");
+        return refuse_line(r, one ? "a loop with a flag of the compiler" : "one function expected");
     }
     v->fn = (*module)->func.at[0];
     return DC_OK;

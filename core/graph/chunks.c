@@ -12,6 +12,7 @@ typedef struct chunks {
     const dc_ref *in;
     const dc_func *body;
     int64_t k, c, rest; /* c chunks of k iterations, then the rest */
+    uint32_t flags;     /* of the outer loop, besides its own */
 } chunks;
 
 static dc_ref param_like(dc_func *to, const dc_func *from, dc_ref r)
@@ -186,21 +187,23 @@ static void outer_loop(const chunks *x, uint32_t inner, dc_ref *in, dc_ref *y)
 {
     dc_loop l = {.body = outer_body(x, inner),
                  .n = x->c,
-                 .flags = x->l->flags | DC_LOOP_REMAT,
+                 .flags = x->l->flags | x->flags,
                  .nconst = x->l->nconst,
                  .ncarry = x->l->ncarry,
                  .nx = x->l->nx,
                  .ny = x->l->ny};
     dc_ref own[DC_MAX_OPERANDS];
     for (int i = 0; i < dc_loop_operands(&l); i++)
-        own[i] = i < dc_loop_x(&l)
+        own[i] = i < dc_loop_x(&l) || (l.flags & DC_LOOP_ROWS) != 0
                      ? in[i]
                      : split_rows(x->f, slice_rows(x->f, in[i], 0, x->c * x->k), x->c, x->k);
     const dc_ref loop = dc_graph_loop(x->f, &l, own);
     for (int i = 0; i < l.ncarry; i++)
         in[dc_loop_carry(&l) + i] = dc_graph_pick(x->f, loop, i);
     for (int i = 0; i < l.ny; i++)
-        y[i] = join_rows(x->f, dc_graph_pick(x->f, loop, l.ncarry + i));
+        y[i] = dc_graph_pick(x->f, loop, l.ncarry + i);
+    for (int i = 0; i < l.ny && (l.flags & DC_LOOP_ROWS) == 0; i++)
+        y[i] = join_rows(x->f, y[i]);
 }
 
 static void last_loop(const chunks *x, uint32_t inner, dc_ref *in, dc_ref *y)
@@ -218,7 +221,8 @@ static void last_loop(const chunks *x, uint32_t inner, dc_ref *in, dc_ref *y)
 
 void dc_chunks_loop(dc_func *f, const dc_loop *l, const dc_ref *in, dc_ref *result)
 {
-    chunks x = {.f = f, .l = l, .in = in, .body = dc_body_at(f->module, l->body)};
+    chunks x = {
+        .f = f, .l = l, .in = in, .body = dc_body_at(f->module, l->body), .flags = DC_LOOP_REMAT};
     dc_ref own[DC_MAX_OPERANDS], y[DC_MAX_OPERANDS], last[DC_MAX_OPERANDS];
     if (dc_loop_may_end(l) || dc_extent_is(l->n) || l->n < FEW || !has_room(&x)) {
         one_loop(&x, result);
@@ -237,4 +241,19 @@ void dc_chunks_loop(dc_func *f, const dc_loop *l, const dc_ref *in, dc_ref *resu
         result[i] = own[dc_loop_carry(l) + i];
     for (int i = 0; i < l->ny; i++)
         result[l->ncarry + i] = x.rest > 0 ? concat_rows(f, y[i], last[i]) : y[i];
+}
+
+void dc_chunks_split(dc_func *f, const dc_loop *l, const dc_ref *in, int64_t k, dc_ref *result)
+{
+    const chunks x = {.f = f,
+                      .l = l,
+                      .in = in,
+                      .body = dc_body_at(f->module, l->body),
+                      .k = k,
+                      .c = l->n / k,
+                      .flags = DC_LOOP_ROWS};
+    dc_ref own[DC_MAX_OPERANDS];
+    memcpy(own, in, (size_t)dc_loop_operands(l) * sizeof *own);
+    outer_loop(&x, inner_body(&x), own, result + l->ncarry);
+    memcpy(result, own + dc_loop_carry(l), (size_t)l->ncarry * sizeof *result);
 }

@@ -16,4 +16,10 @@
  */
 void dc_chunks_loop(dc_func *f, const dc_loop *l, const dc_ref *in, dc_ref *result);
 
+/*
+ * In chunks of k, which divides n, that keep what they keep: the outer loop has DC_LOOP_ROWS. Of a loop that does not end
+ * early, whose n is a number.
+ */
+void dc_chunks_split(dc_func *f, const dc_loop *l, const dc_ref *in, int64_t k, dc_ref *result);
+
 #endif

@@ -54,9 +54,24 @@ dc_ref dc_loop_start(const dc_func *f, dc_ref pick)
     return dc_loop_may_end(&l) ? from->in[dc_loop_y(&l) + i - l.ncarry] : 0;
 }
 
+dc_type dc_loop_stack_type(const dc_loop *l, const dc_type *element)
+{
+    dc_type t = *element;
+    if ((l->flags & DC_LOOP_ROWS) == 0)
+        return dc_type_stacked(element, l->n);
+    t.dim[0] *= l->n;
+    return t;
+}
+
 int dc_control_results(const dc_func *f, const dc_node *n)
 {
     return (int)body_of(f, n, 0)->result.n;
+}
+
+static dc_type stack_of(const dc_node *n, const dc_type *element)
+{
+    const dc_loop l = dc_loop_of(n);
+    return dc_loop_stack_type(&l, element);
 }
 
 dc_type dc_control_result(const dc_func *f, const dc_node *n, int i)
@@ -64,7 +79,7 @@ dc_type dc_control_result(const dc_func *f, const dc_node *n, int i)
     const dc_func *body = body_of(f, n, 0);
     const dc_type t = dc_node_type(body, body->result.at[i]);
     if (n->op == DC_OP_LOOP && i >= dc_loop_of(n).ncarry)
-        return dc_type_stacked(&t, dc_loop_of(n).n);
+        return stack_of(n, &t);
     return t;
 }
 
@@ -136,6 +151,20 @@ static dc_status check_counts(const site *s, const int64_t *attr, int nattr, dc_
     return DC_OK;
 }
 
+/* The type of an element becomes that of the stack. */
+static dc_status check_stack(const site *s, const dc_loop *l, dc_type *t, const char *why)
+{
+    const bool rows = (l->flags & DC_LOOP_ROWS) != 0;
+    int64_t dim;
+    if (rows ? t->rank == 0 : t->rank == DC_MAX_RANK)
+        return refuse(s, why);
+    if (rows &&
+        (dc_extent_is(l->n) || dc_extent_is(t->dim[0]) || !dc_mul_ok(l->n, t->dim[0], &dim)))
+        return refuse(s, "rows of a stack that are no number");
+    *t = dc_loop_stack_type(l, t);
+    return DC_OK;
+}
+
 static dc_status check_loop(const site *s, const int64_t *attr, int nattr)
 {
     dc_loop l = {0};
@@ -155,10 +184,8 @@ static dc_status check_loop(const site *s, const int64_t *attr, int nattr)
     for (int i = 0; i < l.nconst + l.ncarry + l.nx; i++) {
         const dc_type want = dc_node_type(s->f, s->in[dc_loop_const(&l) + i]);
         t = param_type(body, 1 + i);
-        if (i >= l.nconst + l.ncarry && t.rank == DC_MAX_RANK)
-            return refuse(s, "an x has too many axes");
         if (i >= l.nconst + l.ncarry)
-            t = dc_type_stacked(&t, l.n);
+            DC_TRY(check_stack(s, &l, &t, "an x has too many axes, or none"));
         DC_TRY(need_type(s, "parameter", 1 + i, &t, &want));
     }
     for (int i = 0; i < l.ncarry; i++) {
@@ -168,9 +195,7 @@ static dc_status check_loop(const site *s, const int64_t *attr, int nattr)
     }
     for (int i = 0; i < l.ny; i++) {
         t = result_type(body, l.ncarry + i);
-        if (t.rank == DC_MAX_RANK)
-            return refuse(s, "a y has too many axes");
-        t = dc_type_stacked(&t, l.n);
+        DC_TRY(check_stack(s, &l, &t, "a y has too many axes, or none"));
         if (!dc_dims_fit(t.rank, t.dim, dc_dtype_size((dc_dtype)t.dtype)))
             return refuse(s, "a y is too large to address");
         if (!dc_loop_may_end(&l))

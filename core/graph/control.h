@@ -17,6 +17,8 @@
  *   LIMIT     so many elements, at most n, at least none; the number is an operand
  *   TEST      carry 0 is a bool[] that is looked at before each iteration: false ends the loop
  *   REMAT     for gradients alone: of an iteration nothing is kept but the carries it began with
+ *   ROWS      an element of an x or a y is some rows of the stack, [n k, ...] instead of [n, k, ...]. The compiler makes
+ *             such loops (jit/rewrite/loop_split.c): what differentiates or batches meets none
  *
  * With LIMIT or TEST elements of ys may be left out: the last operands are what stands there, and their number is ys.
  *
@@ -28,8 +30,14 @@
 
 #include "core/graph/graph.h"
 
-enum { DC_LOOP_REVERSE = 1, DC_LOOP_LIMIT = 2, DC_LOOP_TEST = 4, DC_LOOP_REMAT = 8 };
-enum { DC_LOOP_FLAGS = DC_LOOP_REVERSE | DC_LOOP_LIMIT | DC_LOOP_TEST | DC_LOOP_REMAT };
+enum {
+    DC_LOOP_REVERSE = 1,
+    DC_LOOP_LIMIT = 2,
+    DC_LOOP_TEST = 4,
+    DC_LOOP_REMAT = 8,
+    DC_LOOP_ROWS = 16,
+    DC_LOOP_FLAGS = 31
+};
 enum { DC_LOOP_ATTRS = 7, DC_BRANCH_ATTRS = 2 };
 
 typedef struct dc_loop {
@@ -42,6 +50,8 @@ typedef struct dc_loop {
 dc_loop dc_loop_read(const int64_t *attr);
 void dc_loop_write(const dc_loop *l, int64_t attr[DC_LOOP_ATTRS]);
 dc_loop dc_loop_of(const dc_node *n);
+/* The type of n elements of an x or a y. */
+dc_type dc_loop_stack_type(const dc_loop *l, const dc_type *element);
 
 /* May elements of ys be left out? */
 static inline bool dc_loop_may_end(const dc_loop *l)

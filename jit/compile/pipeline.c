@@ -81,13 +81,16 @@ static bool skips(const dc_compiling *p, dc_stage stage)
 static void rewrite_loops(dc_compiling *p)
 {
     const dc_target *t = p->env->target;
-    const dc_loop_panels panels = {
+    const dc_loop_sizes sizes = {
         .vector_bytes =
             t->simt || p->env->opt.opt < 2 || skips(p, DC_STAGE_layout) ? 0 : t->vector_bytes,
-        .least_bytes = DC_TUNE_LOOP_PANEL_BYTES,
-        .least_rows = DC_TUNE_LOOP_PANEL_ROWS,
-        .least_work = DC_TUNE_LOOP_PANEL_WORK};
-    const dc_func *fn = dc_loops(p->j, p->fn, &panels);
+        .panel_bytes = DC_TUNE_LOOP_PANEL_BYTES,
+        .panel_rows = DC_TUNE_LOOP_PANEL_ROWS,
+        .panel_work = DC_TUNE_LOOP_PANEL_WORK,
+        .stack_bytes = t->simt ? 0 : DC_TUNE_LOOP_CACHED_BYTES,
+        .chunk_bytes = DC_TUNE_LOOP_CHUNK_BYTES,
+        .chunk_rows = DC_TUNE_LOOP_CHUNK_ROWS};
+    const dc_func *fn = dc_loops(p->j, p->fn, &sizes);
     if (fn != p->fn && !skips(p, DC_STAGE_simplify))
         fn = dc_simplify(fn);
     p->fn = fn;

@@ -58,7 +58,7 @@ static dc_ref stack_known(const dc_loopedit *w, dc_ref r)
 
 static void know_results(dc_loopedit *w)
 {
-    for (uint32_t i = 0; i < w->nresult; i++) {
+    for (uint32_t i = 0; i < w->nresult && (w->flags & DC_LOOP_ROWS) == 0; i++) {
         dc_loop_result *r = &w->result[i];
         if (r->kind != DC_LOOP_STACKED || w->y.at[r->at].kept != 0)
             continue;

@@ -13,7 +13,7 @@
 
 typedef struct panels {
     const dc_loopedit *w;
-    const dc_loop_panels *are;
+    const dc_loop_sizes *are;
     bool *weights; /* by node of the body: a constant of the loop */
 } panels;
 
@@ -40,8 +40,8 @@ static bool is_worth(const panels *p, dc_ref r, dc_dot *out)
     for (int i = 0; i < out->nfree[0]; i++)
         rows *= x->dim[out->free[0][i]];
     const dc_type t = dc_node_type(b, n->in[1]);
-    return rows >= p->are->least_rows && (int64_t)dc_type_bytes(&t) >= p->are->least_bytes &&
-           dc_mul_ok(rows, p->w->n, &work) && work >= p->are->least_work;
+    return rows >= p->are->panel_rows && (int64_t)dc_type_bytes(&t) >= p->are->panel_bytes &&
+           dc_mul_ok(rows, p->w->n, &work) && work >= p->are->panel_work;
 }
 
 static dc_ref panels_of(dc_func *f, dc_ref weights, const dc_dot *d, int64_t width)
@@ -67,7 +67,7 @@ static dc_ref again(void *ctx, dc_func *to, dc_ref r, const dc_ref *in)
     return dc_graph_reshape(to, dc_dot_make(to, in[0], right, &d), n.rank, n.dim);
 }
 
-void dc_loop_lay_panels(dc_loopedit *w, const dc_loop_panels *are)
+void dc_loop_lay_panels(dc_loopedit *w, const dc_loop_sizes *are)
 {
     panels p = {w, are, DC_NEW_ARRAY(&w->j->scratch, bool, w->body->node.n)};
     bool any = false;

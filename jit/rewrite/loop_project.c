@@ -220,21 +220,101 @@ static void project(projecting *p)
     dc_loop_drop_dead(w);
 }
 
-void dc_loop_project(dc_loopedit *w)
+/* What is to be projected; false: nothing is. */
+static bool plan(projecting *p, dc_loopedit *w)
 {
     dc_arena *a = &w->j->scratch;
     const uint32_t n = w->body->node.n;
-    projecting p = {.w = w,
-                    .fixed = DC_NEW_ARRAY(a, bool, n),
-                    .of_x = DC_NEW_ARRAY(a, bool, n),
-                    .uses = DC_NEW_ARRAY(a, uint32_t, n),
-                    .user = DC_NEW_ARRAY(a, dc_ref, n),
-                    .cut = DC_NEW_ARRAY(a, bool, n)};
+    *p = (projecting){.w = w,
+                      .fixed = DC_NEW_ARRAY(a, bool, n),
+                      .of_x = DC_NEW_ARRAY(a, bool, n),
+                      .uses = DC_NEW_ARRAY(a, uint32_t, n),
+                      .user = DC_NEW_ARRAY(a, dc_ref, n),
+                      .cut = DC_NEW_ARRAY(a, bool, n)};
     if (w->x.n == 0 || ((w->flags & DC_LOOP_TEST) != 0 && w->n > DC_TUNE_LOOP_TESTED))
-        return;
-    find_kinds(&p);
-    count_uses(&p);
-    if (find_cuts(&p))
+        return false;
+    find_kinds(p);
+    count_uses(p);
+    return find_cuts(p);
+}
+
+/* Of a product: rows of what is made of xs. A convolution has many. */
+static int64_t rows_of(const projecting *p, dc_ref r)
+{
+    const dc_func *b = p->w->body;
+    const dc_node *n = dc_node_at(b, r);
+    if (n->op != DC_OP_DOT)
+        return INT64_MAX;
+    const dc_dot d = dc_dot_of(b, n);
+    const int side = p->of_x[n->in[0]] ? 0 : 1;
+    int64_t rows = 1;
+    for (int i = 0; i < d.nfree[side]; i++)
+        rows *= dc_node_at(b, n->in[side])->dim[d.free[side][i]];
+    return rows;
+}
+
+/* It runs to its end, and there is room for the number of a chunk. */
+static bool may_have_chunks(const dc_loopedit *w)
+{
+    return (w->flags & (DC_LOOP_LIMIT | DC_LOOP_TEST | DC_LOOP_ROWS)) == 0 &&
+           dc_loop_operand_count(w) < DC_MAX_OPERANDS - 1;
+}
+
+/*
+ * Bytes of what is cut of one iteration, the fewest rows of a product among it, and the largest matrix that one reads for
+ * them.
+ */
+static int64_t cut_bytes(const projecting *p, int64_t *rows, int64_t *matrix)
+{
+    const dc_func *b = p->w->body;
+    int64_t bytes = 0;
+    *rows = INT64_MAX;
+    *matrix = 0;
+    for (dc_ref r = 1; r < b->node.n; r++) {
+        const dc_node *n = dc_node_at(b, r);
+        bytes += p->cut[r] ? bytes_of(b, r) : 0;
+        if (!p->of_x[r] || p->uses[r] == 0 || !contracts(b, r))
+            continue;
+        *rows = dc_min_i64(*rows, rows_of(p, r));
+        for (int i = 0; i < 2; i++)
+            if (p->fixed[n->in[i]])
+                *matrix = dc_max_i64(*matrix, bytes_of(b, n->in[i]));
+    }
+    return bytes;
+}
+
+/* The divisor of n, less than n, that is nearest to the length, up to twice or half of it; 0: there is none. */
+static int64_t divisor_near(int64_t n, int64_t length)
+{
+    for (int64_t off = 0; off <= length; off++) {
+        if (length + off < n && n % (length + off) == 0)
+            return length + off;
+        if (2 * (length - off) >= length && length > off && n % (length - off) == 0 &&
+            length - off < n)
+            return length - off;
+    }
+    return 0;
+}
+
+int64_t dc_loop_chunk(dc_loopedit *w, const dc_loop_sizes *sizes)
+{
+    projecting p;
+    int64_t rows, matrix, all;
+    if (sizes->stack_bytes == 0 || !may_have_chunks(w) || !plan(&p, w))
+        return 0;
+    const int64_t bytes = cut_bytes(&p, &rows, &matrix);
+    if (bytes == 0 || (dc_mul_ok(bytes, w->n, &all) && all <= sizes->stack_bytes))
+        return 0;
+    if (matrix > sizes->chunk_bytes && rows < sizes->chunk_rows)
+        return 0; /* it would be read for few rows, and leave a chunk no room */
+    const int64_t least = rows >= sizes->chunk_rows ? 1 : (sizes->chunk_rows - 1) / rows + 1;
+    return divisor_near(w->n, dc_max_i64(sizes->chunk_bytes / bytes, least));
+}
+
+void dc_loop_project(dc_loopedit *w, const dc_loop_sizes *sizes)
+{
+    projecting p;
+    if ((w->flags & DC_LOOP_ROWS) == 0 && plan(&p, w) && dc_loop_chunk(w, sizes) == 0)
         project(&p);
 }
 
@@ -399,7 +479,7 @@ void dc_loop_delay(dc_loopedit *w)
     delaying d = {.w = w,
                   .carried = DC_NEW_ARRAY(a, bool, w->body->node.n),
                   .late = DC_NEW_ARRAY(a, bool, w->body->node.n)};
-    if (w->flags & DC_LOOP_TEST)
+    if (w->flags & (DC_LOOP_TEST | DC_LOOP_ROWS))
         return;
     find_carried(&d);
     for (bool more = true; more;) { /* a stack that is made for one may serve another */

@@ -104,7 +104,7 @@ bool dc_loop_unroll(dc_loopedit *w, dc_ref *out)
 {
     dc_arena *a = &w->j->scratch;
     dc_ref *carry = DC_NEW_ARRAY(a, dc_ref, w->carry.n), *y = DC_NEW_ARRAY(a, dc_ref, w->y.n);
-    if (!is_wanted(w))
+    if ((w->flags & DC_LOOP_ROWS) != 0 || !is_wanted(w))
         return false;
     dc_loop_remake(w, NULL, NULL); /* its parameters are in order */
     for (uint32_t i = 0; i < w->carry.n; i++) {

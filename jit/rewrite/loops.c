@@ -1,5 +1,5 @@
 /*
- * The walk over a function: loops are merged first; then each node is made again, loops and branches by their rewrites,
+ * The walk over a function: loops are merged and split first; then each node is made again, loops and branches by their rewrites,
  * whose bodies have been through all of it themselves. So what moves out of an inner loop may go on out of the outer one.
  */
 #include "core/graph/custom.h"
@@ -12,7 +12,7 @@ typedef struct walking {
     const bool *live;
     dc_ref *map;
     dc_ref **many; /* by loop or branch: its results */
-    const dc_loop_panels *panels;
+    const dc_loop_sizes *sizes;
 } walking;
 
 static bool has_control(const dc_func *f)
@@ -36,11 +36,11 @@ static void rewrite_loop(walking *w, dc_ref r, const dc_func *body, const dc_ref
     dc_loop_settle(&e);
     if (!dc_loop_unroll(&e, out)) {
         dc_loop_hoist(&e);
-        dc_loop_project(&e);
+        dc_loop_project(&e, w->sizes);
         dc_loop_settle(&e);
         dc_loop_unify(&e);
         dc_loop_delay(&e);
-        dc_loop_lay_panels(&e, w->panels);
+        dc_loop_lay_panels(&e, w->sizes);
         dc_loop_emit(&e, out);
     }
     dc_loop_close(&e);
@@ -52,12 +52,16 @@ static void rewrite_control(walking *w, dc_ref r)
     const dc_func *body[2];
     const dc_func *given[2];
     dc_ref *in = DC_NEW_ARRAY(&w->j->scratch, dc_ref, n->nin);
+    dc_loop_sizes inside = *w->sizes;
+    if (n->op ==
+        DC_OP_LOOP) /* what an inner loop needs for each of its iterations is needed as often */
+        inside.panel_work = inside.panel_work / dc_max_i64(dc_loop_of(n).n, 1);
     w->many[r] = DC_NEW_ARRAY(&w->j->scratch, dc_ref, dc_control_results(w->from, n));
     for (int i = 0; i < n->nin; i++)
         in[i] = w->map[n->in[i]];
     for (int i = 0; i < dc_node_bodies(n); i++) {
         given[i] = dc_body_at(w->from->module, n->attr[i]);
-        body[i] = dc_loops(w->j, given[i], w->panels);
+        body[i] = dc_loops(w->j, given[i], &inside);
     }
     if (n->op == DC_OP_LOOP)
         rewrite_loop(w, r, body[0], in, w->many[r]);
@@ -90,7 +94,7 @@ static void walk_node(walking *w, dc_ref r)
     w->map[r] = dc_graph_again(w->to, w->from, r, in);
 }
 
-static dc_func *walk(dc_job *j, const dc_func *f, const dc_loop_panels *panels)
+static dc_func *walk(dc_job *j, const dc_func *f, const dc_loop_sizes *sizes)
 {
     dc_arena *a = &j->scratch;
     walking w = {j,
@@ -99,7 +103,7 @@ static dc_func *walk(dc_job *j, const dc_func *f, const dc_loop_panels *panels)
                  dc_func_live(f, a),
                  DC_NEW_ARRAY(a, dc_ref, f->node.n),
                  DC_NEW_ARRAY(a, dc_ref *, f->node.n),
-                 panels};
+                 sizes};
     dc_graph_params(w.to, f, w.map);
     for (dc_ref r = 1; r < f->node.n; r++)
         if (w.live[r] && w.map[r] == 0)
@@ -109,15 +113,18 @@ static dc_func *walk(dc_job *j, const dc_func *f, const dc_loop_panels *panels)
     return w.to;
 }
 
-const dc_func *dc_loops(dc_job *j, const dc_func *f, const dc_loop_panels *panels)
+const dc_func *dc_loops(dc_job *j, const dc_func *f, const dc_loop_sizes *sizes)
 {
     if (!has_control(f))
         return f;
     const dc_mark mark = dc_arena_mark(&j->scratch);
     dc_func *merged = dc_loop_merge(j, f);
-    dc_func *made = walk(j, merged != NULL ? merged : f, panels);
+    dc_func *split = dc_loop_split(j, merged != NULL ? merged : f, sizes);
+    dc_func *made = walk(j, split != NULL ? split : merged != NULL ? merged : f, sizes);
     dc_func *out = dc_func_clone(f->module, made, NULL);
     dc_func_drop(made);
+    if (split != NULL)
+        dc_func_drop(split);
     if (merged != NULL)
         dc_func_drop(merged);
     dc_arena_rewind(&j->scratch, mark);

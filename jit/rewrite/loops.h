@@ -8,6 +8,7 @@
  *   - What a body computes of constants alone is computed before the loop.
  *   - Contractions of xs and constants are computed before the loop, for all iterations at once; contractions that only
  *     ys need are computed behind it, of the values of all iterations (core/graph/batch.h).
+ *   - Loops whose stacks of such contractions no cache would hold go by chunks, with a stack for each.
  *   - Matrices that do not change in a loop are laid out in panels before it.
  *   - Loops of no and of one iteration, and short ones of small bodies, are written out; so is what a branch on a
  *     constant chooses.
@@ -21,12 +22,16 @@
 
 #include "core/graph/graph.h"
 
-/* Which constant matrices of loops become panels: see jit/rewrite/loop_panels.c. */
-typedef struct dc_loop_panels {
-    int vector_bytes; /* of the machine; 0: none do */
-    int64_t least_bytes, least_rows, least_work;
-} dc_loop_panels;
+/* What depends on the machine. */
+typedef struct dc_loop_sizes {
+    /* Which constant matrices become panels: see jit/rewrite/loop_panels.c. */
+    int vector_bytes; /* 0: none do */
+    int64_t panel_bytes, panel_rows, panel_work;
+    /* Which loops go by chunks: see jit/rewrite/loop_split.c. */
+    int64_t stack_bytes; /* what contractions of all iterations may have, at most; 0: as much as they want */
+    int64_t chunk_bytes, chunk_rows;
+} dc_loop_sizes;
 
-const dc_func *dc_loops(dc_job *j, const dc_func *f, const dc_loop_panels *panels);
+const dc_func *dc_loops(dc_job *j, const dc_func *f, const dc_loop_sizes *sizes);
 
 #endif

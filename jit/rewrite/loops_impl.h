@@ -7,6 +7,7 @@
  *   loop_merge.c      several loops to one
  *   loop_motion.c     constants into the body, invariant values out of it
  *   loop_project.c    contractions for all iterations at once, before and behind the loop
+ *   loop_split.c      loops in chunks
  *   loop_panels.c     constant matrices in panels
  *   loop_unroll.c     loops written out
  *   branch_rewrite.c  branches
@@ -68,7 +69,7 @@ typedef struct dc_loopedit {
 } dc_loopedit;
 
 /* Flags that say what a loop does. */
-enum { DC_LOOP_MEANING = DC_LOOP_REVERSE | DC_LOOP_LIMIT | DC_LOOP_TEST };
+enum { DC_LOOP_MEANING = DC_LOOP_REVERSE | DC_LOOP_LIMIT | DC_LOOP_TEST | DC_LOOP_ROWS };
 
 /* Everything is in the job's scratch memory; the body is a function of the module until it is dropped. */
 void dc_loop_open(dc_job *j, dc_func *f, const dc_node *n, const dc_func *body, const dc_ref *in,
@@ -112,6 +113,9 @@ void dc_loop_emit(dc_loopedit *w, dc_ref *out);
 /* f with loops merged, as far as they can be, parameters and results in the same order; NULL: none can. */
 dc_func *dc_loop_merge(dc_job *j, const dc_func *f);
 
+/* f with loops in chunks; NULL: none has any. */
+dc_func *dc_loop_split(dc_job *j, const dc_func *f, const dc_loop_sizes *sizes);
+
 /* Is r made of constants and movement alone? Such nodes cost nothing, wherever they are. */
 bool dc_loop_is_trivial(const dc_func *f, dc_ref r);
 dc_ref dc_loop_copy_trivial(dc_func *to, const dc_func *from, dc_ref r);
@@ -120,9 +124,11 @@ dc_ref dc_loop_copy_trivial(dc_func *to, const dc_func *from, dc_ref r);
 void dc_loop_settle(dc_loopedit *w);
 void dc_loop_sink(dc_loopedit *w);
 void dc_loop_hoist(dc_loopedit *w);
-void dc_loop_project(dc_loopedit *w);
+void dc_loop_project(dc_loopedit *w, const dc_loop_sizes *sizes);
+/* Iterations in a chunk; 1: one by one, nothing is computed before the loop; 0: there need be no chunks. */
+int64_t dc_loop_chunk(dc_loopedit *w, const dc_loop_sizes *sizes);
 void dc_loop_delay(dc_loopedit *w);
-void dc_loop_lay_panels(dc_loopedit *w, const dc_loop_panels *are);
+void dc_loop_lay_panels(dc_loopedit *w, const dc_loop_sizes *are);
 
 /* The results without a loop; false: it stays one. */
 bool dc_loop_unroll(dc_loopedit *w, dc_ref *out);

@@ -163,8 +163,12 @@ static bool schedule_columns(dc_sketch *s, const dc_shape *p)
 }
 
 /* Vectors along memory if there is an axis for it, else lanes that are apart in memory. */
-static bool schedule_reduction(dc_sketch *s, const dc_shape *p)
+static bool schedule_reduction(dc_sketch *s, const dc_shape *shape)
 {
+    dc_shape merged = *shape;
+    const dc_shape *p = &merged;
+    if (!p->by_rows && p->one_sum)
+        dc_sketch_merge_rows(s, &merged);
     const int64_t columns = p->nout > 0 ? dc_sketch_extent(s, p->out[p->nout - 1]) : 0;
     dc_strides along = {.irregular = true};
     bool is = false;

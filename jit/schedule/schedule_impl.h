@@ -114,6 +114,8 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *p);
 
 /* Loops that all accesses go through as if they were one become one; *p is the new shape. */
 void dc_sketch_merge(dc_sketch *s, dc_shape *p);
+/* The same of the loops over rows of a product alone. */
+void dc_sketch_merge_rows(dc_sketch *s, dc_shape *p);
 /* The last axis in so many vectors at a time, cut where tests along it change and where vectors end. */
 bool dc_schedule_vectors(dc_sketch *s, const dc_shape *p, int64_t vectors);
 /*

@@ -1,5 +1,6 @@
--- Recurrent networks over sequences: RNN, LSTM, GRU. What the inputs add to the gates is one product over all elements;
--- dc.scan then does the steps of cells.lua.
+-- Recurrent networks over sequences: RNN, LSTM, GRU. dc.scan does the steps of cells.lua. What the inputs add to the
+-- gates does not depend on the state: outside typed functions it is one product over all elements, and in compiled
+-- loops one over as many as the caches hold.
 
 local dc = require "deepc"
 local nn = require "deepc.nn.class"
@@ -63,7 +64,7 @@ end
 
 -- A step where rows that have ended keep their state and give zeros.
 local function masked_step(kind, w, lengths)
-  return function(state, added, i)
+  return function(added, state, i)
     local next, live = kind.step(added, state, w), lengths:gt(i)
     if not kind.has_c then
       return dc.where(live, next, state), dc.where(live, next, 0)
@@ -73,7 +74,7 @@ local function masked_step(kind, w, lengths)
 end
 
 local function plain_step(kind, w)
-  return function(state, added)
+  return function(added, state)
     local next = kind.step(added, state, w)
     return next, kind.has_c and next.h or next
   end
@@ -102,12 +103,14 @@ end
 -- y of all elements of x, and the last state.
 local function go_along(self, kind, suffix, x, state, lengths, backwards)
   local w, bias = kinds.read_weights(self, kind, suffix)
-  local added = add_all(self, x, suffix, bias)
+  local step = lengths and masked_step(kind, w, lengths) or plain_step(kind, w)
   if #x == 0 then -- nothing tells the types of what is stacked
-    return added[{ {}, {}, { 1, self.out } }], state
+    return add_all(self, x, suffix, bias)[{ {}, {}, { 1, self.out } }], state
   end
-  local last, y = dc.scan(lengths and masked_step(kind, w, lengths) or plain_step(kind, w), state, added,
-    { reverse = backwards })
+  local tracing = core.tracing()
+  local last, y = dc.scan(function(s, element, i)
+    return step(tracing and kinds.add_inputs(self, element, suffix, bias) or element, s, i)
+  end, state, tracing and x or add_all(self, x, suffix, bias), { reverse = backwards })
   return y, last
 end
 

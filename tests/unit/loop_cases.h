@@ -6,8 +6,52 @@ typedef struct loop_case {
     const char *what, *before, *after;
 } loop_case;
 
-/* With constant matrices in panels of two columns. */
+/* With constant matrices in panels of two columns, and small stacks. */
 static const loop_case panel_cases[] = {
+    {"chunks of eight iterations",
+     "body 0(%1: i32[], %2: f32[5, 5], %3: f32[5], %4: f32[2, 5]) {\n"
+     "  %5 = dot %4, %2 {0, 1, 1, 0} : f32[2, 5]\n"
+     "  %6 = sum %5 {1} : f32[5]\n"
+     "  %7 = cast %1 : f32[]\n"
+     "  %8 = reshape %7 : f32[1]\n"
+     "  %9 = expand %8 : f32[5]\n"
+     "  %10 = mul %3, %6 : f32[5]\n"
+     "  %11 = add %10, %9 : f32[5]\n"
+     "  return %11, %10\n"
+     "}\n"
+     "func f(%1: f32[5, 5], %2: f32[5], %3: f32[16, 2, 5]) {\n"
+     "  %4 = loop %1, %2, %3 {0, 16, 1, 1, 1, 1, 1} : bool[0]\n"
+     "  %5 = pick %4 {0} : f32[5]\n"
+     "  %6 = pick %4 {1} : f32[16, 5]\n"
+     "  return %5, %6\n"
+     "}\n",
+     "body 0(%1: i32[], %2: i32[], %3: f32[5], %4: f32[5]) {\n"
+     "  %5 = add %1, %2 : i32[]\n"
+     "  %6 = cast %5 : f32[]\n"
+     "  %7 = reshape %6 : f32[1]\n"
+     "  %8 = expand %7 : f32[5]\n"
+     "  %9 = mul %3, %4 : f32[5]\n"
+     "  %10 = add %8, %9 : f32[5]\n"
+     "  return %10, %9\n"
+     "}\n"
+     "\n"
+     "body 1(%1: i32[], %2: f32[5, 5], %3: f32[5], %4: f32[8, 2, 5]) {\n"
+     "  %5 = const {8} : i32[]\n"
+     "  %6 = mul %1, %5 : i32[]\n"
+     "  %7 = dot %4, %2 {0, 1, 2, 0} : f32[8, 2, 5]\n"
+     "  %8 = sum %7 {2} : f32[8, 5]\n"
+     "  %9 = loop %6, %3, %8 {0, 8, 1, 1, 1, 1, 1} : bool[0]\n"
+     "  %10 = pick %9 {0} : f32[5]\n"
+     "  %11 = pick %9 {1} : f32[8, 5]\n"
+     "  return %10, %11\n"
+     "}\n"
+     "\n"
+     "func f(%1: f32[5, 5], %2: f32[5], %3: f32[16, 2, 5]) {\n"
+     "  %4 = loop %1, %2, %3 {1, 2, 17, 1, 1, 1, 1} : bool[0]\n"
+     "  %5 = pick %4 {0} : f32[5]\n"
+     "  %6 = pick %4 {1} : f32[16, 5]\n"
+     "  return %5, %6\n"
+     "}\n"},
     {"matrices in panels, along rows and along columns",
      "body 0(%1: i32[], %2: f32[8, 8], %3: f32[3, 8]) {\n"
      "  %4 = dot %3, %2 {0, 1, 1, 0} : f32[3, 8]\n"

@@ -31,6 +31,11 @@ static void check_refused(const char *s, const char *want)
     dc_module_free(m);
 }
 
+/* The same of two numbers at a time. */
+#define PAIRS                                       \
+    "body 0(%1: i32[], %2: f32[2], %3: f32[2]) {\n" \
+    "  %4 = add %2, %3 : f32[2]\n  return %4, %4\n}\n"
+
 /* A running sum: c = c + x; y = c * i. Behind it n, the flags and the operands; then more nodes. */
 #define SUM                                       \
     "body 0(%1: i32[], %2: f32[], %3: f32[]) {\n" \
@@ -272,8 +277,14 @@ static void test_refused(void)
                       "  %3 = loop %1 {0, 4, 0, 0, 1, 1, 1} : bool[0]\n  return\n}\n",
                   "the number of operands");
     check_refused(SUM "func f(%1: f32[], %2: f32[4]) {\n"
-                      "  %3 = loop %1, %2 {0, 4, 16, 0, 1, 1, 1} : bool[0]\n  return\n}\n",
+                      "  %3 = loop %1, %2 {0, 4, 32, 0, 1, 1, 1} : bool[0]\n  return\n}\n",
                   "unknown flags");
+    check_refused(SUM "func f(%1: f32[], %2: f32[4]) {\n"
+                      "  %3 = loop %1, %2 {0, 4, 16, 0, 1, 1, 1} : bool[0]\n  return\n}\n",
+                  "an x has too many axes, or none");
+    check_refused(PAIRS "func f(%1: f32[2], %2: f32[9]) {\n"
+                        "  %3 = loop %1, %2 {0, 4, 16, 0, 1, 1, 1} : bool[0]\n  return\n}\n",
+                  "parameter 3 is f32[8], not f32[9]");
     check_refused(SUM "func f(%1: f32[2], %2: f32[4]) {\n"
                       "  %3 = loop %1, %2 {0, 4, 0, 0, 1, 1, 1} : bool[0]\n  return\n}\n",
                   "parameter 2 is f32[], not f32[2]");

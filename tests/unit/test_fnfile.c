@@ -138,8 +138,22 @@ static void test_lines(void)
     CHECK_STR(error_of(COUNTS "what: ever\n" MODULE, &p), "line 2: an unknown word");
 }
 
+/* What the compiler makes and gradients do not know. */
+static void test_loops_of_the_compiler(void)
+{
+    parsing p;
+    CHECK_STR(error_of(COUNTS NAMES SET CHECKS
+                       "module:\nbody 0(%1: i32[], %2: f32[2], %3: f32[1]) {\n  return %2, %3\n}\n"
+                       "func f(%1: f32[2] \"x\", %2: f32[2] \"w\") {\n"
+                       "  %3 = loop %1, %2 {0, 2, 16, 0, 1, 1, 1} : bool[0]\n"
+                       "  %4 = pick %3 {1} : f32[2]\n  return %4, %4\n}\n",
+                       &p),
+              "line 6: a loop with a flag of the compiler");
+}
+
 int main(void)
 {
+    test_loops_of_the_compiler();
     test_good();
     test_counts();
     test_no_memory_for_counts();

@@ -36,10 +36,11 @@ static void count_control(const dc_func *f, long *out)
 
 static bool same_results(const dc_func *f, const dc_func *g, rng *r, bool special);
 
-/* Matrices of any size in panels: of two columns of f32. */
-static const dc_loop_panels all = {.vector_bytes = 4};
+/* Matrices of any size in panels of two columns of f32; stacks of more than 200 bytes by chunks of some 140. */
+static const dc_loop_sizes all = {
+    .vector_bytes = 4, .stack_bytes = 200, .chunk_bytes = 140, .chunk_rows = 2};
 
-static void test_cases(rng *r, const loop_case *cases, size_t n, const dc_loop_panels *panels)
+static void test_cases(rng *r, const loop_case *cases, size_t n, const dc_loop_sizes *sizes)
 {
     for (size_t i = 0; i < n; i++) {
         dc_module *m = NULL;
@@ -51,7 +52,7 @@ static void test_cases(rng *r, const loop_case *cases, size_t n, const dc_loop_p
             printf("%s: %s\n", cases[i].what, why);
             continue;
         }
-        const dc_func *f = m->func.at[0], *g = dc_loops(&job, f, panels);
+        const dc_func *f = m->func.at[0], *g = dc_loops(&job, f, sizes);
         dc_func_print(g, &text);
         if (!CHECK_STR(text.s, cases[i].after))
             printf("%s\n", cases[i].what);
@@ -94,12 +95,15 @@ static bool same_results(const dc_func *f, const dc_func *g, rng *r, bool specia
 
 static bool try_function(dc_func *f, rng *r, bool special)
 {
-    const dc_func *g = dc_loops(&job, f, &all);
+    /* Whatever may be in chunks is. */
+    static const dc_loop_sizes few = {
+        .vector_bytes = 4, .stack_bytes = 1, .chunk_bytes = 16, .chunk_rows = 1};
+    const dc_func *g = dc_loops(&job, f, &few);
     count_control(f, &loops[0]);
     count_control(g, &loops[1]);
     bool good = CHECK_EQ(dc_func_check(&job, g), DC_OK) && same_results(f, g, r, special);
     if (good) { /* what follows in compilation */
-        const dc_func *s = dc_simplify(dc_loops(&job, dc_simplify(f), &all));
+        const dc_func *s = dc_simplify(dc_loops(&job, dc_simplify(f), &few));
         good = CHECK_EQ(dc_func_check(&job, s), DC_OK) && same_results(f, s, r, special);
     }
     if (!CHECK(good)) {
@@ -130,7 +134,7 @@ static dc_status body(dc_job *j, void *arg)
     const uint64_t *opt = arg;
     rng r = {opt[0]};
     DC_UNUSED(j);
-    test_cases(&r, loop_cases, DC_COUNTOF(loop_cases), &(dc_loop_panels){0});
+    test_cases(&r, loop_cases, DC_COUNTOF(loop_cases), &(dc_loop_sizes){0});
     test_cases(&r, panel_cases, DC_COUNTOF(panel_cases), &all);
     test_random(opt[0], (int)opt[1], &r);
     printf("%ld results, %ld loops and branches became %ld\n", compared, loops[0], loops[1]);
