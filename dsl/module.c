@@ -27,17 +27,24 @@ static const char MODULE[] = "the module", GLOBALS[] = "its globals";
 
 /* ---- what it tells --------------------------------------------------------------------------- */
 
+/* Is a setting switched? To what; it is true or false. */
+static bool is_switched(lua_State *L, dc_dsl *d, const char *name, bool *on)
+{
+    if (lua_isnoneornil(L, 1))
+        return false;
+    if (!lua_isboolean(L, 1))
+        dc_error_raisef(L, d, DC_ERR_ARG, name, "true or false is needed, not %s",
+                        dc_handle_describe(L, 1));
+    *on = lua_toboolean(L, 1);
+    return true;
+}
+
 /* dc.check_numbers(on): what DEEPC_CHECK=nan does, from now on; whether it did before. */
 static int l_check_numbers(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const bool was = d->rt->opt.numbers;
-    if (!lua_isnoneornil(L, 1)) {
-        if (!lua_isboolean(L, 1))
-            dc_error_raisef(L, d, DC_ERR_ARG, "check_numbers", "true or false is needed, not %s",
-                            dc_handle_describe(L, 1));
-        d->rt->opt.numbers = lua_toboolean(L, 1);
-    }
+    is_switched(L, d, "check_numbers", &d->rt->opt.numbers);
     lua_pushboolean(L, was);
     return 1;
 }
@@ -50,18 +57,14 @@ static int l_flush_denormals(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const bool was = d->rt->opt.flush;
-    if (!lua_isnoneornil(L, 1)) {
-        if (!lua_isboolean(L, 1))
-            dc_error_raisef(L, d, DC_ERR_ARG, "flush_denormals", "true or false is needed, not %s",
-                            dc_handle_describe(L, 1));
-        const bool on = lua_toboolean(L, 1);
-        if (on != was && d->rt->device->ops->compiles_flush)
-            dc_error_raisef(L, d, DC_ERR_ARG, "flush_denormals",
-                            "kernels of '%s' are compiled for it: DEEPC_MATH=ftz says so "
-                            "beforehand",
-                            d->rt->device->ops->name);
-        d->rt->opt.flush = on;
-    }
+    bool on = was;
+    if (is_switched(L, d, "flush_denormals", &on) && on != was &&
+        d->rt->device->ops->compiles_flush)
+        dc_error_raisef(L, d, DC_ERR_ARG, "flush_denormals",
+                        "kernels of '%s' are compiled for it: DEEPC_MATH=ftz says so "
+                        "beforehand",
+                        d->rt->device->ops->name);
+    d->rt->opt.flush = on;
     lua_pushboolean(L, was);
     return 1;
 }
