@@ -87,6 +87,8 @@ static void rewrite_loops(dc_compiling *p)
         .panel_bytes = DC_TUNE_LOOP_PANEL_BYTES,
         .panel_rows = DC_TUNE_LOOP_PANEL_ROWS,
         .panel_work = DC_TUNE_LOOP_PANEL_WORK,
+        .stream_bytes = DC_TUNE_LOOP_STREAM_BYTES,
+        .stream_work = DC_TUNE_LOOP_STREAM_WORK,
         .stack_bytes = t->simt ? 0 : DC_TUNE_LOOP_CACHED_BYTES,
         .chunk_bytes = DC_TUNE_LOOP_CHUNK_BYTES,
         .chunk_rows = DC_TUNE_LOOP_CHUNK_ROWS};

@@ -3,6 +3,7 @@
  * by a matrix that no L1 holds reads a panel for all its rows, from one end to the other, which is what the hardware
  * prefetcher follows; k rows of p elements that lie a matrix's width apart are on k pages. A product of a function that is
  * called once packs panels itself (jit/schedule/schedule_contraction.c), where its rows are many; here it pays for few.
+ * One row alone gains where the matrix comes from beyond L2 each time.
  * Reference: Goto, van de Geijn, Anatomy of High-Performance Matrix Multiplication, 2008.
  *
  * Terms are added in the same order, so results do not change. On CPUs: groups of threads have tiles of their own.
@@ -40,7 +41,10 @@ static bool is_worth(const panels *p, dc_ref r, dc_dot *out)
     for (int i = 0; i < out->nfree[0]; i++)
         rows *= x->dim[out->free[0][i]];
     const dc_type t = dc_node_type(b, n->in[1]);
-    return rows >= p->are->panel_rows && (int64_t)dc_type_bytes(&t) >= p->are->panel_bytes &&
+    const int64_t bytes = (int64_t)dc_type_bytes(&t);
+    if (rows == 1 && bytes >= p->are->stream_bytes)
+        return p->w->n >= p->are->stream_work;
+    return rows >= p->are->panel_rows && bytes >= p->are->panel_bytes &&
            dc_mul_ok(rows, p->w->n, &work) && work >= p->are->panel_work;
 }
 

@@ -101,6 +101,7 @@ typedef struct projecting {
     uint32_t *uses;
     dc_ref *user; /* the last one */
     bool *cut;    /* becomes an x */
+    bool chunks;  /* of chunks: memory of all iterations does not count */
 } projecting;
 
 static void find_kinds(projecting *p)
@@ -169,8 +170,9 @@ static bool is_worth_memory(const projecting *p, dc_ref r)
     for (uint32_t i = 0; i < w->x.n; i++)
         if (cone[w->x.at[i].param])
             of_xs += bytes_of(b, w->x.at[i].param);
-    return dc_mul_ok(bytes_of(b, r), w->n, &all) &&
-           (all <= DC_TUNE_LOOP_STACK_BYTES || bytes_of(b, r) / DC_TUNE_LOOP_STACK_SHARE <= of_xs);
+    return p->chunks || (dc_mul_ok(bytes_of(b, r), w->n, &all) &&
+                         (all <= DC_TUNE_LOOP_STACK_BYTES ||
+                          bytes_of(b, r) / DC_TUNE_LOOP_STACK_SHARE <= of_xs));
 }
 
 static bool find_cuts(projecting *p)
@@ -220,8 +222,8 @@ static void project(projecting *p)
     dc_loop_drop_dead(w);
 }
 
-/* What is to be projected; false: nothing is. */
-static bool plan(projecting *p, dc_loopedit *w)
+/* What is to be projected, as a whole or in chunks; false: nothing is. */
+static bool plan(projecting *p, dc_loopedit *w, bool chunks)
 {
     dc_arena *a = &w->j->scratch;
     const uint32_t n = w->body->node.n;
@@ -230,7 +232,8 @@ static bool plan(projecting *p, dc_loopedit *w)
                       .of_x = DC_NEW_ARRAY(a, bool, n),
                       .uses = DC_NEW_ARRAY(a, uint32_t, n),
                       .user = DC_NEW_ARRAY(a, dc_ref, n),
-                      .cut = DC_NEW_ARRAY(a, bool, n)};
+                      .cut = DC_NEW_ARRAY(a, bool, n),
+                      .chunks = chunks};
     if (w->x.n == 0 || ((w->flags & DC_LOOP_TEST) != 0 && w->n > DC_TUNE_LOOP_TESTED))
         return false;
     find_kinds(p);
@@ -300,7 +303,7 @@ int64_t dc_loop_chunk(dc_loopedit *w, const dc_loop_sizes *sizes)
 {
     projecting p;
     int64_t rows, matrix, all;
-    if (sizes->stack_bytes == 0 || !may_have_chunks(w) || !plan(&p, w))
+    if (sizes->stack_bytes == 0 || !may_have_chunks(w) || !plan(&p, w, true))
         return 0;
     const int64_t bytes = cut_bytes(&p, &rows, &matrix);
     if (bytes == 0 || (dc_mul_ok(bytes, w->n, &all) && all <= sizes->stack_bytes))
@@ -314,7 +317,7 @@ int64_t dc_loop_chunk(dc_loopedit *w, const dc_loop_sizes *sizes)
 void dc_loop_project(dc_loopedit *w, const dc_loop_sizes *sizes)
 {
     projecting p;
-    if ((w->flags & DC_LOOP_ROWS) == 0 && plan(&p, w) && dc_loop_chunk(w, sizes) == 0)
+    if ((w->flags & DC_LOOP_ROWS) == 0 && plan(&p, w, false) && dc_loop_chunk(w, sizes) == 0)
         project(&p);
 }
 

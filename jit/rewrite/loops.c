@@ -55,7 +55,7 @@ static void rewrite_control(walking *w, dc_ref r)
     dc_loop_sizes inside = *w->sizes;
     if (n->op ==
         DC_OP_LOOP) /* what an inner loop needs for each of its iterations is needed as often */
-        inside.panel_work = inside.panel_work / dc_max_i64(dc_loop_of(n).n, 1);
+        inside.panel_work /= dc_max_i64(dc_loop_of(n).n, 1);
     w->many[r] = DC_NEW_ARRAY(&w->j->scratch, dc_ref, dc_control_results(w->from, n));
     for (int i = 0; i < n->nin; i++)
         in[i] = w->map[n->in[i]];

@@ -27,6 +27,7 @@ typedef struct dc_loop_sizes {
     /* Which constant matrices become panels: see jit/rewrite/loop_panels.c. */
     int vector_bytes; /* 0: none do */
     int64_t panel_bytes, panel_rows, panel_work;
+    int64_t stream_bytes, stream_work; /* for one row */
     /* Which loops go by chunks: see jit/rewrite/loop_split.c. */
     int64_t stack_bytes; /* what contractions of all iterations may have, at most; 0: as much as they want */
     int64_t chunk_bytes, chunk_rows;

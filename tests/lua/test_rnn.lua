@@ -458,6 +458,38 @@ function TestSequences:test_a_part_of_networks()
   lu.assertStrContains(net:summary "f32[5, 2, 3]", "nn.LSTM 3 -> 4")
 end
 
+-- Stacks so large that the loop goes by chunks (jit/rewrite/loop_split.c), forward and backward, beside two halves.
+function TestSequences:test_many_elements()
+  if dc.stats().device:match "^sim" then
+    lu.skip("20 seconds of simulation, of kernels that other tests simulate")
+  end
+  for name, net in pairs { lstm = nn.LSTM(32, 32), gru = nn.GRU(24, 32) } do
+    local inputs, whole, half = net.inputs, name == "lstm" and 144 or 200, name == "lstm" and 72 or 100
+    local function gradients(y)
+      local loss = (y * y):mean()
+      return dc.grad(loss, net.weight_ih_l0), dc.grad(loss, net.weight_hh_l0)
+    end
+    local types = ("(x: f32[%d, 128, %d]) -> f32[%d, 128, 32], f32[%d, %d], f32[32, %d]"):format(whole, inputs, whole,
+      inputs, net.weight_ih_l0.shape[2], net.weight_ih_l0.shape[2])
+    local all = dc.fn("all" .. types, function(x)
+      local y = net(x)
+      return y, gradients(y)
+    end)
+    local halves = dc.fn("halves" .. types, function(x)
+      local first, state = net(x[{ { 1, half } }])
+      local y = dc.concat({ first, (net(x[{ { half + 1, -1 } }], state)) }, 1)
+      return y, gradients(y)
+    end)
+    local x = dc.randn(("f32[%d, 128, %d]"):format(whole, inputs))
+    local got, want = { all(x) }, { halves(x) }
+    for k = 1, 3 do
+      local worst = want[k]:abs():max():item()
+      lu.assertTrue(worst > 0)
+      lu.assertAlmostEquals((got[k] - want[k]):abs():max():item() / worst, 0, 1e-5, name .. k)
+    end
+  end
+end
+
 -- Matrices so large that loops have them in panels (jit/rewrite/loop_panels.c), forward and backward.
 function TestSequences:test_large_matrices()
   local w = dc.param("f32[256, 512]", dc.randn "f32[256, 512]" * 0.05)
