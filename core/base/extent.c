@@ -173,14 +173,44 @@ static bool add_poly(poly *p, const poly *q)
     return true;
 }
 
-/* p without quotients by themselves, k * (y / d) with d dividing k; at most as large, or (up) at least. */
-static bool without_quotients(const dc_extents *e, const poly *p, bool up, poly *out)
+static bool is_quotient(const dc_extents *e, const term *t)
 {
-    *out = (poly){.c = p->c};
-    for (int i = 0; i < p->n; i++) {
+    return t->n == 1 && e->atom.at[t->factor[0]].name == NULL;
+}
+
+/* A number by which p has to be multiplied so that the coefficient of each y / d by itself is a multiple of d; 0: too large. */
+static int64_t scale_of(const dc_extents *e, const poly *p)
+{
+    enum { MOST = 1 << 20 };
+    int64_t scale = 1;
+    for (int i = 0; i < p->n && scale > 0; i++) {
         const term *t = &p->t[i];
+        if (!is_quotient(e, t))
+            continue;
+        const int64_t d = e->atom.at[t->factor[0]].k;
+        int64_t g = d, r = t->k % d * (scale % d) % d;
+        for (r = r < 0 ? -r : r; r != 0;) { /* gcd(d, scale * k) */
+            const int64_t rest = g % r;
+            g = r;
+            r = rest;
+        }
+        scale = d <= MOST && scale * (d / g) <= MOST ? scale * (d / g) : 0;
+    }
+    return scale;
+}
+
+/* scale * p without quotients by themselves, k * (y / d); at most as large, or (up) at least. */
+static bool without_quotients(const dc_extents *e, const poly *p, int64_t scale, bool up, poly *out)
+{
+    const poly times = {.c = scale};
+    poly all;
+    if (!poly_times(p, &times, &all))
+        return false;
+    *out = (poly){.c = all.c};
+    for (int i = 0; i < all.n; i++) {
+        const term *t = &all.t[i];
         const atom *a = &e->atom.at[t->factor[0]];
-        if (t->n != 1 || a->name != NULL || t->k % a->k != 0) {
+        if (!is_quotient(e, t)) {
             if (!add_term(out, t))
                 return false;
             continue;
@@ -195,19 +225,20 @@ static bool without_quotients(const dc_extents *e, const poly *p, bool up, poly 
     return true;
 }
 
-/* Of n - 4 * (n / 4) no term tells that it is from 0 to 3. */
+/* Of n - 4 * (n / 4) no term tells that it is from 0 to 3, nor of n - n / 2 that it is not below 0. */
 static range range_of(const dc_extents *e, const poly *p)
 {
     range all = range_of_terms(e, p);
-    for (int up = 0; up < 2 && all.ok; up++) {
+    const int64_t scale = scale_of(e, p);
+    for (int up = 0; up < 2 && all.ok && scale > 0; up++) {
         poly y;
-        if (!without_quotients(e, p, up != 0, &y))
+        if (!without_quotients(e, p, scale, up != 0, &y))
             continue;
         const range r = range_of_terms(e, &y);
         if (r.ok && up)
-            all.hi = dc_min_i64(all.hi, r.hi);
+            all.hi = dc_min_i64(all.hi, floor_div(r.hi, scale));
         else if (r.ok)
-            all.lo = dc_max_i64(all.lo, r.lo);
+            all.lo = dc_max_i64(all.lo, -floor_div(-r.lo, scale));
     }
     return all;
 }

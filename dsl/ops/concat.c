@@ -237,36 +237,57 @@ static dc_status build_cut(dc_job *j, dc_func *f, const void *arg, const dc_val 
         step[k] = 1;
     }
     first[c->axis] = c->first;
-    last[c->axis] = c->first + c->n - 1;
+    last[c->axis] = dc_extent_sub(j->extents, dc_extent_add(j->extents, c->first, c->n), 1);
     return dc_build_slice(j, f, in[0], first, last, step, out);
+}
+
+/* Of an axis whose size is known at run time it has to be so for each size. */
+static dc_err_id split_error(int64_t whole)
+{
+    return dc_extent_is(whole) ? DC_ERR_EXTENT_TEXT : DC_ERR_ARG;
+}
+
+/* The sizes at 2, whose sum is the whole axis; how many. */
+static int check_sizes(lua_State *L, dc_dsl *d, int64_t whole)
+{
+    dc_extents *e = d->rt->extents;
+    char all[DC_EXTENT_TEXT], found[DC_EXTENT_TEXT] = "no form that is known at each call";
+    int64_t sum = 0;
+    const size_t n = lua_rawlen(L, 2);
+    for (size_t i = 1; i <= n && i < 1000 && sum != DC_EXTENT_NONE; i++) {
+        lua_rawgeti(L, 2, (lua_Integer)i);
+        const int64_t size = dc_size_read(L, d, lua_gettop(L), "split", "a size");
+        if (!dc_extent_at_least(e, size, 0))
+            dc_error_raisef(L, d, split_error(size), "split", "a size is 0 or more");
+        sum = dc_extent_add(e, sum, size);
+        lua_pop(L, 1);
+    }
+    if (sum == whole && n > 0 && n < 1000)
+        return (int)n;
+    if (sum != DC_EXTENT_NONE)
+        dc_extent_print(e, sum, found, sizeof found);
+    dc_extent_print(e, whole, all, sizeof all);
+    dc_error_raisef(L, d, split_error(whole), "split", "%zu sizes of sum %s, the axis has %s", n,
+                    found, all);
 }
 
 /* Sizes of the parts as a list at 2, from a number of equal ones; how many. */
 static int read_sizes(lua_State *L, dc_dsl *d, int64_t whole)
 {
-    if (lua_type(L, 2) == LUA_TTABLE) {
-        int64_t sum = 0;
-        const size_t n = lua_rawlen(L, 2);
-        for (size_t i = 1; i <= n && i < 1000; i++) {
-            lua_rawgeti(L, 2, (lua_Integer)i);
-            const int64_t size = dc_args_integer(L, d, lua_gettop(L), "split", "a size");
-            if (size < 0 || !dc_add_ok(sum, size, &sum))
-                dc_error_raisef(L, d, DC_ERR_ARG, "split", "a size is 0 or more");
-            lua_pop(L, 1);
-        }
-        if (sum != whole || n == 0 || n >= 1000)
-            dc_error_raisef(L, d, DC_ERR_ARG, "split",
-                            "%d sizes of sum %" PRId64 ", the axis has %" PRId64, (int)n, sum,
-                            whole);
-        return (int)n;
-    }
+    if (lua_type(L, 2) == LUA_TTABLE)
+        return check_sizes(L, d, whole);
+    dc_extents *e = d->rt->extents;
     const int64_t n = dc_args_integer(L, d, 2, "split", "the number of parts, or a list of sizes,");
-    if (n < 1 || n >= 1000 || whole % n != 0)
-        dc_error_raisef(L, d, DC_ERR_ARG, "split",
-                        "an axis of %" PRId64 " has no %" PRId64 " equal parts", whole, n);
+    const int64_t part = n < 1 ? DC_EXTENT_NONE : dc_extent_div(e, whole, n);
+    if (n >= 1000 || part == DC_EXTENT_NONE || dc_extent_mul(e, part, n) != whole) {
+        char text[DC_EXTENT_TEXT];
+        dc_extent_print(e, whole, text, sizeof text);
+        dc_error_raisef(L, d, split_error(whole), "split",
+                        "an axis of %s has no %" PRId64 " equal parts", text, n);
+    }
     lua_createtable(L, (int)n, 0);
     for (int i = 1; i <= n; i++) {
-        lua_pushinteger(L, whole / n);
+        dc_size_push(L, part);
         lua_rawseti(L, -2, i);
     }
     lua_replace(L, 2);
@@ -284,14 +305,15 @@ static int l_split(lua_State *L)
         lua_replace(L, 3);
     }
     cut c = {.axis = dc_args_axis_of(L, d, 3, &t, "split")};
-    const int n = read_sizes(L, d, dc_size_fixed(L, d, "split", &t, c.axis));
+    dc_size_check(L, d, "split", &t);
+    const int n = read_sizes(L, d, t.dim[c.axis]);
     luaL_checkstack(L, n + 8, "parts");
     for (int i = 1; i <= n; i++) {
         lua_rawgeti(L, 2, i);
-        c.n = lua_tointeger(L, -1);
+        c.n = dc_size_read(L, d, lua_gettop(L), "split", "a size");
         lua_pop(L, 1);
         dc_apply_to(L, d, "split", first_two, 1, build_cut, &c);
-        c.first += c.n;
+        c.first = dc_extent_add(d->rt->extents, c.first, c.n);
     }
     return n;
 }

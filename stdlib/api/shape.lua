@@ -138,7 +138,7 @@ dc.roll = Tensor.roll
 ---
 ---    local left, right = dc.iota(6):split(2)
 ---
----Errors: DC0101 where the sizes do not add up, DC0103 for the axis.
+---Errors: DC0101 where the sizes do not add up, DC0311 where they do not for each size that a dim may have, DC0103.
 ---@param parts integer|integer[] how many equal ones, or their sizes
 ---@param axis? deepc.Axis 1
 ---@return deepc.Tensor ... # the parts

@@ -26,6 +26,14 @@ local cases = {
   { "roll", "x: f32[T, 3], y: f32[2, T]", function(x, y)
     return x:roll(2, 1), x:roll(-5, 1), y:roll(0, 2), y:roll(1 << 40, 2), x:roll(2, 2)
   end },
+  { "split", "x: f32[T, 3], y: f32[2, T]", function(x, y)
+    local both = dc.concat({ x, x }, 1)
+    local a, b = both:split(2)
+    local first, last = x:split { #x - 1, 1 }
+    local zero, all = y:split({ #x // 2, #x - #x // 2 }, 2)
+    local left, middle, right = dc.concat({ x, x[{ { 2, -1 } }], both }, 1):split { #x, #x - 1, 2 * #x }
+    return a + 2 * b, first, last, zero, all, left, middle, right
+  end },
   { "vmap", "x: f32[T, 3], y: f32[2, T, 3]", function(x, y)
     local s = dc.loop(function(c) return c:sum():lt(90) end, function(c) return c * 2 + 1 end, dc.zeros "f32[3]")
     return dc.vmap(function(a) return a:softmax(1) * a:sum() + s end)(x),

@@ -278,6 +278,11 @@ static void test_rests(void)
     CHECK(dc_extent_at_least(table, rest, 0) && dc_extent_at_least(table, 3, rest));
     CHECK_EQ(dc_extent_bound(rest), 3);
     CHECK_EQ(dc_extent_lo(table, rest), 0);
+    const int64_t half = dc_extent_div(table, n, 2), third = dc_extent_div(table, n, 3);
+    CHECK(dc_extent_at_least(table, n, half));
+    CHECK(dc_extent_at_least(table, dc_extent_sub(table, n, half), third));
+    CHECK_EQ(dc_extent_bound(dc_extent_sub(table, n, half)), 5); /* the larger half of 9 */
+    CHECK_EQ(dc_extent_lo(table, dc_extent_sub(table, n, dc_extent_mul(table, third, 2))), 0);
     dc_extents_free(table);
 }
 
