@@ -184,7 +184,8 @@ dc_ref dc_bound_mask(const lowering *l, dc_ref value, const int64_t *dim, uint32
     const int64_t attr = (int64_t)bits;
     if (is_everywhere(f, value, bits))
         return value;
-    for (int i = 0; i < t.rank; i++)
+    bool is_true = t.dtype == DC_BOOL && bits == 0 && is_everywhere(f, value, 1);
+    for (int i = 0; i < t.rank && !is_true; i++)
         if ((axes >> i & 1) != 0)
             value = with_size(l, value, i, dim[i]);
     for (int i = 0; i < t.rank; i++) {
@@ -193,7 +194,8 @@ dc_ref dc_bound_mask(const lowering *l, dc_ref value, const int64_t *dim, uint32
         const dc_ref end = dc_bound_spread(f, dc_bound_size(l, dim[i]), &t);
         const dc_ref inside = dc_graph_op2(f, DC_OP_LT, dc_bound_iota(f, &t, i), end);
         const dc_ref fill = dc_graph_make(f, DC_OP_CONST, NULL, 0, &attr, 1, &t);
-        value = dc_graph_op3(f, DC_OP_WHERE, inside, value, fill);
+        value = is_true ? inside : dc_graph_op3(f, DC_OP_WHERE, inside, value, fill);
+        is_true = false;
     }
     return value;
 }

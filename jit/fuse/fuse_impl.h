@@ -244,6 +244,8 @@ struct fuse_walk *dc_fuse_walk_new(dc_arena *a, uint32_t nodes);
 uint32_t dc_fuse_group_to_join(const fusing *w, dc_ref r, fuse_rows *rows);
 
 bool dc_fuse_same_shape(const fusing *w, dc_ref a, dc_ref b);
+/* Is r a value of which a part is set? By itself it stores the part alone where that is done in place (jit/lower/lower_update.c). */
+bool dc_fuse_sets_part(const fusing *w, dc_ref r);
 /* Are both reductions of operands of one shape, over the same axes? */
 bool dc_fuse_same_axes(const fusing *w, dc_ref r, dc_ref s);
 

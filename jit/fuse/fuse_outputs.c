@@ -88,6 +88,12 @@ bool dc_fuse_same_shape(const fusing *w, dc_ref a, dc_ref b)
            (x->rank == 0 || memcmp(x->dim, y->dim, x->rank * sizeof *x->dim) == 0);
 }
 
+bool dc_fuse_sets_part(const fusing *w, dc_ref r)
+{
+    const dc_node *n = fuse_at(w, r);
+    return n->op == DC_OP_WHERE && fuse_at(w, n->in[0])->op == DC_OP_PAD;
+}
+
 /* The expand that repeats user u of a value for each row, in group g; 0 if there is none. */
 static dc_ref expand_of(const fusing *w, dc_ref u, uint32_t g)
 {
@@ -197,7 +203,8 @@ static uint32_t siblings_group(const fusing *w, dc_ref r)
         for (uint32_t k = 0; k < in->nuser; k++) {
             const dc_ref v = w->user[in->first_user + k];
             const fuse_node *y = &w->node[v];
-            if (v <= r || y->home >= MANY_HOME || !fuse_reads_blocked(w, v))
+            if (v <= r || y->home >= MANY_HOME || !fuse_reads_blocked(w, v) ||
+                dc_fuse_sets_part(w, v))
                 continue;
             const bool twin = fuse_keeps_map(w, v) &&
                               (w->node[r].nuser == 0 || fuse_is_part(w, r)) &&
@@ -213,6 +220,8 @@ uint32_t dc_fuse_group_to_join(const fusing *w, dc_ref r, fuse_rows *rows)
 {
     *rows = (fuse_rows){0};
     if (w->level == 0)
+        return NO_HOME;
+    if (dc_fuse_sets_part(w, r) && fuse_at(w, fuse_at(w, r)->in[2])->op == DC_OP_PARAM)
         return NO_HOME;
     const uint32_t g = users_group(w, r, r, rows);
     return g != NO_HOME ? g : siblings_group(w, r);

@@ -146,7 +146,8 @@ static bool has_product(const fusing *w, const fuse_group *x)
 static bool same_loops(const fusing *w, const fuse_group *x, const fuse_group *y)
 {
     if (x->g.is_join || y->g.is_join || x->g.control != 0 || y->g.control != 0 ||
-        has_product(w, x) || has_product(w, y) || (x->g.nreduce == 0) != (y->g.nreduce == 0) ||
+        has_product(w, x) || has_product(w, y) || dc_fuse_sets_part(w, x->g.out[0]) ||
+        dc_fuse_sets_part(w, y->g.out[0]) || (x->g.nreduce == 0) != (y->g.nreduce == 0) ||
         x->rows != y->rows || x->points != y->points ||
         !dc_fuse_same_shape(w, x->g.out[0], y->g.out[0]))
         return false;

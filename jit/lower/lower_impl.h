@@ -117,6 +117,8 @@ void dc_lower_limit(lowering *w, dc_stmt *s, dc_ref r, const dc_ix *pos);
 void dc_lower_limit_also(lowering *w, dc_stmt *s, bool first, dc_ref r, const dc_ix *pos);
 void dc_lower_limit_terms(lowering *w, dc_stmt *s, dc_ref r, const dc_ix *const at[2]);
 /* Does a limit come again and again along an axis, since that is several dims? */
+/* Of what a mask that is false from a number on leaves alone: at a position along this axis of it. */
+void dc_lower_limit_before(lowering *w, dc_stmt *s, dc_ref mask, int axis, dc_ix at);
 /* Of updates of scatter r, at a position in its integers: those behind a number go nowhere. */
 void dc_lower_limit_updates(lowering *w, dc_stmt *s, dc_ref r, const dc_ix *at);
 bool dc_lower_limits_wrap(const dc_kernel *k, const dc_stmt *first);

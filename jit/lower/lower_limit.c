@@ -14,6 +14,11 @@ static void add(lowering *w, dc_stmt *s, dc_ix at, dc_ref end)
         dc_stmt_add_limit(w->k, s, (dc_limit){at, buf});
 }
 
+void dc_lower_limit_before(lowering *w, dc_stmt *s, dc_ref mask, int axis, dc_ix at)
+{
+    add(w, s, at, dc_needs_before(&w->groups->needs, mask, axis));
+}
+
 void dc_lower_limit(lowering *w, dc_stmt *s, dc_ref r, const dc_ix *pos)
 {
     for (int i = 0; i < dc_node_at(w->fn, r)->rank; i++)

@@ -131,6 +131,64 @@ function TestCacheRow:test_constant_positions()
   end
 end
 
+-- Keys and values of several layers at once: none of them is stored whole for the sake of the others.
+function TestCacheRow:test_parts_of_several_states()
+  local states = {}
+  for i = 1, 4 do
+    states[i] = dc.state "f32[64, 8]"
+    states[i]:set(dc.rand "f32[64, 8]")
+  end
+  local f = dc.fn("f(v: f32[3, 8], w: f32[8, 8]) -> f32[]", function(v, w)
+    v = v:matmul(w)
+    for i, s in ipairs(states) do
+      s:set(s:put({ { 1, 3 } }, i < 3 and v or v * i))
+    end
+    return v:sum()
+  end)
+  local before, v, w = {}, dc.rand "f32[3, 8]", dc.rand "f32[8, 8]"
+  for i, s in ipairs(states) do
+    before[i] = s * 1
+  end
+  lu.assertAlmostEquals(f(v, w):item(), v:matmul(w):sum():item(), 1e-4)
+  for i, s in ipairs(states) do
+    local want = before[i]:put({ { 1, 3 } }, v:matmul(w) * (i < 3 and 1 or i))
+    lu.assertTrue((s - want):abs():max():item() < 1e-5, i)
+  end
+  if not on_eval then
+    lu.assertEquals(select(2, f:explain():gsub("what changes alone", "")), 4)
+  end
+end
+
+-- As many rows or columns as a call has: those behind them stay.
+function TestCacheRow:test_parts_of_sizes_known_at_run_time()
+  local cases = { -- the state, what is put, where
+    { "12, 4", "t, 4", function(v) return { { 1, #v } } end },
+    { "12, 4", "t, 4", function(v) return { { 3, #v + 2 } } end },
+    { "4, 12", "4, t", function(v) return { {}, { 4, v:size(2) + 3 } } end },
+    { "12, 12", "t, t", function(v) return { { 2, #v + 1 }, { 5, #v + 4 } } end },
+    { "3, 16, 2", "3, t, 2", function(v) return { {}, { 1, 2 * v:size(2) - 1, 2 } } end },
+    { "3, 12, 2", "t, 2", function(v) return { 2, { 1, #v } } end },
+  }
+  for n, case in ipairs(cases) do
+    local s = dc.state(("f32[%s]"):format(case[1]))
+    s:set(dc.rand(("f32[%s]"):format(case[1])))
+    local f = dc.fn(("f(v: f32[%s])"):format((case[2]:gsub("t", "1 <= t <= 8", 1))), function(v)
+      s:set(s:put(case[3](v), v * 2))
+    end)
+    for _, t in ipairs { 8, 1, 5, 2, 7 } do
+      local v, held = dc.rand(("f32[%s]"):format((case[2]:gsub("t", t)))), s * 1
+      local want = held:put(case[3](v), v * 2)
+      f(v)
+      lu.assertEquals(s:totable(), want:totable(), n)
+    end
+    if not on_eval then
+      local info = f:info()[1]
+      lu.assertEquals({ info.donated, info.denied, info.copies }, { 1, 0, 0 }, n)
+      lu.assertStrContains(f:explain(), "(what changes alone)")
+    end
+  end
+end
+
 -- What reads the state beside it has the old or the new value; what is made of other elements needs a copy.
 function TestCacheRow:test_constant_positions_and_other_readers()
   local state = dc.state "f32[8, 16]"
