@@ -83,7 +83,7 @@ end
 -- The sizes of x as types say them, with names: { "time=20", "batch=16", "8" }.
 local function dims_of(x)
   local dims = {}
-  for dim in core.describe(x):match "%[(.*)%]$":gmatch "[^, ]+" do
+  for dim in core.describe(x):match "%[(.*)%]$":gmatch " *([^,]+)" do
     dims[#dims + 1] = dim
   end
   return dims
