@@ -385,6 +385,15 @@ static void resolve(const run *x, uint32_t bind)
     x->r->address[bind] = (char *)x->slot[x->r->bind[bind].slot] + x->r->bind[bind].offset;
 }
 
+/* From where they are at element 0 to the elements that the loops are at. */
+static void advance(const run *x, const dc_bind_move *move, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++)
+        x->r->address[move[k].bind] =
+            (char *)x->r->address[move[k].bind] +
+            move[k].step * (size_t)dc_walk_element(x->r->walk, move[k].loop);
+}
+
 static dc_status run_count(void *ctx, uint32_t i, int32_t element)
 {
     const run *x = ctx;
@@ -393,11 +402,18 @@ static dc_status run_count(void *ctx, uint32_t i, int32_t element)
     const dc_bind_move *move = dc_walk_moves(x->r->walk, i, &n);
     for (uint32_t k = 0; k < n; k++)
         resolve(x, move[k].bind);
-    for (uint32_t k = 0; k < n; k++)
-        x->r->address[move[k].bind] =
-            (char *)x->r->address[move[k].bind] +
-            move[k].step * (size_t)dc_walk_element(x->r->walk, move[k].loop);
+    advance(x, move, n);
     return DC_OK;
+}
+
+/* A run that goes on may be within an iteration. */
+static void resolve_all(const run *x)
+{
+    uint32_t n;
+    for (uint32_t b = 0; b < x->r->nbind; b++)
+        resolve(x, b);
+    const dc_bind_move *move = dc_walk_all_moves(x->r->walk, &n);
+    advance(x, move, n);
 }
 
 dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot, dc_run_info *info)
@@ -413,8 +429,7 @@ dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot
              .j = j,
              .halt = info != NULL ? info->halt : NULL};
     x.look = (dc_look){x.halt != NULL ? x.halt->asked : &never, ask, &x};
-    for (uint32_t b = 0; b < r->nbind; b++)
-        resolve(&x, b); /* as at element 0 */
+    resolve_all(&x);
     const uint64_t control = dc_control_word();
     if (j->opt->flush)
         dc_set_control_word(control | DC_CONTROL_FLUSH);

@@ -236,6 +236,12 @@ const dc_bind_move *dc_walk_moves(const dc_walk *w, uint32_t command, uint32_t *
     return moves_of(w, command, command + 1 + w->node[command].nbody, n);
 }
 
+const dc_bind_move *dc_walk_all_moves(const dc_walk *w, uint32_t *n)
+{
+    *n = w->nmove;
+    return w->move;
+}
+
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
 static void enter_body(dc_walk *w, uint32_t owner, uint32_t begin, uint32_t end)

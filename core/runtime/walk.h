@@ -55,6 +55,7 @@ size_t dc_walk_offset(const dc_walk *w, uint32_t command, uint32_t bind);
  * does, from the first command's. dc_walk_element: that loop `loop` is at, counted from the outermost; 0 outside.
  */
 const dc_bind_move *dc_walk_moves(const dc_walk *w, uint32_t command, uint32_t *n);
+const dc_bind_move *dc_walk_all_moves(const dc_walk *w, uint32_t *n);
 int64_t dc_walk_element(const dc_walk *w, uint32_t loop);
 
 /*

@@ -58,6 +58,50 @@ function TestJobs:test_a_job_gives_what_calls_give()
   end
 end
 
+-- A slice that ends within an iteration: the next one goes on at the elements that the loops are at.
+function TestJobs:test_loops()
+  local w, total = dc.rand("f32[4, 4]", { seed = 2 }), dc.state "f32[]"
+  local bodies = {
+    function(x) return dc.map(function(e) return (e * 2 + 1):sin() end, x) end,
+    function(x) return select(2, dc.scan(function(c, e) return c + e, c * e end, dc.zeros "f32[4]", x)) end,
+    function(x)
+      return select(2, dc.scan(function(c, e)
+        c = (c:matmul(w) + e):tanh()
+        return c, c
+      end, dc.zeros "f32[4]", x, { reverse = true }))
+    end,
+    function(x)
+      return dc.map(function(e)
+        return (select(2, dc.scan(function(c, v) return c + v, c * v end, dc.full("f32[]", 0), e)))
+      end, x)
+    end,
+    function(x)
+      total:set(dc.zeros "f32[]")
+      dc.fori(#x, function(i, c)
+        total:set(total + x:take(i, 1):sum())
+        return c
+      end, dc.full("f32[]", 0))
+      return x + total
+    end,
+    function(x)
+      local c = dc.scan(function(c, e) return (c * 0.5 + e):sin() end, dc.zeros "f32[4]", x)
+      return dc.grad(c:sum(), x)
+    end,
+  }
+  for n, body in ipairs(bodies) do
+    local f = dc.fn("f(x: f32[300, 4]) -> f32[300, 4]", body)
+    local x = dc.rand("f32[300, 4]", { seed = n })
+    local want = f(x):totable()
+    for _, ms in ipairs { 0, 0.01, 0.05 } do
+      local job, slices = f:start(x), 1
+      while not job:poll { ms = ms } do
+        slices = slices + 1
+      end
+      lu.assertEquals(job:result():totable(), want, ("%d, %d slices"):format(n, slices))
+    end
+  end
+end
+
 function TestJobs:test_results()
   local f = dc.fn("f(x: f32[n], k, y?: f32[n]) -> { a: f32[n], b: { f32[] } }", function(x, k, y)
     return { a = x * k + (y or 0), b = { x:sum(), x:max() } }

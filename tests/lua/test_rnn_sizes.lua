@@ -1,4 +1,4 @@
--- nn.RNN, LSTM and GRU over sequences and batches of bounded sizes: as by functions of fixed sizes, with one compilation.
+-- nn.RNN, LSTM and GRU over sequences and batches of bounded sizes give what functions of fixed sizes give.
 local lu = require "luaunit"
 local dc = require "deepc"
 local nn = require "deepc.nn"
