@@ -110,7 +110,11 @@ function associative.associative_scan(f, xs, options)
   local c = { f = f }
   local leaves, n = take(c, xs, options.axis == nil and 1 or options.axis)
   for i, x in ipairs(leaves) do
-    leaves[i] = options.reverse and x:flip(c.axis[i]) or x:clone()
+    if options.reverse then
+      leaves[i] = x:flip(c.axis[i])
+    elseif n < 2 then -- a value of its own, of a parameter too
+      leaves[i] = x:expand(x.shape)
+    end
   end
   local all = run(c, leaves, n)
   for i, x in ipairs(all) do

@@ -330,3 +330,28 @@ function TestAssociative:test_records_dtypes_and_vmap()
   near(typed(f, rows):totable(), rows:cumsum(2):totable(), 1e-6, "vmap")
   lu.assertEquals(dc.associative_scan(function(a, b) return a + b end, dc.zeros "f32[0, 2]").shape, { 0, 2 })
 end
+
+-- Outside of functions, too, and of what depends on x through the scan alone; one element is a value of its own.
+function TestAssociative:test_gradients_outside_of_functions()
+  local function sums(reverse)
+    return function(x)
+      local y = dc.associative_scan(function(a, b) return a + b end, x, { reverse = reverse })
+      return dc.grad((y * x):sum(), x), dc.grad((y * y):sum(), x)
+    end
+  end
+  for n = 1, 9 do
+    for _, reverse in ipairs { false, true } do
+      local x = dc.rand(("f32[%d]"):format(n), { seed = n })
+      local want = { typed(function(v) return (sums(reverse)(v)) end, x), typed(function(v)
+        return select(2, sums(reverse)(v))
+      end, x) }
+      for k, got in ipairs { sums(reverse)(x:watch()) } do
+        near(got:totable(), want[k]:totable(), 1e-5, n)
+      end
+    end
+  end
+  local p = dc.param("f32[1]", { 3 })
+  local one = dc.associative_scan(function(a, b) return a + b end, p)
+  p:set { 4 }
+  lu.assertEquals(one:totable(), { 3 })
+end
