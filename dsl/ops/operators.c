@@ -272,10 +272,24 @@ dc_status dc_ops_sigmoid(dc_job *j, dc_func *f, const void *arg, const dc_val *i
     return by_result(j, f, &in[0], out, sigmoid_slope);
 }
 
-/* The series of tanh up to a^9, for |a| < 1/4; beyond, of a value that does no harm. */
+/* The series of tanh, for |a| < 1/4; beyond, of a value that does no harm. Up to a^23, of f64 alone more than up to a^9. */
 static dc_status small_tanh(dc_job *j, dc_func *f, dc_val a, dc_val *small, dc_val *out)
 {
-    static const double c[] = {62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3, 1};
+    static const double all[] = {-113927491862.0 / 2900518163668125,
+                                 18888466084.0 / 194896477400625,
+                                 -443861162.0 / 1856156927625,
+                                 6404582.0 / 10854718875,
+                                 -929569.0 / 638512875,
+                                 21844.0 / 6081075,
+                                 -1382.0 / 155925,
+                                 62.0 / 2835,
+                                 -17.0 / 315,
+                                 2.0 / 15,
+                                 -1.0 / 3,
+                                 1};
+    enum { TERMS = 5 };
+    const size_t n = a.type.dtype == DC_F64 ? DC_COUNTOF(all) : TERMS;
+    const double *c = all + DC_COUNTOF(all) - n;
     dc_val limit, zero, k, u;
     DC_TRY(dc_ops_number(j, f, a, 0.25, &limit));
     DC_TRY(dc_ops_number(j, f, a, 0, &zero));
@@ -284,7 +298,7 @@ static dc_status small_tanh(dc_job *j, dc_func *f, dc_val a, dc_val *small, dc_v
     DC_TRY(dc_ops_where(j, f, *small, a, zero, &a));
     DC_TRY(dc_ops_2(j, f, DC_OP_MUL, a, a, &u));
     DC_TRY(dc_ops_number(j, f, a, c[0], out));
-    for (size_t i = 1; i < DC_COUNTOF(c); i++) {
+    for (size_t i = 1; i < n; i++) {
         DC_TRY(dc_ops_number(j, f, a, c[i], &k));
         DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, u, out));
         DC_TRY(dc_ops_2(j, f, DC_OP_ADD, *out, k, out));
