@@ -3,6 +3,7 @@
  * gradients to it, and what was added becomes lazy nodes over those that are there.
  */
 #include "core/graph/grad.h"
+#include "core/graph/selected.h"
 #include "core/runtime/lazy.h"
 
 #include <string.h>
@@ -125,15 +126,39 @@ static void add_node(task *t, dc_ref r, const char *where, const char *path)
     n->path = from != NULL ? dc_name_intern_text(t->rt->names, from->path) : path;
 }
 
-static void add_nodes(task *t, const char *where, const char *path)
+/*
+ * What gradients compare a value with, as x == max(x): computed with the value once more, by the same program. The one that
+ * is there may be known already, by another program, which rounded the value differently.
+ */
+static bool *find_again(const task *t, uint32_t first)
+{
+    bool *again = DC_NEW_ARRAY(&t->j->scratch, bool, t->f->node.n);
+    bool *leads = DC_NEW_ARRAY(&t->j->scratch, bool, t->f->node.n);
+    dc_selected s = dc_selected_in(t->f, &t->j->scratch);
+    for (dc_ref r = first; r < t->f->node.n; r++) {
+        const dc_ref x = dc_selected_by(&s, r);
+        for (dc_ref q = x; x != 0 && q < r; q++) {
+            const dc_node *n = dc_node_at(t->f, q);
+            leads[q] = q == x;
+            for (int i = 0; i < n->nin && !leads[q] && dc_selected_saw(&s, q); i++)
+                leads[q] = n->in[i] >= x && leads[n->in[i]];
+            again[q] |= leads[q] && q != x;
+        }
+    }
+    return again;
+}
+
+static void add_nodes(task *t, uint32_t first, const char *where, const char *path)
 {
     bool *live = DC_NEW_ARRAY(&t->j->scratch, bool, t->f->node.n);
+    const bool *again = find_again(t, first);
     for (int i = 0; i < t->n; i++)
         live[t->grad[i]] = true;
     t->node = DC_NEW_ARRAY(&t->j->scratch, dc_lazy *, t->f->node.n);
     for (uint32_t i = t->walk.order.n; i-- > 0;) { /* of equal nodes the first */
         dc_lazy *n = t->walk.order.at[i];
-        t->node[t->ref[n->number]] = n;
+        if (!again[t->ref[n->number]])
+            t->node[t->ref[n->number]] = n;
     }
     for (dc_ref r = t->f->node.n; r-- > 1;)
         for (int i = 0; live[r] && t->node[r] == NULL && i < t->f->node.at[r].nin; i++)
@@ -156,9 +181,10 @@ static dc_status make_gradients(task *t, dc_lazy *loss, bool zero, const char *w
     t->at = DC_NEW_ARRAY(&t->j->scratch, dc_ref, t->n + 1);
     t->grad = DC_NEW_ARRAY(&t->j->scratch, dc_ref, t->n + 1);
     DC_TRY(locate(t, zero));
+    const uint32_t first = t->f->node.n;
     DC_TRY(differentiate(t, t->ref[dc_lazy_walk_real(&t->walk, loss)->number]));
     dc_lazy_begin(t->rt, t->j); /* owns what is made from here on */
-    add_nodes(t, where, path);
+    add_nodes(t, first, where, path);
     dc_lazy **member = DC_NEW_ARRAY(&t->j->scratch, dc_lazy *, t->n + 1);
     for (int i = 0; i < t->n; i++)
         member[i] = dc_lazy_name(t->rt, t->node[t->grad[i]], &t->wrt[i].type, where, path);

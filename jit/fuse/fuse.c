@@ -173,6 +173,8 @@ static const char *why_by_kind(const fusing *w, dc_ref r, const demand *d)
 {
     if (w->level == 0 || w->is_result[r] || fuse_is_part(w, r))
         return FUSE_GIVEN;
+    if (w->node[r].once)
+        return "compared with what is selected of it";
     if ((d->operand & OPERAND_MEMORY) != 0)
         return "operand of a loop or a branch";
     if (fuse_is_scatter(w, r))
@@ -356,8 +358,8 @@ static void place_node(fusing *w, dc_ref r)
     x->stored = true;
     dc_fuse_record_stored(w, r, why);
     fuse_rows rows = {0};
-    const bool alone =
-        fuse_is_scatter(w, r) || fuse_at(w, r)->op == DC_OP_JOIN || hinders_tiles(w, r, &d);
+    const bool alone = x->once || fuse_is_scatter(w, r) || fuse_at(w, r)->op == DC_OP_JOIN ||
+                       hinders_tiles(w, r, &d);
     uint32_t home = alone ? NO_HOME : dc_fuse_group_to_join(w, r, &rows);
     if (home == NO_HOME)
         home = new_group(w, r);
@@ -427,6 +429,7 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool grou
     w.needs = dc_needs_of(fn, a);
     find_live(&w);
     list_users(&w);
+    dc_fuse_find_once(&w);
     dc_fuse_measure(&w);
     for (dc_ref r = fn->node.n; r-- > 1;)
         if (w.live[r])

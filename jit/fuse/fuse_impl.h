@@ -68,6 +68,7 @@ typedef struct fuse_node {
     uint32_t maps; /* how many different ones; map is the node itself where there are several */
     bool stored;
     bool recomputed;    /* this was found cheaper than storing it */
+    bool once;          /* computed in one place: see jit/fuse/fuse_once.c */
     uint8_t operand;    /* of class SAME, or folded into one: bits of fuse_operand for its own */
     uint32_t ops;       /* element-wise operations repeated when it is recomputed: dc_fuse_ops */
     bool costly;        /* one of them is COSTLY */
@@ -242,6 +243,9 @@ bool dc_fuse_along_columns(const fusing *w, dc_ref u, fuse_rows *rows);
  */
 struct fuse_walk *dc_fuse_walk_new(dc_arena *a, uint32_t nodes);
 uint32_t dc_fuse_group_to_join(const fusing *w, dc_ref r, fuse_rows *rows);
+
+/* fuse_once.c: marks what is computed in one place. */
+void dc_fuse_find_once(fusing *w);
 
 bool dc_fuse_same_shape(const fusing *w, dc_ref a, dc_ref b);
 /* Is r a value of which a part is set? By itself it stores the part alone where that is done in place (jit/lower/lower_update.c). */
