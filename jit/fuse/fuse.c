@@ -169,7 +169,7 @@ static bool hinders_tiles(const fusing *w, dc_ref r, const demand *d)
 }
 
 /* Why r is stored because of what it is, whatever it costs; NULL: it need not be. */
-static const char *why_by_kind(const fusing *w, dc_ref r, const demand *d)
+static const char *why_by_kind(fusing *w, dc_ref r, const demand *d)
 {
     if (w->level == 0 || w->is_result[r] || fuse_is_part(w, r))
         return FUSE_GIVEN;
@@ -181,6 +181,8 @@ static const char *why_by_kind(const fusing *w, dc_ref r, const demand *d)
         return "a scatter is a kernel of its own";
     if (fuse_class(w, r) == DC_CLASS_SAME)
         return NULL;
+    if (dc_fuse_stores_update(w, r))
+        return "an update of what it is made of";
     if (dc_fuse_stores_operand(w, r, d->operand))
         return "operand of a contraction";
     return hinders_tiles(w, r, d) ? "gathered by positions, beside a contraction" : NULL;

@@ -131,6 +131,38 @@ function TestCacheRow:test_constant_positions()
   end
 end
 
+-- Updates that are made of what they change are computed before, and then stored where they belong.
+function TestCacheRow:test_updates_made_of_the_state()
+  local n = dc.full("i32[]", 3)
+  local bodies = {
+    function(s) return s:put(n, s:take(n, 1) * 2 + 1) end,
+    function(s) return s:put(n + 1, (s:take(n, 1) + s:take(n + 2, 1)) * 0.5) end,
+    function(s)
+      local p, q = s:take(n, 1), s:take(n + 1, 1)
+      return s:put(n, p:minimum(q)):put(n + 1, p:maximum(q))
+    end,
+    function(s) return s:put({ { 2, 4 } }, s[{ { 1, 3 } }] * 2) end,
+    function(s) return s:put(dc.iota(4), s:take(3 - dc.iota(4), 1)) end,
+    function(s) return s:put((s:take(n, 1)[1] * 0):cast "i32" + 5, s:take(n, 1)) end,
+  }
+  for k, body in ipairs(bodies) do
+    local s = dc.state("f32[64, 8]", dc.randn("f32[64, 8]", { seed = k }))
+    local want = body(s * 1):totable()
+    local f = dc.fn("f()", function() s:set(body(s)) end)
+    f()
+    lu.assertEquals(s:totable(), want, k)
+    local loop = dc.fn("f(x: f32[64, 8]) -> f32[64, 8]", function(x)
+      return dc.fori(3, function(_, c) return body(c) end, x)
+    end)
+    lu.assertEquals(loop(s):totable(), body(body(body(s * 1))):totable(), k)
+    if not on_eval then
+      local info = f:info()[1]
+      lu.assertEquals({ info.donated, info.denied, info.copies }, { 1, 0, 0 }, k)
+      lu.assertStrContains(f:explain(), "(what changes alone)", k)
+    end
+  end
+end
+
 -- Keys and values of several layers at once: none of them is stored whole for the sake of the others.
 function TestCacheRow:test_parts_of_several_states()
   local states = {}
