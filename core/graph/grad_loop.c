@@ -398,6 +398,20 @@ static int add_row(loop_build *x, dc_ref r, dc_ref *row)
     return (int)row[r] - 1;
 }
 
+/* sum + term. Elements that a term adds to zeros, as of a row of a table, are added to the sum, which is changed in place. */
+static dc_ref added(dc_func *f, dc_ref sum, dc_ref term)
+{
+    const dc_node n = *dc_node_at(f, term);
+    const dc_node of = *dc_node_at(f, n.nin > 0 ? n.in[0] : term);
+    if (n.op == DC_OP_SCATTER_ADD && of.op == DC_OP_CONST && of.attr[0] == 0)
+        return dc_graph_make(f, DC_OP_SCATTER_ADD, (dc_ref[]){sum, n.in[1], n.in[2]}, 3, n.attr,
+                             n.nattr, NULL);
+    if (n.op == DC_OP_ADD && (dc_node_at(f, n.in[0])->op == DC_OP_SCATTER_ADD ||
+                              dc_node_at(f, n.in[1])->op == DC_OP_SCATTER_ADD))
+        return added(f, added(f, sum, n.in[0]), n.in[1]);
+    return dc_graph_op2(f, DC_OP_ADD, sum, term);
+}
+
 static void add_results(loop_build *x, backward *back, const dc_ref *sum, dc_ref *row)
 {
     dc_loopgrad *g = x->g;
@@ -408,7 +422,7 @@ static void add_results(loop_build *x, backward *back, const dc_ref *sum, dc_ref
         if (g->rest[p] != 0) {
             const dc_dtype t = sum_dtype(g->w, g->rest[p]);
             const dc_ref term = dc_graph_cast(x->b, x->map[g->rest[p]], t);
-            DC_PUSH(x->b->result, dc_graph_op2(x->b, DC_OP_ADD, sum[p], term));
+            DC_PUSH(x->b->result, added(x->b, sum[p], term));
         }
     for (int k = 0; k < g->l.nx; k++) {
         const dc_ref r = g->part[dc_loopgrad_x(g) + k];

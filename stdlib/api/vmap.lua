@@ -38,7 +38,8 @@ local dc = {}
 ---    print(#slopes(dc.ones "f32[8, 2]").shape)
 ---
 ---Loops, branches and dc.vmap may stand in f, and it in them. A loop runs until all rows have ended; of a branch
----whose condition differs between rows, both sides are computed. Each row draws its own random numbers. Checks of
+---whose condition differs between rows, both sides are computed, so that a gradient taken outside of f may be NaN where
+---the other side's is: 0 times infinity, as of sqrt at 0. dc.grad in f has that of the side alone. Each row draws its own random numbers. Checks of
 ---data tell the first row that fails, and dc.print shows all rows at once. f sets no cell. Elsewhere f is called by
 ---a loop of Lua.
 ---

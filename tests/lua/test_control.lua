@@ -301,6 +301,33 @@ function TestRemat:test_gradients()
   lu.assertStrContains(kept:explain(), "loop          23 iterations, of a gradient: reads ")
 end
 
+-- Rows of a table: what each iteration adds is added where it belongs, whatever else reads the table.
+function TestRemat:test_rows_of_a_table()
+  local rows, t = dc.randn("f32[200, 8]", { seed = 1 }), dc.randint("i32[40, 3]", { high = 200, seed = 2 })
+  local bodies = {
+    function(a, c, i) return (c + a:take(i, 1):sum(1)):tanh() end,
+    function(a, c, i) return (c * a:take(i[1]) + a:take(i[2])):tanh() end,
+    function(a, c, i) return (c + a:take(i[1]) * a:mean(1)):tanh() end,
+    function(a, c, i) return (c + a[3] * a:take(i[3])):tanh() end,
+  }
+  for n, body in ipairs(bodies) do
+    for _, remat in ipairs { false, true } do
+      local f = dc.fn("f(a: f32[200, 8], all: i32[40, 3]) -> f32[200, 8]", function(a, all)
+        local last = dc.scan(function(c, i) return body(a, c, i) end, dc.ones "f32[8]", all, { remat = remat })
+        return dc.grad((last * last):sum(), a)
+      end)
+      local want = dc.fn("f(a: f32[200, 8], all: i32[40, 3]) -> f32[200, 8]", function(a, all)
+        local c = dc.ones "f32[8]"
+        for k = 1, 40 do
+          c = body(a, c, all[k])
+        end
+        return dc.grad((c * c):sum(), a)
+      end)
+      near(plain((f(rows, t):reshape "[-1]")), plain((want(rows, t):reshape "[-1]")), "rows " .. n)
+    end
+  end
+end
+
 function TestRemat:test_options()
   local err = select(2, pcall(dc.scan, function(c) return c end, 0, nil, { length = 3, remat = 1 }))
   lu.assertStrContains(tostring(err), "remat is true or false, not 1")
