@@ -82,7 +82,7 @@ static dc_ref selected_among(dc_selected *s, dc_ref from, dc_ref of)
             return 0;
         of = n->in[0];
     }
-    return of;
+    return dc_node_at(s->f, of)->op == DC_OP_CONST ? 0 : of; /* maximum(x, 0) > 0 */
 }
 
 dc_ref dc_selected_by(dc_selected *s, dc_ref r)
