@@ -1,6 +1,7 @@
 /*
  * Calls with bounded dims. The executable is for the bounds, so an argument is put into memory of that size, row by
- * row where an inner dim is bounded; of a result the part of the actual size is shown, or copied out of it. What the
+ * row where an inner dim is bounded; of a result the part of the actual size is shown, or copied out of it where it is
+ * no run of elements or a small part of the memory. What the
  * sizes are goes with the call as numbers.
  */
 #include "core/graph/bounded.h"
@@ -330,12 +331,24 @@ dc_status dc_spec_pad(dc_spec *s, dc_job *j)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
+/*
+ * Does it take so little of the memory of its bound that it would waste that as long as it is held? The memory stays with
+ * the instance otherwise, for the next call.
+ */
+static bool wastes_memory(const dc_rt *rt, const dc_type *want, const dc_type *bound)
+{
+    enum { PAGES = 1 << 14, PART = 4 };
+    const size_t room = dc_type_bytes(bound);
+    return rt->device->ops->copy != NULL && room > PAGES && dc_type_bytes(want) <= room / PART;
+}
+
 /* Is the result copied out of memory of its bound, whose type is given then? */
 static bool is_copied(const dc_spec *s, uint32_t i, const dc_type *want, dc_type *bound)
 {
     const dc_type *inside = &s->trace->result.at[i].type;
     *bound = dc_type_bound(inside);
-    return is_bounded(inside) && !is_prefix(inside) && !dc_type_same(want, bound);
+    return is_bounded(inside) && !dc_type_same(want, bound) &&
+           (!is_prefix(inside) || wastes_memory(s->d->rt, want, bound));
 }
 
 dc_status dc_spec_reserve(const dc_spec *s, dc_job *j, const dc_type *want, dc_trim *out)
@@ -366,11 +379,12 @@ dc_status dc_spec_trim(const dc_spec *s, dc_job *j, const dc_type *want, const d
         return DC_OK;
     for (uint32_t i = 0; i < s->nout && status == DC_OK; i++) {
         dc_type bound;
-        if (is_copied(s, i, &want[i], &bound))
+        if (is_copied(s, i, &want[i], &bound)) {
+            dc_outcome_attach(made[i]->store->outcome, room->part[i]->store);
             status = copy_part(s->d->rt, j, room->host, &want[i],
                                (place){dc_tensor_mem(room->part[i]), &want[i]},
                                (place){dc_tensor_mem(made[i]), &bound});
-        else
+        } else
             memcpy(made[i]->type.dim, want[i].dim, sizeof want[i].dim);
     }
     for (uint32_t i = 0; i < s->nout; i++) {
