@@ -48,7 +48,11 @@ dc_status dc_sig_limit(dc_job *j, dc_sig *s, const char *name, int64_t least, in
     const int v = dc_sig_var(s, name);
     if (v < 0)
         return dc_failf(j, DC_ERR_ARG, s->name, "no dim is called '%.40s'", name);
-    if (least < 0 || most < least || most < 1 || most >= (int64_t)1 << 31)
+    if (most > DC_SIG_MOST)
+        return dc_failf(j, DC_ERR_ARG, s->name,
+                        "the bound of '%.40s' is too large; %" PRId64 " is the largest", name,
+                        (int64_t)DC_SIG_MOST);
+    if (least < 0 || most < least || most < 1)
         return dc_failf(j, DC_ERR_ARG, s->name, "'%.40s' has no size from %" PRId64 " to %" PRId64,
                         name, least, most);
     bool told = s->size[v] >= 0;

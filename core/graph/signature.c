@@ -250,6 +250,8 @@ static dc_status read_limit(reader *r, int64_t *out)
     dc_expr_reader in = {.at = dc_expr_skip_blanks(r->at)};
     dc_expr_fault fault = dc_expr_read(&in);
     r->at = in.at;
+    if (fault == DC_EXPR_NAME)
+        return refuse(r, "a bound is a number, not '%.*s'", (int)dc_expr_name_length(r->at), r->at);
     if (fault == DC_EXPR_OK)
         fault = dc_expr_eval(&(dc_expr){in.n, in.node}, NULL, out);
     return fault == DC_EXPR_OK ? DC_OK : refuse_expr(r, fault);
@@ -271,7 +273,10 @@ static dc_status read_bounded(reader *r, int64_t least, dc_dim *d)
     DC_TRY(read_limit(r, &most));
     const dc_sig *s = r->sig;
     const int v = d->var;
-    if (least < 0 || most < least || most < 1 || most >= (int64_t)1 << 31)
+    if (most > DC_SIG_MOST)
+        return refuse(r, "the bound of '%.40s' is too large; %" PRId64 " is the largest", name,
+                      (int64_t)DC_SIG_MOST);
+    if (least < 0 || most < least || most < 1)
         return refuse(r, "'%.40s' has no size from %" PRId64 " to %" PRId64, name, least, most);
     if (s->size[v] >= 0 || (s->most[v] >= 0 && (s->most[v] != most || s->least[v] != least)))
         return refuse(r, "'%.40s' has another size or bound, too", name);

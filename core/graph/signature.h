@@ -40,9 +40,10 @@ enum {
     DC_SIG_PARAMS = 32,
     DC_SIG_RESULTS = 8,
     DC_SIG_VARS = DC_EXPR_VARS,
-    DC_SIG_LEAVES = 256, /* tensor types in the text; a call with lists may have more tensors */
-    DC_SIG_NEST = 16,    /* records and lists in each other */
-    DC_SIG_TEXT = 1000   /* room that most printed signatures fit in; printers cut */
+    DC_SIG_MOST = INT32_MAX, /* the largest bound: sizes are i32 in kernels */
+    DC_SIG_LEAVES = 256,     /* tensor types in the text; a call with lists may have more tensors */
+    DC_SIG_NEST = 16,        /* records and lists in each other */
+    DC_SIG_TEXT = 1000       /* room that most printed signatures fit in; printers cut */
 };
 
 typedef enum dc_dim_kind {

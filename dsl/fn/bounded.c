@@ -21,6 +21,26 @@ bool dc_fn_exact(const dc_dsl *d)
     return d->rt->opt.numbers || d->rt->opt.compare[0] != '\0';
 }
 
+/* dim: a size, or inside of another function a code, some of whose sizes are outside of the bound of v. */
+static DC_NORETURN void refuse_size(lua_State *L, dc_dsl *d, const dc_fn *fn, int v, int64_t dim)
+{
+    const char *name = fn->sig.var[v];
+    const int64_t least = fn->sig.least[v], most = fn->sig.most[v];
+    const bool above = dc_extent_bound(dim) > most;
+    const int64_t size =
+        above ? dc_extent_bound(dim) : dc_max_i64(dc_extent_lo(d->rt->extents, dim), 0);
+    char text[200], hint[200];
+    snprintf(text, sizeof text,
+             "%.60s %s %" PRId64 ": a size from %" PRId64 " to %" PRId64 " is declared", name,
+             dc_extent_is(dim) ? "may be" : "=", size, least, most);
+    snprintf(hint, sizeof hint,
+             "declare %" PRId64 " <= %.60s <= %" PRId64
+             "; what the function does is then checked for that size, too",
+             size, name, most);
+    dc_error_fact(L, d, DC_ERR_BOUND, &(dc_fact){.op = fn->name, .word = {text}},
+                  above ? NULL : &(dc_blame){.hint = hint});
+}
+
 void dc_fn_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_key *key, bool call)
 {
     const dc_bound_mode mode = !call            ? DC_BOUND_OPEN
@@ -30,18 +50,7 @@ void dc_fn_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_key *key, bool 
     int v = 0;
     if (!fn->bounded || dc_sig_bound(&fn->sig, d->rt->extents, &key->bind, mode, &v))
         return;
-    const int64_t size = dc_extent_bound(was.size[v]), least = fn->sig.least[v],
-                  most = fn->sig.most[v];
-    char text[200], hint[200];
-    snprintf(text, sizeof text,
-             "%s = %" PRId64 ": a size from %" PRId64 " to %" PRId64 " is declared", fn->sig.var[v],
-             size, least, most);
-    snprintf(hint, sizeof hint,
-             "declare %" PRId64 " <= %s <= %" PRId64
-             "; what the function does is then checked for that size, too",
-             size, fn->sig.var[v], most);
-    dc_error_fact(L, d, DC_ERR_BOUND, &(dc_fact){.op = fn->name, .word = {text}},
-                  size < least ? &(dc_blame){.hint = hint} : NULL);
+    refuse_size(L, d, fn, v, was.size[v]);
 }
 
 typedef struct values {
