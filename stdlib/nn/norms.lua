@@ -23,17 +23,19 @@ local function last_axes(op, x, sizes)
     fits = fits and shape[#shape + axes[i] + 1] == size
   end
   if not fits then
-    core.fail("DIMS", op, ("the last axes are [%s], x is %s[%s]"):format(table.concat(sizes, ", "), x.dtype,
+    core.fail("DIMS", op, ("the last axes are [%s], x is %s[%s]"):format(core.sizes(sizes), x.dtype,
       core.sizes(shape)), nil, "x", x)
   end
   return axes
 end
 
--- A list of sizes out of one, or a list.
-local function read_sizes(op, sizes)
+-- A list of sizes out of one, or a list; known: none of them when the function runs only.
+local function read_sizes(op, sizes, known)
   local list = type(sizes) == "table" and not core.kind(sizes) and sizes or { sizes }
   for i = 1, math.max(#list, 1) do
-    core.check_size(op, "the size of an axis", list[i])
+    if known or not core.is_size(list[i]) then
+      core.check_size(op, "the size of an axis", list[i])
+    end
   end
   return { table.unpack(list) }
 end
@@ -93,7 +95,7 @@ function nn.rms_norm(x, sizes, options)
 end
 
 local function start(layer, op, sizes, eps)
-  layer.sizes = read_sizes(op, sizes)
+  layer.sizes = read_sizes(op, sizes, true)
   layer.eps = eps
   check_eps(op, eps)
   return ("f32[%s]"):format(table.concat(layer.sizes, ", "))
