@@ -14,6 +14,10 @@
 static const char *const hints[][2] = {
     {"number expected, got deepc.tensor",
      "t:item() is the number in a tensor of one element; t:sqrt(), t:exp() ... give tensors"},
+    {"'for' limit (number expected, got deepc.size)",
+     "the size is known when the function runs; dc.fori and dc.scan are loops up to such a size"},
+    {"number expected, got deepc.size",
+     "the size is known when the function runs; dc.print shows it, size:cast \"f32\" is a tensor"},
     {"attempt to call a table value (for iterator",
      "ipairs goes through a list: for _, p in ipairs(net:parameters()) do"},
 };

@@ -2,7 +2,7 @@
  * What only means something inside a typed function: dc.dim, dc.print.
  *
  *   dc.dim "d"            the size of a dim of the innermost typed function, an integer
- *   dc.print("x", x)      prints at each call; outside typed functions as print does
+ *   dc.print("x", x)      prints at each call, sizes too; outside typed functions as print does
  *
  * What is printed is one more result of the function for each tensor; the texts between them stay
  * in a table: { { "x", false }, ... } where false stands for the next tensor. Lines of a body are in a table of their
@@ -14,6 +14,7 @@
 #include "dsl/base/run.h"
 #include "dsl/base/size.h"
 #include "dsl/fn/fn.h"
+#include "dsl/ops/ops.h"
 
 #include <inttypes.h>
 
@@ -78,6 +79,8 @@ static void record_print(lua_State *L, dc_dsl *d, dc_trace *t)
 {
     const int n = lua_gettop(L);
     luaL_checkstack(L, 8, "dc.print");
+    for (int i = 1; i <= n; i++)
+        dc_ops_size(L, d, i, DC_I32);
     lua_createtable(L, n, 0);
     for (int i = 1; i <= n; i++) {
         if (dc_handle_test(L, i) != NULL)

@@ -18,12 +18,23 @@ typedef struct counted {
     dc_dtype dtype;
 } counted;
 
+/* One that may be below 0, n - 3, is counted with so many more. */
 static dc_status build_size(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const counted *x = arg;
-    const dc_type t = dc_type_make(DC_I32, 1, &x->dim);
+    const int64_t more = dc_max_i64(-dc_extent_lo(j->extents, x->dim), 0);
+    const int64_t dim = dc_extent_add(j->extents, x->dim, more);
+    const dc_type t = dc_type_make(DC_I32, 1, &dim), scalar = dc_type_make(DC_I32, 0, NULL);
     DC_UNUSED(in);
+    if (dim == DC_EXTENT_NONE)
+        return dc_failf(j, DC_ERR_EXTENT_TEXT, "size",
+                        "no size of a form that is known at each call");
     DC_TRY(dc_build_count(j, f, &t, 1, out));
+    if (more > 0) {
+        dc_val by;
+        DC_TRY(dc_build_const(j, f, &scalar, (double)more, &by));
+        out->ref = dc_graph_op2(f, DC_OP_SUB, out->ref, by.ref);
+    }
     return x->dtype == DC_I32 ? DC_OK : dc_build_cast(j, f, *out, x->dtype, out);
 }
 
@@ -78,6 +89,21 @@ static bool read_whole(lua_State *L, int idx, int64_t *out)
     return exact != 0;
 }
 
+/* Is it a value that is never a size since it is always below 0, n - 10 or n * -2? It is a scalar, then. */
+static bool is_negative(dc_extents *e, const operation *o, int64_t a, int64_t b)
+{
+    int64_t n = DC_EXTENT_NONE;
+    if (o->op == LUA_OPSUB)
+        n = dc_extent_sub(e, b, a);
+    else if (o->op == LUA_OPADD && !dc_extent_is(a) && a > -INT32_MAX)
+        n = dc_extent_sub(e, -a, b);
+    else if (o->op == LUA_OPADD && !dc_extent_is(b) && b > -INT32_MAX)
+        n = dc_extent_sub(e, -b, a);
+    else if (o->op == LUA_OPMUL)
+        return (!dc_extent_is(a) && a < 0) != (!dc_extent_is(b) && b < 0);
+    return n != DC_EXTENT_NONE;
+}
+
 /* The dtype that the other operand asks of a size. */
 static dc_dtype dtype_beside(lua_State *L, int other)
 {
@@ -92,10 +118,16 @@ static int arithmetic(lua_State *L, const operation *o)
     lua_settop(L, 2);
     if (o->of != NULL && read_whole(L, 1, &a) && read_whole(L, 2, &b)) {
         const int64_t dim = o->of(d->rt->extents, a, b);
-        if (dim == DC_EXTENT_NONE)
+        if (dim != DC_EXTENT_NONE) {
+            dc_size_push(L, dim);
+            return 1;
+        }
+        if (!is_negative(d->rt->extents, o, a, b))
             dc_error_raisef(L, d, DC_ERR_EXTENT_TEXT, o->name + 2,
                             "no size of a form that is known at each call");
-        dc_size_push(L, dim);
+        dc_ops_size(L, d, 1, DC_I32);
+        dc_ops_size(L, d, 2, DC_I32);
+        lua_arith(L, o->op);
         return 1;
     }
     const dc_dtype left = dtype_beside(L, 2), right = dtype_beside(L, 1);
@@ -162,6 +194,17 @@ static int l_order(lua_State *L)
         &(dc_blame){.hint = "size:cast \"i32\" is a tensor, which dc.where and dc.cond compare"});
 }
 
+static int l_concat(lua_State *L)
+{
+    dc_error_fact(
+        L, dc_dsl_of(L), DC_ERR_EXTENT_TEXT,
+        &(dc_fact){.op = "size", .word = {"text of a size that is known when the function runs"}},
+        &(dc_blame){.hint =
+                        "types have the names of dims, dc.zeros \"f32[t, 4]\"; dc.print shows a "
+                        "size at each call"});
+    return 0;
+}
+
 static int l_eq(lua_State *L)
 {
     int64_t a, b;
@@ -198,13 +241,13 @@ static int l_cast(lua_State *L)
 }
 
 static const dc_binding of_size[] = {
-    {"__add", l_add, DC_ANY, DC_IN_META},  {"__sub", l_sub, DC_ANY, DC_IN_META},
-    {"__mul", l_mul, DC_ANY, DC_IN_META},  {"__idiv", l_idiv, DC_ANY, DC_IN_META},
-    {"__mod", l_mod, DC_ANY, DC_IN_META},  {"__div", l_div, DC_ANY, DC_IN_META},
-    {"__pow", l_pow, DC_ANY, DC_IN_META},  {"__unm", l_unm, DC_ANY, DC_IN_META},
-    {"__lt", l_order, DC_ANY, DC_IN_META}, {"__le", l_order, DC_ANY, DC_IN_META},
-    {"__eq", l_eq, DC_ANY, DC_IN_META},    {"__tostring", l_tostring, DC_ANY, DC_IN_META},
-    {"cast", l_cast, 2, DC_IN_METHODS},
+    {"__add", l_add, DC_ANY, DC_IN_META},       {"__sub", l_sub, DC_ANY, DC_IN_META},
+    {"__mul", l_mul, DC_ANY, DC_IN_META},       {"__idiv", l_idiv, DC_ANY, DC_IN_META},
+    {"__mod", l_mod, DC_ANY, DC_IN_META},       {"__div", l_div, DC_ANY, DC_IN_META},
+    {"__pow", l_pow, DC_ANY, DC_IN_META},       {"__unm", l_unm, DC_ANY, DC_IN_META},
+    {"__lt", l_order, DC_ANY, DC_IN_META},      {"__le", l_order, DC_ANY, DC_IN_META},
+    {"__eq", l_eq, DC_ANY, DC_IN_META},         {"__tostring", l_tostring, DC_ANY, DC_IN_META},
+    {"__concat", l_concat, DC_ANY, DC_IN_META}, {"cast", l_cast, 2, DC_IN_METHODS},
 };
 
 const dc_bindings dc_size_methods = DC_BINDINGS(of_size);

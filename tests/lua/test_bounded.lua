@@ -292,6 +292,67 @@ function TestBounded:test_sizes_in_lua()
   lu.assertEquals(f(dc.zeros "f32[4, 3]"):item(), 2 + 16 - 4 + 4)
 end
 
+-- What may be below 0, or always is, is a scalar with that value.
+function TestBounded:test_sizes_below_zero()
+  local function run(x)
+    local n = x:size(1)
+    return (n * 2 - 3):cast "i32", n - 10 + 0 * x:sum():cast "i32", (7 - n):cast "i32" + n * -2, (-3 + n) * x,
+      (n + -9) * 100 + (-20 + n), ((n - 10) // 3) * 10 + (n - 10) % 3
+  end
+  local f = dc.fn("f(x: f32[t <= 8])", run)
+  for n = 1, 8 do
+    local x = dc.iota(("f32[%d]"):format(n))
+    local got = { f(x) }
+    for i, want in ipairs { 2 * n - 3, n - 10, 7 - n - 2 * n, (x * (n - 3)):totable(), (n - 9) * 100 + n - 20,
+      (n - 10) // 3 * 10 + (n - 10) % 3 } do
+      lu.assertEquals(i == 4 and got[i]:totable() or got[i]:item(), want)
+    end
+  end
+  lu.assertErrorMsgContains("no size of a form", dc.fn, "f(x: f32[t <= 8])", function(x)
+    return dc.iota(#x * #x * #x * #x)
+  end)
+end
+
+function TestBounded:test_sizes_are_printed_at_each_call()
+  local seen, print_before = {}, print
+  local f = dc.fn("f(x: f32[t <= 8])", function(x)
+    dc.print("n", #x, 2 * #x + 1)
+    return dc.fori(2, function(i, c)
+      dc.print(i, #x)
+      return c + i
+    end, x:sum():cast "i32")
+  end)
+  print = function(...) -- luacheck: ignore
+    local texts = { ... }
+    for i, text in ipairs(texts) do
+      texts[i] = tostring(text)
+    end
+    seen[#seen + 1] = table.concat(texts, " ")
+  end
+  local ok, err = pcall(function()
+    f(dc.zeros "f32[3]")
+    f(dc.zeros "f32[5]")
+  end)
+  print = print_before -- luacheck: ignore
+  lu.assertTrue(ok, err)
+  lu.assertEquals(seen, { "n 3 7", "0 3", "1 3", "n 5 11", "0 5", "1 5" })
+end
+
+function TestBounded:test_norms_over_a_bounded_axis()
+  local nn = require "deepc.nn"
+  local function run(x) return nn.layer_norm(x, x:size(2)), nn.rms_norm(x, { 3, x.shape[2] }) end
+  local bounded, fixed = dc.fn("f(x: f32[3, t <= 8])", run), dc.fn("g(x: f32[3, t])", run)
+  for n = 2, 8, 3 do
+    local x = dc.randn(("f32[3, %d]"):format(n), { seed = n })
+    local a, b = bounded(x)
+    local c, e = fixed(x)
+    lu.assertTrue(near(a:totable(), c:totable()) and near(b:totable(), e:totable()))
+  end
+  lu.assertErrorMsgContains("the last axes are [t + 1", dc.fn, "f(x: f32[3, t <= 8])", function(x)
+    return nn.layer_norm(x, x:size(2) + 1)
+  end)
+end
+
 function TestBounded:test_ranges_up_to_a_size()
   local f = dc.fn("f(x: f32[t <= 4, 2], room: f32[6, 2]) -> f32[6, 2], f32[t, 2], f32[2]", function(x, room)
     return room:put({ { 1, #x } }, x), room[{ { 1, #x } }], room[#x]

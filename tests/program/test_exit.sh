@@ -40,6 +40,9 @@ fails 'fails.lua:2: bad argument #1 to '"'sqrt'"' (number expected, got deepc.te
   hint: t:item() is the number in a tensor of one element' 'print(math.sqrt(dc.ones "f32[]"))'
 fails 'fails.lua:2: bad argument #1 to '"'format'"' (number expected, got deepc.tensor)
   hint: t:item() is the number' 'print(("%.3f"):format(dc.ones "f32[]"))'
+fails 'fails.lua:2: bad '"'for'"' limit (number expected, got deepc.size)
+  hint: the size is known when the function runs; dc.fori and dc.scan are loops up to such a size' \
+    'dc.fn("f(x: f32[t <= 8])", function(x) for i = 1, #x do x = x + i end return x end)'
 fails 'fails.lua:2: attempt to call a table value (for iterator '"'for iterator'"')
   hint: ipairs goes through a list: for _, p in ipairs(net:parameters()) do' \
     'for p in nn.Linear(2, 1):parameters() do print(p) end'
