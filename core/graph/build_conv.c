@@ -413,6 +413,25 @@ static dc_ref seen(const pooling *v, dc_dtype t)
     return dc_graph_expand(v->f, sums(&one, pad(&one, dc_graph_const(v->f, &ones, 1), 0)), v->dim);
 }
 
+/*
+ * Along a bounded axis, where padding does not count: the mean that counts it, by the part of each window that is not
+ * padding.
+ */
+static dc_status mean_of_seen(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out)
+{
+    dc_pool all = *p;
+    dc_type type = dc_type_make((dc_dtype)x.type.dtype, x.type.rank, x.type.dim);
+    dc_val ones, part;
+    all.count_padding = true;
+    DC_TRY(dc_build_mean_pool(j, f, x, &all, out));
+    type.dim[0] = type.dim[1] = 1;
+    DC_TRY(dc_build_const(j, f, &type, 1, &ones));
+    DC_TRY(dc_build_mean_pool(j, f, ones, &all, &part));
+    DC_TRY(dc_build_expand(j, f, part, &out->type, &part));
+    out->ref = dc_graph_op2(f, DC_OP_DIV, out->ref, part.ref);
+    return DC_OK;
+}
+
 dc_status dc_build_mean_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out)
 {
     pooling v;
@@ -420,10 +439,8 @@ dc_status dc_build_mean_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, 
     dc_ref sum;
     if (!dc_dtype_is_float((dc_dtype)x.type.dtype))
         DC_TRY(dc_build_cast(j, f, x, DC_F32, &x));
-    for (int i = 0; i < p->n && x.type.rank == 2 + p->n; i++)
-        if (dc_extent_is(x.type.dim[2 + i]) && p->hi[i] > 0 && !p->count_padding)
-            return dc_fail(j, DC_ERR_EXTENT,
-                           &(dc_fact){.axis = {2 + i}, .type = {x.type}, .operand = 1});
+    if (dc_build_is_bounded(&x.type, window_axes(&x.type, p->n)) && !p->count_padding)
+        return mean_of_seen(j, f, x, p, out);
     if (dc_build_is_bounded(&x.type, window_axes(&x.type, p->n)))
         return pool_bounded(j, f, x, p, 0, dc_build_mean_pool, out);
     DC_TRY(begin_pool(j, f, &x, p, &v));

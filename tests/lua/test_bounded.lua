@@ -98,6 +98,11 @@ local cases = {
     return table.unpack(dc.grad((dc.conv1d(x, w, { padding = 1, stride = 2 }) ^ 2):mean(), { x, w })) end, 3 },
   { "grad_convb", "x: f32[T, 3, 6], w: f32[4, 3, 3]", function(x, w)
     return table.unpack(dc.grad((dc.conv1d(x, w, { padding = 1, stride = 2 }) ^ 2):mean(), { x, w })) end },
+  { "pool_seen", "x: f32[2, 3, T, 5]", function(x)
+    local y = dc.avg_pool2d(x, { 3, 2 }, { padding = 1, stride = { 2, 1 }, count_padding = false })
+    local z = dc.avg_pool1d(x[1]:reshape(3, 5, -1), 2, { padding = 1, count_padding = false })
+    return y, z, dc.grad((y ^ 3):sum() + (z ^ 3):sum(), x)
+  end },
   { "grad_pool", "x: f32[2, 3, T]", function(x)
     local loss = (dc.max_pool1d(x, 2) ^ 2):sum() + dc.avg_pool1d(x, 3, { stride = 1 }):mean()
     return table.unpack(dc.grad(loss, { x }))
