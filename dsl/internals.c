@@ -18,7 +18,6 @@
  *   entries(class)           the class, its functions entered through C (stdlib_entry.c)
  *   module(name, table)      the same of a module, in which an unknown name is an error
  */
-#include "dsl/base/size.h"
 #include "dsl/internals.h"
 
 #include "core/base/number.h"
@@ -26,6 +25,7 @@
 #include "dsl/base/binding.h"
 #include "dsl/base/hints.h"
 #include "dsl/base/run.h"
+#include "dsl/base/size.h"
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
 #include "dsl/stdlib_entry.h"
@@ -133,11 +133,11 @@ static int l_fail(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     static const char *const names[] = {"ARG",     "DTYPE",    "DIMS",   "FIELD",
                                         "FILE",    "ASSIGNED", "MISFIT", "FORMAT",
-                                        "SURPLUS", "CONTROL",  NULL};
+                                        "SURPLUS", "CONTROL",  "EXTENT", NULL};
     static const dc_err_id ids[] = {DC_ERR_ARG,        DC_ERR_DTYPE_TEXT,  DC_ERR_DIMS_TEXT,
                                     DC_ERR_FIELD_TEXT, DC_ERR_FILE_TEXT,   DC_ERR_ASSIGNED,
                                     DC_ERR_MISFIT,     DC_ERR_FORMAT_TEXT, DC_ERR_ARG_COUNT_TEXT,
-                                    DC_ERR_CONTROL};
+                                    DC_ERR_CONTROL,    DC_ERR_EXTENT_TEXT};
     const dc_err_id id = ids[luaL_checkoption(L, 1, "ARG", names)];
     const char *op = luaL_optstring(L, 2, NULL);
     dc_operand in[DC_APPLY_IN];
@@ -305,8 +305,19 @@ static int l_is_size(lua_State *L)
     return 1;
 }
 
+/* The least value of such a size, and the largest. */
+static int l_size_range(lua_State *L)
+{
+    int64_t dim = 0;
+    dc_size_test(L, 1, &dim);
+    lua_pushinteger(L, (lua_Integer)dc_extent_lo(dc_dsl_of(L)->rt->extents, dim));
+    lua_pushinteger(L, (lua_Integer)dc_extent_bound(dim));
+    return 2;
+}
+
 static const dc_binding bindings[] = {
     {"is_size", l_is_size, DC_ANY, DC_IN_LIBRARY},
+    {"size_range", l_size_range, DC_ANY, DC_IN_LIBRARY},
     {"layer", l_layer, DC_ANY, DC_IN_LIBRARY},
     {"name_of", l_name_of, DC_ANY, DC_IN_LIBRARY},
     {"kind", l_kind, DC_ANY, DC_IN_LIBRARY},

@@ -73,6 +73,20 @@ local function run(c, leaves, n)
   return joined(c, with_first(c, first, rest), all)
 end
 
+-- Along an axis of n elements, known when the function runs: as many as there may be, with the last one again behind
+-- them, which nothing in front of it reads.
+local function to_bound(c, leaves, n)
+  local least, most = core.size_range(n)
+  if least < 1 then
+    fail("EXTENT", op, nil, "%s may have no element along axis %d", c.paths[1], c.axis[1])
+  end
+  local at = dc.minimum(dc.iota(most), (n - 1):cast "i32")
+  for i, x in ipairs(leaves) do
+    leaves[i] = x:take(at, c.axis[i])
+  end
+  return most
+end
+
 local function take(c, xs, axis)
   local tree = trees.take_apart(op, xs, "xs")
   c.shape, c.paths, c.axis = tree.shape, tree.paths, {}
@@ -90,8 +104,8 @@ local function take(c, xs, axis)
     c.axis[i] = core.control_axis(x, axis, op)
     local size = x.shape[c.axis[i]]
     if n and size ~= n then
-      core.fail("ARG", op, ("%s has %d elements along axis %d, %s has %d along axis %d"):format(tree.paths[1], n,
-        c.axis[1], tree.paths[i], size, c.axis[i]), nil, tree.paths[1], tree.leaves[1], tree.paths[i], x)
+      core.fail("ARG", op, ("%s has %s elements along axis %d, %s has %s along axis %d"):format(tree.paths[1],
+        tostring(n), c.axis[1], tree.paths[i], tostring(size), c.axis[i]), nil, tree.paths[1], tree.leaves[1], tree.paths[i], x)
     end
     n = n or size
   end
@@ -116,10 +130,11 @@ function associative.associative_scan(f, xs, options)
       leaves[i] = x:expand(x.shape)
     end
   end
-  local all = run(c, leaves, n)
+  local all = run(c, leaves, core.is_size(n) and to_bound(c, leaves, n) or n)
   for i, x in ipairs(all) do
-    x = options.reverse and x:flip(c.axis[i]) or x
-    all[i] = core.control_names_differ(leaves[i], x) and x:reshape(describe(leaves[i]):match "%[.*") or x
+    x = core.control_names_differ(leaves[i], x) and x:reshape(describe(leaves[i]):match "%[.*") or x
+    x = core.is_size(n) and x:slice { [c.axis[i]] = { 1, n } } or x
+    all[i] = options.reverse and x:flip(c.axis[i]) or x
   end
   return trees.put_together(c.shape, all)
 end

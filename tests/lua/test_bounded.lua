@@ -110,6 +110,13 @@ local cases = {
   { "grad_scan", "x: f32[T, 3], w: f32[3, 3]", function(x, w)
     local c, ys = dc.scan(function(c, v) c = (c:matmul(w) + v):tanh(); return c, c end, dc.zeros "f32[3]", x)
     return table.unpack(dc.grad((ys ^ 2):mean() + c:sum(), { x, w })) end },
+  { "associative", "x: f32[T, 3], y: f32[2, T]", function(x, y)
+    local r = dc.associative_scan(function(a, b)
+      return { k = a.k * b.k, x = a.x * b.k + b.x }
+    end, { k = x:tanh(), x = x }, { reverse = true })
+    local best = dc.associative_scan(function(a, b) return a:maximum(b) end, y, { axis = 2 })
+    return r.x, r.k, best, table.unpack(dc.grad((r.x ^ 2):mean() + best:sum(), { x, y }))
+  end },
   { "grad_take", "x: f32[T, 3], i: i32[4]", function(x, i)
     return table.unpack(dc.grad((x:take(i % x:size(1), 1) ^ 2):sum(), { x }))
   end },
@@ -401,6 +408,9 @@ function TestBounded:test_what_is_refused()
   end
   lu.assertErrorMsgContains("fixed size is needed", dc.fn, "p(x: f32[n <= 8])", function(x)
     return x + dc.state(x)
+  end)
+  lu.assertErrorMsgContains("xs may have no element along axis 1", dc.fn, "q(x: f32[0 <= n <= 8])", function(x)
+    return dc.associative_scan(function(a, b) return a + b end, x)
   end)
 end
 
