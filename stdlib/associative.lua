@@ -74,7 +74,7 @@ local function run(c, leaves, n)
 end
 
 -- Along an axis of n elements, known when the function runs: as many as there may be, with the last one again behind
--- them, which nothing in front of it reads.
+-- them, which no result reads.
 local function to_bound(c, leaves, n)
   local least, most = core.size_range(n)
   if least < 1 then
@@ -105,7 +105,8 @@ local function take(c, xs, axis)
     local size = x.shape[c.axis[i]]
     if n and size ~= n then
       core.fail("ARG", op, ("%s has %s elements along axis %d, %s has %s along axis %d"):format(tree.paths[1],
-        tostring(n), c.axis[1], tree.paths[i], tostring(size), c.axis[i]), nil, tree.paths[1], tree.leaves[1], tree.paths[i], x)
+        tostring(n), c.axis[1], tree.paths[i], tostring(size), c.axis[i]), nil, tree.paths[1], tree.leaves[1],
+        tree.paths[i], x)
     end
     n = n or size
   end

@@ -91,7 +91,10 @@ static dc_status spread(dc_job *j, dc_func *f, const part *p, dc_val v, double f
     if (p->flip != 0)
         DC_TRY(dc_build_flip(j, f, v, p->flip, &v));
     to.dtype = v.type.dtype;
-    return dc_build_pad(j, f, v, p->first, p->step, &to, fill, out);
+    const dc_status status = dc_build_pad(j, f, v, p->first, p->step, &to, fill, out);
+    if (status != DC_OK && j->err.id == DC_ERR_EXTENT) /* of the whole, not of what is spread */
+        j->err.fact.type[0] = p->type;
+    return status;
 }
 
 /* where(mask, v, x); a scalar need not be spread. */
