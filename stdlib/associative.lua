@@ -127,7 +127,7 @@ function associative.associative_scan(f, xs, options)
   for i, x in ipairs(leaves) do
     if options.reverse then
       leaves[i] = x:flip(c.axis[i])
-    elseif n < 2 then -- a value of its own, of a parameter too
+    elseif not core.is_size(n) and n < 2 then -- a value of its own, of a parameter too
       leaves[i] = x:expand(x.shape)
     end
   end
