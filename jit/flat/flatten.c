@@ -519,6 +519,7 @@ dc_status dc_flatten_for(dc_job *j, dc_kernel *k, const dc_target *target, uint3
                    .k = k,
                    .b = dc_fb_new(f),
                    .bind = DC_NEW_ARRAY(&j->scratch, bind, k->axis.n),
+                   .ended = DC_NEW_ARRAY(&j->scratch, dc_limits, k->axis.n),
                    .stored = DC_NEW_ARRAY(&j->scratch, uint8_t, k->buf.n),
                    .lanes = 1,
                    .vaxis = DC_NO_AXIS,

@@ -93,10 +93,11 @@ typedef struct flattener {
     const dc_stmt **ring;  /* by buffer: the loop that it has stages of */
     bool async;            /* copies to group memory go on while threads do */
     struct fl_fact *facts; /* limits that hold in the loops round this place, the innermost first */
-    bool filling;          /* this is one for a later iteration */
-    bool divided;          /* not all threads of the group are here */
-    bool matrices;         /* there are instructions on matrices that 32 lanes hold */
-    bool wgmma;            /* four warps begin products together, and there are such */
+    struct dc_limits *ended; /* by axis: limits that its loop ends at */
+    bool filling;            /* this is one for a later iteration */
+    bool divided;            /* not all threads of the group are here */
+    bool matrices;           /* there are instructions on matrices that 32 lanes hold */
+    bool wgmma;              /* four warps begin products together, and there are such */
     fl_products products;
     fl_matrix *held;         /* matrices that were loaded since memory last changed */
     fl_exchanged *exchanged; /* since the rows last changed */

@@ -131,6 +131,27 @@ static void find_whole(flattener *l, const dc_stmt *loop, dc_limit limit, int64_
     live->known = known;
 }
 
+/* Does a loop round this place leave out what is behind the limit? */
+static bool is_ended(const flattener *l, dc_limit limit)
+{
+    for (uint32_t a = 0; a < l->k->axis.n; a++)
+        for (int i = 0; l->bind[a].kind != BIND_NONE && i < l->ended[a].n; i++)
+            if (l->ended[a].at[i].ix == limit.ix && l->ended[a].at[i].buf == limit.buf)
+                return true;
+    return false;
+}
+
+/* All iterations, or none, by a limit that is the same for all. */
+static void end_all(flattener *l, const dc_stmt *loop, dc_limit limit, fl_live *live)
+{
+    const int64_t extent = l->k->axis.at[loop->axis].extent;
+    l->now++;
+    const dc_fv at = dc_flatten_scalar_index(l, limit.ix);
+    const dc_fv any = dc_fb_op2(l->b, DC_K_LT, at, limit_value(l, limit));
+    live->end = smaller(
+        l, live->end, dc_fb_op3(l->b, DC_K_SELECT, any, index_const(l, extent), index_const(l, 0)));
+}
+
 fl_live dc_flatten_live(flattener *l, const dc_stmt *loop)
 {
     fl_live live = {0};
@@ -141,15 +162,24 @@ fl_live dc_flatten_live(flattener *l, const dc_stmt *loop)
         known[a] = l->bind[a].kind != BIND_NONE && l->bind[a].kind != BIND_LANES &&
                    !(l->b->f->simt && dc_axis_is_thread(l->k->axis.at[a].kind));
     const dc_limits all = dc_nest_limits(&v, (dc_stmt *)loop, known);
+    int64_t c;
     dc_arena_rewind(v.tmp, mark);
+    l->ended[loop->axis] = (dc_limits){0};
     for (int i = 0; i < all.n; i++) {
         if (!fits(l, all.at[i].ix))
             continue;
         if (dc_nest_limit_rises(l->k, all.at[i].ix, loop->axis)) {
             live.end = smaller(l, live.end, first_behind(l, all.at[i], loop->axis));
             find_whole(l, loop, all.at[i], all.more[i], &live);
-        } else if (dc_ix_uses(l->k, all.at[i].ix, loop->axis))
+        } else if (dc_ix_uses(l->k, all.at[i].ix, loop->axis)) {
             live.test.at[live.test.n++] = all.at[i];
+        } else if (l->b->f->simt || dc_ix_is_const(l->k, all.at[i].ix, &c) ||
+                   is_ended(l, all.at[i])) {
+            continue;
+        } else {
+            end_all(l, loop, all.at[i], &live);
+        }
+        l->ended[loop->axis].at[l->ended[loop->axis].n++] = all.at[i];
     }
     return live;
 }

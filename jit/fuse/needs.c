@@ -1,5 +1,6 @@
 #include "jit/fuse/needs.h"
 
+#include "core/graph/conv.h"
 #include "core/graph/dot.h"
 
 #include <string.h>
@@ -117,7 +118,7 @@ dc_ref dc_needs_through(const dc_needs *needs, dc_ref r, uint64_t bits)
 uint64_t dc_needs_neutral(const dc_func *f, dc_ref r)
 {
     const dc_node *n = dc_node_at(f, r);
-    return n->op == DC_OP_DOT
+    return dc_op_is((dc_op)n->op, DC_CLASS_CON)
                ? 0
                : dc_op_identity((dc_op)n->op, (dc_dtype)dc_node_at(f, n->in[0])->dtype);
 }
@@ -126,7 +127,8 @@ dc_ref dc_needs_term_number(const dc_needs *needs, dc_ref r, int i)
 {
     const dc_func *f = needs->fn;
     const dc_node *n = dc_node_at(f, r);
-    if (needs->end == NULL || (n->op != DC_OP_DOT && !dc_op_is((dc_op)n->op, DC_CLASS_RED)))
+    if (needs->end == NULL ||
+        (!dc_op_is((dc_op)n->op, DC_CLASS_CON) && !dc_op_is((dc_op)n->op, DC_CLASS_RED)))
         return 0;
     const uint64_t bits = dc_needs_neutral(f, r);
     for (dc_ref x = n->in[0]; x != 0; x = dc_needs_through(needs, x, bits)) {
@@ -244,6 +246,20 @@ static void ask_dot(const dc_needs *w, dc_ref r)
     }
 }
 
+/* Images of the batch, and channels of the result, that are no groups; all terms. */
+static void ask_conv(const dc_needs *w, dc_ref r)
+{
+    const dc_node *n = dc_node_at(w->fn, r);
+    const dc_conv c = dc_conv_of(n);
+    const bool grouped = c.groups * c.batch_groups > 1;
+    for (int i = 0; i < n->rank; i++) {
+        const bool batch = i == c.in[0] && c.batch_groups == 1;
+        const bool channel = i == c.kernel[0] && !grouped;
+        ask(w, n->in[0], i, batch ? w->end[r][c.out[0]] : 0);
+        ask(w, n->in[1], i, channel ? w->end[r][c.out[1]] : 0);
+    }
+}
+
 static void ask_gather(const dc_needs *w, dc_ref r)
 {
     const dc_node *n = dc_node_at(w->fn, r);
@@ -281,6 +297,10 @@ static void ask_operands(const dc_needs *w, dc_ref r)
     case DC_CLASS_CON:
         if (n->op == DC_OP_DOT) {
             ask_dot(w, r);
+            return;
+        }
+        if (n->op == DC_OP_CONV) {
+            ask_conv(w, r);
             return;
         }
         break;

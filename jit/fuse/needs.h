@@ -35,9 +35,9 @@ bool dc_needs_is_zero_mask(const dc_needs *n, dc_ref r);
 dc_ref dc_needs_before(const dc_needs *n, dc_ref r, int axis);
 /* What r has neutral elements `bits` of where that has them, besides those of its own mask; 0: nothing. */
 dc_ref dc_needs_through(const dc_needs *n, dc_ref r, uint64_t bits);
-/* Of a reduction or a dot. */
+/* Of a reduction or a contraction. */
 uint64_t dc_needs_neutral(const dc_func *f, dc_ref r);
-/* Number i of those that terms of reduction or dot r may end at (jit/lower/lower_limit.c); 0: there are no more. */
+/* Number i of those that terms of reduction or contraction r may end at (jit/lower/lower_limit.c); 0: there are no more. */
 dc_ref dc_needs_term_number(const dc_needs *n, dc_ref r, int i);
 
 #endif

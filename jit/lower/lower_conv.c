@@ -85,12 +85,23 @@ static void operands(lowering *w, const dc_node *n, const dc_ix *term, dc_ix pos
                                      kernel->dim[c.kernel[2 + i]], x->dim[c.in[2 + i]], inside);
 }
 
-/* Is the value 0 wherever its guard fails? A load is. */
+void dc_lower_conv_operands(lowering *w, const dc_node *n, const dc_ix *at,
+                            dc_ix pos[2][DC_MAX_RANK])
+{
+    dc_pred inside = {0};
+    operands(w, n, at, pos, &inside);
+}
+
+/* Is the value 0 wherever its guard fails? A load is, and so is one with zeros behind a size. */
 static bool is_guarded(const dc_kernel *k, dc_vx v)
 {
-    while (k->vx.at[v].kind == DC_VX_OP && k->vx.at[v].op == DC_OP_CAST)
-        v = k->vx.at[v].in[0];
-    return k->vx.at[v].kind == DC_VX_LOAD;
+    const dc_vx_node *x = &k->vx.at[v];
+    if (x->kind == DC_VX_OP && x->op == DC_OP_WHERE)
+        return k->vx.at[x->in[2]].kind == DC_VX_CONST && k->vx.at[x->in[2]].bits == 0 &&
+               is_guarded(k, x->in[1]);
+    if (x->kind == DC_VX_OP && x->op == DC_OP_CAST)
+        return is_guarded(k, x->in[0]);
+    return x->kind == DC_VX_LOAD;
 }
 
 dc_vx dc_lower_conv_term(lowering *w, const dc_node *n, const dc_ix *at)

@@ -128,6 +128,9 @@ void dc_lower_conv_loops(lowering *w, const dc_node *n, nest *loops);
 /* ... the extents of those over its terms; the term at a position in them. */
 int dc_lower_conv_terms(const dc_func *f, const dc_node *n, int64_t *dim);
 dc_vx dc_lower_conv_term(lowering *w, const dc_node *n, const dc_ix *at);
+/* ... where both operands stand then, which may be outside of the first one. */
+void dc_lower_conv_operands(lowering *w, const dc_node *n, const dc_ix *at,
+                            dc_ix pos[2][DC_MAX_RANK]);
 
 /* lower_roles.c: all loops mean this; what those over the result of a contraction mean, and those over its
  * terms, ... */

@@ -74,13 +74,13 @@ static void keep_common(lowering *w, dc_stmt *s, const dc_stmt *other)
 void dc_lower_limit_terms(lowering *w, dc_stmt *s, dc_ref r, const dc_ix *const at[2])
 {
     const dc_node *n = dc_node_at(w->fn, r);
+    const bool is_product = dc_op_is((dc_op)n->op, DC_CLASS_CON);
     dc_stmt own[2] = {0};
-    if (w->groups->needs.end == NULL ||
-        (n->op != DC_OP_DOT && !dc_op_is((dc_op)n->op, DC_CLASS_RED)))
+    if (w->groups->needs.end == NULL || (!is_product && !dc_op_is((dc_op)n->op, DC_CLASS_RED)))
         return;
     for (int i = 0; i < n->nin; i++)
         add_masks(w, &own[i], n->in[i], at[i], dc_needs_neutral(w->fn, r));
-    if (n->op == DC_OP_DOT)
+    if (is_product)
         keep_common(w, &own[0], &own[1]);
     for (uint32_t i = 0; i < own[0].nlimit; i++)
         dc_stmt_add_limit(w->k, s, own[0].limit[i]);

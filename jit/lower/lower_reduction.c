@@ -162,10 +162,14 @@ static void limit_accumulation(lowering *w, dc_ref r, const accumulation *x, con
 {
     dc_lower_limit(w, x->init, r, w->out_pos);
     dc_lower_limit(w, x->add, r, w->out_pos);
-    if (dc_node_at(w->fn, r)->op == DC_OP_CONV || w->groups->needs.end == NULL)
+    if (w->groups->needs.end == NULL)
         return;
+    const dc_node *n = dc_node_at(w->fn, r);
     dc_ix pos[2][DC_MAX_RANK];
-    operand_positions(w, dc_node_at(w->fn, r), term, pos);
+    if (n->op == DC_OP_CONV)
+        dc_lower_conv_operands(w, n, term, pos);
+    else
+        operand_positions(w, n, term, pos);
     dc_lower_limit_terms(w, x->add, r, (const dc_ix *[]){pos[0], pos[1]});
 }
 

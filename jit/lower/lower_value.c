@@ -233,6 +233,30 @@ static dc_vx lower_ew(lowering *w, const dc_node *n, const dc_vx *in)
     return w->k->strict ? rounded(w, v, n->dtype) : v;
 }
 
+/* Does no load of r need a guard: is there none but of numbers? */
+static bool is_of_numbers(const lowering *w, dc_ref r)
+{
+    const dc_node *n = dc_node_at(w->fn, r);
+    if (dc_lower_fact(w, r)->buf != DC_NO_BUF)
+        return n->rank == 0;
+    for (int i = 0; i < n->nin; i++)
+        if (!is_of_numbers(w, n->in[i]))
+            return false;
+    return true;
+}
+
+/* The size that a mask ends at is read whatever is padded: so the test is known for one of it (dc_nest_limit_test). */
+static dc_vx lower_mask(lowering *w, const dc_node *n, const dc_ix *pos)
+{
+    const dc_pred guard = w->guard;
+    w->guard = (dc_pred){0};
+    dc_vx in[3] = {dc_lower_node(w, n->in[0], pos)};
+    w->guard = guard;
+    for (int i = 1; i < 3; i++)
+        in[i] = dc_lower_node(w, n->in[i], pos);
+    return lower_ew(w, n, in);
+}
+
 static dc_vx lower_fresh(lowering *w, dc_ref r, const dc_ix *pos)
 {
     const dc_node *n = dc_node_at(w->fn, r);
@@ -246,6 +270,8 @@ static dc_vx lower_fresh(lowering *w, dc_ref r, const dc_ix *pos)
             return lower_iota(w, n, pos[n->attr[0]]);
         DC_BUG("parameter %%%u is not among the inputs of its group", r);
     case DC_CLASS_EW:
+        if (w->guard.n > 0 && dc_needs_is_mask(&w->groups->needs, r) && is_of_numbers(w, n->in[0]))
+            return lower_mask(w, n, pos);
         for (int i = 0; i < n->nin; i++)
             in[i] = dc_lower_node(w, n->in[i], pos);
         return lower_ew(w, n, in);

@@ -91,6 +91,17 @@ static dc_pred outer_tests(dc_nest_edit *v, const dc_stmt *chain, dc_pred p)
     return out;
 }
 
+/* The limits that depend on no loop of the chain: they hold for all that it adds up. */
+static void add_outer_limits(dc_nest_edit *v, const dc_stmt *chain, dc_stmt *to, const dc_stmt *one)
+{
+    bool *inside = dc_nest_axis_set(v);
+    inside[chain->axis] = true;
+    dc_nest_axes_of(chain->body, inside);
+    for (uint32_t i = 0; i < one->nlimit; i++)
+        if (!dc_ix_loads(v->k, one->limit[i].ix) && !dc_ix_uses_any(v->k, one->limit[i].ix, inside))
+            dc_stmt_add_limit(v->k, to, one->limit[i]);
+}
+
 /* The loop over the axis becomes one over `outer`, here and nowhere else. */
 static void rename_loop(dc_stmt *chain, uint32_t axis, uint32_t outer)
 {
@@ -177,6 +188,7 @@ static void split_one(dc_nest_edit *v, splitting *x, const dc_stmt *one)
     dc_stmt *total = accumulate(k, old.buf, old.at, (dc_op)sum.op,
                                 dc_vx_load(k, part, dc_ix_axis(k, x->last), (dc_pred){0}));
     total->pred = tests;
+    add_outer_limits(v, x->chain, total, one);
     append(&x->init, init);
     append(&x->add, add);
     append(&x->total, total);
@@ -265,6 +277,7 @@ static void total_one(dc_nest_edit *v, dc_stmt *chain, dc_stmt *one, dc_stmt **i
     one->nlimit = was.nlimit;
     *total = accumulate(k, old.buf, old.at, (dc_op)sum.op, dc_vx_load(k, part, at, (dc_pred){0}));
     (*total)->pred = tests;
+    add_outer_limits(v, chain, *total, &was);
 }
 
 /*

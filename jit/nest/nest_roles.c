@@ -1,5 +1,6 @@
 #include "jit/nest/nest_roles.h"
 
+#include "jit/nest/nest_limit.h"
 #include "jit/nest/nest_print.h"
 
 #include <string.h>
@@ -136,10 +137,29 @@ bool dc_operands_of(const dc_kernel *k, dc_arena *scratch, dc_vx term, uint32_t 
     return !moves(k, scratch, out->left, n, ALL, n) && moves(k, scratch, out->right, n, ALL, n);
 }
 
+/* Is it where(position < number, x, 0), zeros behind a size? */
+static bool is_mask(const dc_kernel *k, const dc_vx_node *v)
+{
+    dc_ix at;
+    if (v->kind != DC_VX_OP || v->op != DC_OP_WHERE)
+        return false;
+    const dc_vx_node *test = &k->vx.at[v->in[0]], *rest = &k->vx.at[v->in[2]];
+    return rest->kind == DC_VX_CONST && rest->bits == 0 && test->kind == DC_VX_OP && test->n == 2 &&
+           k->vx.at[test->in[1]].kind == DC_VX_LOAD &&
+           dc_nest_limit_test(k, test, k->vx.at[test->in[1]].buf, &at);
+}
+
 dc_vx dc_operand_load(const dc_kernel *k, dc_vx v)
 {
-    while (k->vx.at[v].kind == DC_VX_OP && k->vx.at[v].op == DC_OP_CAST)
-        v = k->vx.at[v].in[0];
+    for (;;) {
+        const dc_vx_node *x = &k->vx.at[v];
+        if (x->kind == DC_VX_OP && x->op == DC_OP_CAST)
+            v = x->in[0];
+        else if (is_mask(k, x))
+            v = x->in[1];
+        else
+            break;
+    }
     return k->vx.at[v].kind == DC_VX_LOAD ? v : 0;
 }
 

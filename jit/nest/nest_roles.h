@@ -45,7 +45,7 @@ bool dc_operands_of(const dc_kernel *k, dc_arena *scratch, dc_vx term, uint32_t 
                     dc_operands *out);
 /* Does an operand move along the axis: does a load in it? */
 bool dc_operand_moves(const dc_kernel *k, dc_arena *scratch, dc_vx operand, uint32_t axis);
-/* The load that an operand is, casts aside; 0: it is computed of more. */
+/* The load that an operand is, casts and zeros behind a size aside; 0: it is computed of more. */
 dc_vx dc_operand_load(const dc_kernel *k, dc_vx operand);
 
 /* NULL, or why the roles of the loops round an accumulation (`open`, by axis) contradict what it reads. */

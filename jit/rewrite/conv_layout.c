@@ -68,10 +68,61 @@ static dc_ref plain_of(turning *w, dc_ref r)
     return w->plain[r];
 }
 
+/* The type of r with channels last. */
+static dc_type last_type(const turning *w, dc_ref r)
+{
+    const dc_node *n = at(w, r);
+    int64_t dim[DC_MAX_RANK];
+    turn(n->rank, n->dim, dim);
+    return dc_type_make((dc_dtype)n->dtype, n->rank, dim);
+}
+
+/* Is it where(i < e, x, constant), by a number e that is a parameter? (core/graph/bounded.h) */
+static bool is_size_mask(const turning *w, const dc_node *n)
+{
+    if (n->op != DC_OP_WHERE || at(w, n->in[2])->op != DC_OP_CONST)
+        return false;
+    const dc_node *test = at(w, n->in[0]);
+    if (test->op != DC_OP_LT || at(w, test->in[0])->op != DC_OP_IOTA)
+        return false;
+    const dc_node *end = at(w, test->in[1]);
+    while (end->op == DC_OP_RESHAPE || end->op == DC_OP_EXPAND)
+        end = at(w, end->in[0]);
+    return end->op == DC_OP_PARAM && end->rank == 0 && end->dtype == DC_I32;
+}
+
+static dc_ref last_of(turning *w, dc_ref r);
+
+/*
+ * What has no layout of its own, or is no more than elements of another value: it is made with channels last rather
+ * than turned, so that zeros behind a size stay what fusion knows (jit/fuse/needs.h). 0: it is something else.
+ */
+static dc_ref made_last(turning *w, dc_ref r)
+{
+    const dc_node *n = at(w, r);
+    const dc_type want = last_type(w, r);
+    dc_ref in[3];
+    if (n->op == DC_OP_CONST)
+        return dc_graph_make(w->to, DC_OP_CONST, NULL, 0, n->attr, 1, &want);
+    if (n->op == DC_OP_SET_SIZE) {
+        const int64_t axis = last_axis(n->rank, (int)n->attr[0]);
+        in[0] = last_of(w, n->in[0]);
+        in[1] = plain_of(w, n->in[1]);
+        return dc_graph_make(w->to, DC_OP_SET_SIZE, in, 2, &axis, 1, NULL);
+    }
+    if (!is_size_mask(w, n))
+        return 0;
+    for (int i = 0; i < 3; i++)
+        in[i] = last_of(w, n->in[i]);
+    return dc_graph_make(w->to, DC_OP_WHERE, in, 3, NULL, 0, &want);
+}
+
 static dc_ref last_of(turning *w, dc_ref r)
 {
     const int rank = at(w, r)->rank;
     int64_t perm[DC_MAX_RANK];
+    if (w->last[r] == 0 && rank >= 3)
+        w->last[r] = made_last(w, r);
     for (int i = 0; i < rank; i++)
         perm[last_axis(rank, i)] = i;
     if (w->last[r] == 0)
@@ -83,15 +134,6 @@ static void set_last(turning *w, dc_ref r, dc_ref made)
 {
     w->last[r] = made;
     w->images[r] = true;
-}
-
-/* The type of r with channels last. */
-static dc_type last_type(const turning *w, dc_ref r)
-{
-    const dc_node *n = at(w, r);
-    int64_t dim[DC_MAX_RANK];
-    turn(n->rank, n->dim, dim);
-    return dc_type_make((dc_dtype)n->dtype, n->rank, dim);
 }
 
 /* ---- convolutions ---- */
@@ -487,9 +529,13 @@ static bool turn_node(turning *w, dc_ref r)
         return true;
     case DC_CLASS_MOV:
         return any_images(w, n) && turn_move(w, r);
+    case DC_CLASS_SAME:
+        if (n->op != DC_OP_SET_SIZE || n->rank < 3 || !any_images(w, n))
+            return false;
+        set_last(w, r, made_last(w, r));
+        return true;
     case DC_CLASS_SRC:
     case DC_CLASS_IDX:
-    case DC_CLASS_SAME:
     case DC_CLASS_PART:
     case DC_CLASS_CTL:
         return false;

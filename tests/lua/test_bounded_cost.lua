@@ -1,0 +1,99 @@
+-- What a function with a bounded dim does takes the time of its elements: loops end at the size, and give what fixed
+-- sizes give.
+local lu = require "luaunit"
+local dc = require "deepc"
+
+local on_cpu = (os.getenv "DEEPC_DEVICE" or "cpu") == "cpu"
+
+TestBoundedCost = {}
+
+-- The type with numbers for the dims, of normal numbers, or of NaN.
+local function argument(type, seed, poison)
+  return poison and dc.full(type, 0 / 0) or dc.randn(type, { seed = seed })
+end
+
+local function arguments(params, n, poison)
+  local list = {}
+  for type in params:gmatch "f32%[[^%]]*%]" do
+    list[#list + 1] = argument((type:gsub("T", tostring(n))), n + #list, poison)
+  end
+  return table.unpack(list)
+end
+
+local function near(got, want)
+  local far, large = (got - want):abs():max():item(), want:abs():max():item()
+  return far <= 1e-4 * math.max(1, large)
+end
+
+-- The bounded function, called with all sizes behind a call that left NaN in its memory, gives what fixed ones give.
+local function check(name, params, bound, sizes, body)
+  local bounded = dc.fn("f(" .. params:gsub("T", "t <= " .. bound, 1):gsub("T", "t") .. ")", body)
+  local fixed = dc.fn("g(" .. params:gsub("T", "t") .. ")", body, nil, { limit = #sizes })
+  pcall(bounded, arguments(params, bound, true))
+  for _, n in ipairs(sizes) do
+    local got, want = { bounded(arguments(params, n)) }, { fixed(arguments(params, n)) }
+    lu.assertEquals(#got, #want, name)
+    for i = 1, #got do
+      lu.assertEquals(got[i].shape, want[i].shape, name)
+      lu.assertTrue(near(got[i], want[i]), ("%s, result %d of size %d"):format(name, i, n))
+    end
+  end
+  return bounded
+end
+
+-- In kernels of such names: all that is stored, or added up, for elements of the bounded dim has a limit.
+local function check_limits(f, names, what)
+  local found = 0
+  for n, k in ipairs(on_cpu and f:kernels() or {}) do
+    for line in f:source(n, "nest"):gmatch(k.name:find(names) and what or "^$") do
+      found = found + 1
+      lu.assertStrContains(line, " needed ")
+    end
+  end
+  lu.assertTrue(not on_cpu or found > 0)
+end
+
+-- Gradients of kernels add up over the batch.
+function TestBoundedCost:test_gradients_of_convolutions_end_at_the_batch()
+  local f = check("conv2d", "x: f32[T, 8, 9, 9], w: f32[16, 8, 3, 3]", 67, { 67, 1, 5 }, function(x, w)
+    return dc.grad(dc.conv2d(x, w, { padding = 1 }):square():mean(), w)
+  end)
+  check_limits(f, "_k67_", "add=[^\n]*")
+end
+
+function TestBoundedCost:test_random_convolutions_over_a_batch()
+  local seed = 7
+  local function draw(list)
+    seed = (seed * 1103515245 + 12345) % (1 << 31)
+    return list[(seed >> 8) % #list + 1]
+  end
+  for _ = 1, 12 do
+    local two, groups, width = draw { true, false }, draw { 1, 1, 2, 4 }, draw { 5, 8, 11 }
+    local opt = { padding = draw { 0, 1 }, stride = draw { 1, 1, 2 }, dilation = draw { 1, 1, 2 }, groups = groups }
+    local taps, channels = draw { 1, 2, 3 }, draw { 4, 16 }
+    local dims = two and ("%d, %d"):format(width, width) or width
+    local window = two and ("%d, %d"):format(taps, taps) or taps
+    local params = ("x: f32[T, 4, %s], w: f32[%d, %d, %s]"):format(dims, channels, 4 // groups, window)
+    local conv, pool = two and dc.conv2d or dc.conv1d, two and dc.max_pool2d or dc.max_pool1d
+    local name = ("%s %d %d %d %d"):format(params, opt.padding, opt.stride, opt.dilation, groups)
+    check(name, params, 9, { 3, 9, 1 }, function(x, w)
+      local y = pool(conv((x * 2):tanh(), w, opt):relu(), 1, { stride = 1 })
+      local dx, dw = table.unpack(dc.grad((y * y):mean(), { x, w }))
+      return y, dx, dw
+    end)
+  end
+end
+
+-- Sums of batches in parts, of which whole ones are left out.
+function TestBoundedCost:test_a_step_of_convolutions_and_norms()
+  local function norm(x)
+    local c = x - x:mean { axis = { 1, 3, 4 }, keep = true }
+    return c / (c:square():mean { axis = { 1, 3, 4 }, keep = true } + 1e-5):sqrt()
+  end
+  check("step", "x: f32[T, 1, 12, 12], w: f32[8, 1, 3, 3], v: f32[4, 8, 3, 3]", 80, { 80, 1, 7 }, function(x, w, v)
+    local y = dc.max_pool2d(norm(dc.conv2d(x, w, { padding = 1 })):relu(), 2)
+    local z = norm(dc.conv2d(y, v, { padding = 1 })):relu()
+    local loss = dc.max_pool2d(z, 2):square():mean()
+    return loss, table.unpack(dc.grad(loss, { w, v }))
+  end)
+end
