@@ -169,7 +169,7 @@ static dc_ref with_size(const lowering *l, dc_ref value, int64_t axis, int64_t d
                          1, NULL);
 }
 
-static dc_ref with_sizes(const lowering *l, dc_ref value, const int64_t *dim, int rank)
+dc_ref dc_bound_with_sizes(const lowering *l, dc_ref value, const int64_t *dim, int rank)
 {
     for (int i = 0; i < rank; i++)
         value = with_size(l, value, i, dim[i]);
@@ -212,7 +212,7 @@ dc_ref dc_bound_operand(const lowering *l, dc_ref old)
     const dc_node *n = dc_node_at(l->from, old);
     return n->op == DC_OP_LOOP || n->op == DC_OP_BRANCH || dc_bound_is_changed(l, old)
                ? l->map[old]
-               : with_sizes(l, l->map[old], n->dim, n->rank);
+               : dc_bound_with_sizes(l, l->map[old], n->dim, n->rank);
 }
 
 /* So many elements, i32[]; 0: more than that holds. */
@@ -344,7 +344,7 @@ static dc_status lower_control(const lowering *l, dc_ref r, const dc_extent_list
         dc_type t = dc_bound_type(body, body->result.at[loop.ncarry + i]);
         t = dc_type_stacked(&t, dc_extent_bound(loop.n));
         /* zeros, of which as many are needed as there will be elements */
-        in[nin++] = with_sizes(l, dc_graph_const(l->to, &t, 0), &loop.n, 1);
+        in[nin++] = dc_bound_with_sizes(l, dc_graph_const(l->to, &t, 0), &loop.n, 1);
     }
     DC_TRY(lower_body(&inner, loop.body, before, &loop.body));
     loop.nconst += (int)sizes->n;
@@ -463,7 +463,8 @@ static dc_status lower_function(lowering *l, uint32_t before)
     for (uint32_t i = 0; i < from->result.n; i++) {
         const dc_ref r = from->result.at[i], v = dc_bound_place(l, i);
         const dc_node *n = dc_node_at(from, r);
-        DC_PUSH(l->to->result, dc_bound_is_in_room(l, r) ? v : with_sizes(l, v, n->dim, n->rank));
+        DC_PUSH(l->to->result,
+                dc_bound_is_in_room(l, r) ? v : dc_bound_with_sizes(l, v, n->dim, n->rank));
     }
     return DC_OK;
 }

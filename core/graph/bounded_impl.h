@@ -36,6 +36,9 @@ dc_ref dc_bound_iota(dc_func *f, const dc_type *like, int axis);
 dc_ref dc_bound_mask(const lowering *l, dc_ref value, const int64_t *dim, uint32_t axes,
                      uint64_t bits);
 
+/* The value, of which elements before the sizes are needed. */
+dc_ref dc_bound_with_sizes(const lowering *l, dc_ref value, const int64_t *dim, int rank);
+
 /* What node `old` of `from` is, of which the part of its sizes is needed. */
 dc_ref dc_bound_operand(const lowering *l, dc_ref old);
 

@@ -156,9 +156,8 @@ dc_ref dc_bound_scatter(const lowering *l, dc_ref r)
         const dc_dtype t = (dc_dtype)dc_node_at(l->to, index)->dtype;
         index = dc_bound_mask(l, index, i->dim, (1u << i->rank) - 1, dc_bits_of(t, -1));
     }
-    /* a parameter may be changed where it is, as a whole */
-    const dc_ref of =
-        dc_bound_is_param(l, n->in[0]) ? l->map[n->in[0]] : dc_bound_operand(l, n->in[0]);
+    const dc_node *x = dc_node_at(l->from, n->in[0]);
+    const dc_ref of = dc_bound_with_sizes(l, l->map[n->in[0]], x->dim, x->rank);
     return dc_graph_make(l->to, (dc_op)n->op, (dc_ref[]){of, index, dc_bound_operand(l, n->in[2])},
                          3, n->attr, n->nattr, NULL);
 }

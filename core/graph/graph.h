@@ -91,6 +91,14 @@ static inline const dc_node *dc_node_at(const dc_func *f, dc_ref r)
     return &f->node.at[r];
 }
 
+/* What r is, but for how much of it is needed (set_size). */
+static inline dc_ref dc_below_sizes(const dc_func *f, dc_ref r)
+{
+    while (dc_node_at(f, r)->op == DC_OP_SET_SIZE)
+        r = dc_node_at(f, r)->in[0];
+    return r;
+}
+
 dc_type dc_node_type(const dc_func *f, dc_ref r); /* without names */
 int64_t dc_node_count(const dc_node *n);          /* elements */
 

@@ -78,13 +78,21 @@ static void gather_end(gathering *v, dc_ref end)
     DC_PUSH_IN(v->w->a, v->in, end);
 }
 
-/* The numbers that what is stored and what is added up end at. */
+static void gather_ends_of(gathering *v, dc_ref r)
+{
+    for (int axis = 0; axis < fuse_at(v->w, r)->rank; axis++)
+        gather_end(v, dc_needs_end(&v->w->needs, r, axis));
+}
+
+/* The numbers that what is stored, what is added up and what a scatter changes end at. */
 static void gather_ends(gathering *v, const dc_group *x)
 {
     const dc_needs *needs = &v->w->needs;
     for (uint32_t i = 0; needs->end != NULL && i < x->nout; i++)
-        for (int axis = 0; axis < fuse_at(v->w, x->out[i])->rank; axis++)
-            gather_end(v, dc_needs_end(needs, x->out[i], axis));
+        gather_ends_of(v, x->out[i]);
+    for (uint32_t i = 0; needs->end != NULL && i < x->nreduce; i++)
+        for (int n = 0; fuse_is_scatter(v->w, x->reduce[i]) && n < 3; n++)
+            gather_ends_of(v, fuse_at(v->w, x->reduce[i])->in[n]);
     for (uint32_t i = 0; needs->end != NULL && i < x->nreduce; i++)
         for (int n = 0; dc_needs_term_number(needs, x->reduce[i], n) != 0; n++)
             gather_end(v, dc_needs_term_number(needs, x->reduce[i], n));

@@ -271,6 +271,19 @@ static void ask_gather(const dc_needs *w, dc_ref r)
         ask(w, n->in[1], i, w->end[r][i < nb ? i : axis + i - nb]);
 }
 
+/* What is changed at some places is needed where the result is; integers, and what goes there, whole along their own axes. */
+static void ask_scatter(const dc_needs *w, dc_ref r)
+{
+    const dc_node *n = dc_node_at(w->fn, r), *at = dc_node_at(w->fn, n->in[1]);
+    const dc_node *from = dc_node_at(w->fn, n->in[2]);
+    const int axis = (int)n->attr[0], nb = (int)n->attr[1], own = at->rank - nb;
+    ask_same(w, n->in[0], r);
+    for (int i = 0; i < at->rank; i++)
+        ask(w, n->in[1], i, i < nb ? w->end[r][i] : 0);
+    for (int i = 0; i < from->rank; i++)
+        ask(w, n->in[2], i, i < axis ? w->end[r][i] : i >= axis + own ? w->end[r][i - own + 1] : 0);
+}
+
 static void ask_operands(const dc_needs *w, dc_ref r)
 {
     const dc_node *n = dc_node_at(w->fn, r);
@@ -305,11 +318,11 @@ static void ask_operands(const dc_needs *w, dc_ref r)
         }
         break;
     case DC_CLASS_IDX:
-        if (n->op == DC_OP_GATHER) {
+        if (n->op == DC_OP_GATHER)
             ask_gather(w, r);
-            return;
-        }
-        break;
+        else
+            ask_scatter(w, r);
+        return;
     case DC_CLASS_SRC:
     case DC_CLASS_PART:
     case DC_CLASS_CTL:

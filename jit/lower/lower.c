@@ -179,6 +179,8 @@ static void lower_scatter(lowering *w, bool flat)
         dc_lower_axes(w, flat, "a", 1, n->dim + axis, false, &along, pos + axis);
         fill->put[0] = (dc_put){0, dc_lower_linear(k, n, pos),
                                 dc_lower_as_stored(w, dc_lower_node(w, n->in[0], pos), t)};
+        dc_lower_limit(w, fill, first_reduction(w), pos);
+        dc_lower_limit(w, fill, n->in[0], pos);
         body = dc_lower_wrap(k, &along, fill);
     }
 
@@ -198,6 +200,7 @@ static void lower_scatter(lowering *w, bool flat)
         n->op == DC_OP_SCATTER ? value : dc_vx_op(k, DC_OP_ADD, dc_lower_computed(t), sum, 2);
     update->put[0] = (dc_put){0, to, dc_lower_as_stored(w, v, t)};
     dc_lower_limit_updates(w, update, first_reduction(w), from);
+    dc_lower_limit(w, update, n->in[2], of);
 
     if (!w->updates_only) { /* two steps for each row */
         dc_lower_set_role(k, &beside, DC_ROLE_ROW);
@@ -343,6 +346,7 @@ dc_ref dc_lower_changes(const dc_groups *groups, uint32_t index)
 {
     const dc_group *g = &groups->at[index];
     const dc_node *n = dc_node_at(groups->fn, g->nreduce == 1 ? g->reduce[0] : g->out[0]);
-    return dc_op_is((dc_op)n->op, DC_CLASS_IDX) && g->nreduce == 1 ? n->in[0]
-                                                                   : dc_lower_put_in(groups, index);
+    return dc_op_is((dc_op)n->op, DC_CLASS_IDX) && g->nreduce == 1
+               ? dc_below_sizes(groups->fn, n->in[0])
+               : dc_lower_put_in(groups, index);
 }

@@ -155,7 +155,7 @@ static dc_ref begins_as(const dc_planner *p, dc_ref r)
     const dc_node *n = dc_plan_node(p, r);
     if (n->op == DC_OP_PICK)
         return dc_loop_start(p->fn, r);
-    return dc_op_is((dc_op)n->op, DC_CLASS_IDX) ? n->in[0] : 0;
+    return dc_op_is((dc_op)n->op, DC_CLASS_IDX) ? dc_below_sizes(p->fn, n->in[0]) : 0;
 }
 
 /* The same, if it is changed where it is, or 0. */

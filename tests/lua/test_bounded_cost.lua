@@ -27,7 +27,8 @@ end
 
 -- The bounded function, called with all sizes behind a call that left NaN in its memory, gives what fixed ones give.
 local function check(name, params, bound, sizes, body)
-  local bounded = dc.fn("f(" .. params:gsub("T", "t <= " .. bound, 1):gsub("T", "t") .. ")", body)
+  local dim = ("%d <= t <= %d"):format(math.min(table.unpack(sizes)), bound)
+  local bounded = dc.fn("f(" .. params:gsub("T", dim, 1):gsub("T", "t") .. ")", body)
   local fixed = dc.fn("g(" .. params:gsub("T", "t") .. ")", body, nil, { limit = #sizes })
   pcall(bounded, arguments(params, bound, true))
   for _, n in ipairs(sizes) do
@@ -95,5 +96,41 @@ function TestBoundedCost:test_a_step_of_convolutions_and_norms()
     local z = norm(dc.conv2d(y, v, { padding = 1 })):relu()
     local loss = dc.max_pool2d(z, 2):square():mean()
     return loss, table.unpack(dc.grad(loss, { w, v }))
+  end)
+end
+
+-- What is not changed by a put is copied as far as there are elements.
+function TestBoundedCost:test_puts_store_what_there_is()
+  local i = dc.tensor({ 2, 0 }, "i32[2]")
+  local f = check("put", "x: f32[T, 3]", 67, { 67, 3, 20 }, function(x) return x:put(i, 1) end)
+  check_limits(f, "^S_", "out0%[[^\n]*x0%[[^\n]*")
+  f = check("take", "x: f32[T, 3]", 67, { 67, 3, 20 }, function(x)
+    return dc.grad(x:take(i % #x, 1):square():sum(), x)
+  end)
+  check_limits(f, "^S_", "out0%[[^\n]*0:f32[^\n]*")
+end
+
+function TestBoundedCost:test_puts_of_all_kinds()
+  local i = dc.tensor({ 1, 0 }, "i32[2]")
+  check("chain", "x: f32[T, 4]", 17, { 3, 17, 5 }, function(x)
+    local y = x:put(i, 1):put(i + 1, x[{ { 1, 2 } }] * 2)
+    return y, y:sum(1), x:put(i, 0) + x, (x * 3):put(i, 2):put(i % 1, 5)
+  end)
+  check("beside", "x: f32[5, T], y: f32[2, T]", 17, { 17, 1, 8 }, function(x, y)
+    return x:put(i, y), x:put(i, y * 2, 1):exp():sum(2), dc.grad(x:put(i, y):square():sum(), x)
+  end)
+  check("all", "x: f32[T, 3], y: f32[T, 3]", 17, { 17, 2, 9 }, function(x, y)
+    local places = dc.iota(#x):flip(1)
+    return x:put(places, y), dc.grad((x:take(places, 1) * y):square():sum(), x),
+      dc.grad((x:put(places, y) * x):sum(), y)
+  end)
+  check("loop", "x: f32[T, 3]", 17, { 17, 1, 9 }, function(x)
+    local c = dc.fori(#x, function(k, c) return c:put(k, c[1] * 0.5 + k:cast "f32") end, x)
+    local d = dc.fori(3, function(k, d) return d:put(k % #x, 1):put(k * 0, d:sum(1) / 9) end, x)
+    return c, d, c:sum() + d:sum()
+  end)
+  check("vmap", "x: f32[4, T]", 17, { 17, 2, 9 }, function(x)
+    return dc.vmap(function(v) return v:put(i, 1) + v:put({ -1 }, 2) end)(x),
+      dc.vmap(function(v) return v:put(i % 4, 1) end, { in_axes = { 2 } })(x)
   end)
 end
