@@ -443,6 +443,51 @@ static void make_params(lowering *l, uint32_t before)
     }
 }
 
+/* How many others hold the same value as a result: what a state is set to, and earlier results of the same node. */
+static int count_same(const lowering *l, const dc_ref *made, uint32_t result)
+{
+    int n = !l->in_body && dc_bound_is_returned(l, result);
+    for (uint32_t i = 0; i < result && !l->in_body; i++)
+        n += made[i] == made[result];
+    return l->place != NULL && l->place[result].rows > 0 ? 0 : n;
+}
+
+/*
+ * The value again, as a node of its own: its size is the same number by another node. Results that are one node are
+ * copied with all the memory of the bound.
+ */
+static dc_ref again(const lowering *l, dc_ref v, int64_t dim, int number)
+{
+    const dc_type i32 = dc_type_scalar(DC_I32);
+    const dc_ref below = dc_graph_const(l->to, &i32, -number);
+    const dc_ref in[2] = {v, dc_graph_op2(l->to, DC_OP_MAX, dc_bound_size(l, dim), below)};
+    return dc_graph_make(l->to, DC_OP_SET_SIZE, in, 2, (const int64_t[]){0}, 1, NULL);
+}
+
+static void lower_results(const lowering *l)
+{
+    const dc_func *from = l->from;
+    dc_ref *made = DC_NEW_ARRAY(&l->j->scratch, dc_ref, from->result.n + 1);
+    dc_ref *value = DC_NEW_ARRAY(&l->j->scratch, dc_ref, from->result.n + 1);
+    for (uint32_t i = 0; i < from->result.n; i++) {
+        const dc_node *n = dc_node_at(from, from->result.at[i]);
+        const bool whole = dc_bound_is_in_room(l, i);
+        uint32_t k = 0;
+        value[i] = dc_bound_place(l, i);
+        while (k < i && (whole || value[k] != value[i] || made[k] == value[k]))
+            k++;
+        made[i] = whole   ? value[i]
+                  : k < i ? made[k]
+                          : dc_bound_with_sizes(l, value[i], n->dim, n->rank);
+    }
+    for (uint32_t i = 0; i < from->result.n; i++) {
+        const dc_node *n = dc_node_at(from, from->result.at[i]);
+        const int same = count_same(l, made, i);
+        const bool grows = same > 0 && n->rank > 0 && dc_extent_is(n->dim[0]);
+        DC_PUSH(l->to->result, grows ? again(l, made[i], n->dim[0], same) : made[i]);
+    }
+}
+
 static dc_status lower_function(lowering *l, uint32_t before)
 {
     const dc_func *from = l->from;
@@ -460,12 +505,7 @@ static dc_status lower_function(lowering *l, uint32_t before)
         for (dc_ref k = first; k < l->to->node.n; k++)
             dc_func_copy_origin(l->to, k, from, r);
     }
-    for (uint32_t i = 0; i < from->result.n; i++) {
-        const dc_ref r = from->result.at[i], v = dc_bound_place(l, i);
-        const dc_node *n = dc_node_at(from, r);
-        DC_PUSH(l->to->result,
-                dc_bound_is_in_room(l, r) ? v : dc_bound_with_sizes(l, v, n->dim, n->rank));
-    }
+    lower_results(l);
     return DC_OK;
 }
 

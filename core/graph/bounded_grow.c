@@ -163,13 +163,26 @@ dc_ref dc_bound_place(const lowering *l, uint32_t result)
 {
     const dc_ref r = l->from->result.at[result];
     if (l->place == NULL || l->place[result].rows == 0)
-        return l->map[r];
+        return l->map[below_stops(l->from, r)];
     return in_room(l, r, l->place[result].rows);
 }
 
-bool dc_bound_is_in_room(const lowering *l, dc_ref r)
+bool dc_bound_is_returned(const lowering *l, uint32_t result)
 {
-    r = below_stops(l->from, r);
+    const dc_ref r = below_stops(l->from, l->from->result.at[result]);
+    if (l->place == NULL || l->place[result].rows > 0)
+        return false;
+    for (uint32_t i = 0; i < l->from->result.n; i++)
+        if (l->place[i].rows > 0 && below_stops(l->from, l->from->result.at[i]) == r)
+            return true;
+    return false;
+}
+
+bool dc_bound_is_in_room(const lowering *l, uint32_t result)
+{
+    const dc_ref r = below_stops(l->from, l->from->result.at[result]);
+    if (dc_bound_is_returned(l, result))
+        return false;
     return dc_bound_is_changed(l, r) || dc_node_at(l->from, r)->op == DC_OP_PICK ||
            (l->room != NULL && l->room[r] != 0);
 }

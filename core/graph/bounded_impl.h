@@ -56,9 +56,11 @@ void dc_bound_find_growth(lowering *l);
 bool dc_bound_append(const lowering *l, dc_ref r, dc_ref *out);
 /* The result as its place wants it. */
 dc_ref dc_bound_place(const lowering *l, uint32_t result);
-/* Is it another value at some places, changed where it is: nothing is computed behind a size? A value in such memory? */
+/* Is it another value at some places, changed where it is: nothing is computed behind a size? A result in such memory? */
 bool dc_bound_is_changed(const lowering *l, dc_ref r);
-bool dc_bound_is_in_room(const lowering *l, dc_ref r);
+bool dc_bound_is_in_room(const lowering *l, uint32_t result);
+/* Is it what a state is set to, given back, too? */
+bool dc_bound_is_returned(const lowering *l, uint32_t result);
 /* A parameter; one that a loop may change where it is: what the body of another one changes, or a state. */
 bool dc_bound_is_param(const lowering *l, dc_ref r);
 bool dc_bound_is_changed_param(const lowering *l, dc_ref r);

@@ -354,3 +354,51 @@ function TestGrowing:testRefused()
   lu.assertEquals(#c, 1)
 end
 
+
+-- What a state is set to and gives back are two values: each is right, also where the other is changed afterwards.
+function TestGrowing:testIsReturned()
+  local function start()
+    local s = dc.state "f32[1 <= t <= 1000, 2]"
+    s:set(dc.iota("f32[3, 2]", 1))
+    return s
+  end
+  local x = dc.ones "f32[2]"
+  local put, joined, looped, twice = start(), start(), start(), start()
+  local by_put = dc.fn("put(a: f32[2])", function(a)
+    put:set(put:put({ 1 }, a))
+    return put
+  end)
+  local by_concat = dc.fn("joined(a: f32[2])", function(a)
+    joined:set(dc.concat({ joined, a:reshape(1, 2) }, 1))
+    local y = joined * 1
+    joined:set(joined:put({ 1 }, 9))
+    return y, joined, joined
+  end)
+  local by_loop = dc.fn("looped(a: f32[2])", function(a)
+    dc.fori(3, function(_, c)
+      looped:set(looped:put({ 1 }, looped[1] + a))
+      return c
+    end, a)
+    return looped, looped:sum(1)
+  end)
+  local by_half = dc.fn("half(a: f32[2])", function(a)
+    twice:set(twice * 0.5 + a)
+    return twice, twice
+  end)
+  local y = by_put(x)
+  by_put(x * 7)
+  lu.assertEquals(y:totable(), { { 1, 1 }, { 1, 1 }, { 2, 2 } })
+  lu.assertEquals(put:totable(), { { 7, 7 }, { 1, 1 }, { 2, 2 } })
+  local a, b, c = by_concat(x)
+  by_concat(x * 5)
+  lu.assertEquals(a:totable(), { { 0, 0 }, { 1, 1 }, { 2, 2 }, { 1, 1 } })
+  lu.assertEquals(b:totable(), { { 9, 9 }, { 1, 1 }, { 2, 2 }, { 1, 1 } })
+  lu.assertEquals(c:totable(), b:totable())
+  lu.assertEquals(joined:totable(), { { 9, 9 }, { 1, 1 }, { 2, 2 }, { 1, 1 }, { 5, 5 } })
+  local d, sum = by_loop(x)
+  lu.assertEquals({ d:totable(), sum:totable() }, { { { 3, 3 }, { 1, 1 }, { 2, 2 } }, { 6, 6 } })
+  local e, g = by_half(x)
+  by_half(x)
+  lu.assertEquals(e:totable(), { { 1, 1 }, { 1.5, 1.5 }, { 2, 2 } })
+  lu.assertEquals(g:totable(), e:totable())
+end
