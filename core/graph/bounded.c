@@ -293,6 +293,15 @@ static void sizes_of_bodies(const lowering *l, const dc_node *n, dc_extent_list 
         list_sizes(dc_body_at(l->from->module, n->attr[i]), &l->j->scratch, sizes);
 }
 
+/*
+ * What a stack begins with, which is replaced as far as it is needed: another number for each, since two loops would have
+ * to copy what both begin with.
+ */
+static dc_ref any_value(dc_func *f, const dc_type *t)
+{
+    return dc_graph_const(f, t, t->dtype == DC_BOOL ? 0 : (double)(f->node.n % 100));
+}
+
 static dc_status lower_control(const lowering *l, dc_ref r, const dc_extent_list *sizes,
                                dc_ref *out)
 {
@@ -343,8 +352,7 @@ static dc_status lower_control(const lowering *l, dc_ref r, const dc_extent_list
         const dc_func *body = dc_body_at(l->from->module, loop.body);
         dc_type t = dc_bound_type(body, body->result.at[loop.ncarry + i]);
         t = dc_type_stacked(&t, dc_extent_bound(loop.n));
-        /* zeros, of which as many are needed as there will be elements */
-        in[nin++] = dc_bound_with_sizes(l, dc_graph_const(l->to, &t, 0), &loop.n, 1);
+        in[nin++] = dc_bound_with_sizes(l, any_value(l->to, &t), &loop.n, 1);
     }
     DC_TRY(lower_body(&inner, loop.body, before, &loop.body));
     loop.nconst += (int)sizes->n;

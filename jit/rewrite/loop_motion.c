@@ -169,16 +169,44 @@ static bool is_invariant(const hoisting *h, dc_ref r)
     return true;
 }
 
+/* Is it i < e, of positions and a number that is a parameter? */
+static bool is_size_test(const dc_func *f, dc_ref r)
+{
+    const dc_node *n = dc_node_at(f, r);
+    if (n->op != DC_OP_LT || !dc_loop_is_trivial(f, n->in[0]))
+        return false;
+    r = n->in[1];
+    while (is_movement(f, r))
+        r = dc_node_at(f, r)->in[0];
+    n = dc_node_at(f, r);
+    return n->op == DC_OP_PARAM && n->rank == 0 && n->dtype == DC_I32;
+}
+
+/* where(i < e, x, constant): what is behind a size. */
+static bool is_size_mask(const dc_func *f, dc_ref r)
+{
+    const dc_node *n = dc_node_at(f, r);
+    return n->op == DC_OP_WHERE && dc_node_at(f, n->in[2])->op == DC_OP_CONST &&
+           is_size_test(f, n->in[0]);
+}
+
 /*
  * Values that stand at the border. Movement other than a permute is left in the body: what it moves is no larger, and
- * to read it moved costs nothing.
+ * to read it moved costs nothing. So are tests of sizes, by which loops end (jit/fuse/needs.h), and what they hide.
  */
 static void want(hoisting *h, dc_ref r)
 {
     const dc_func *b = h->w->body;
-    while (is_movement(b, r) && dc_node_at(b, r)->op != DC_OP_PERMUTE)
-        r = dc_node_at(b, r)->in[0];
-    if (dc_node_at(b, r)->op != DC_OP_PARAM && !dc_loop_is_trivial(b, r))
+    for (;;) {
+        const dc_node *n = dc_node_at(b, r);
+        if (is_size_mask(b, r))
+            r = n->in[1];
+        else if (is_movement(b, r) && n->op != DC_OP_PERMUTE)
+            r = n->in[0];
+        else
+            break;
+    }
+    if (dc_node_at(b, r)->op != DC_OP_PARAM && !dc_loop_is_trivial(b, r) && !is_size_test(b, r))
         h->wanted[r] = true;
 }
 

@@ -134,3 +134,25 @@ function TestBoundedCost:test_puts_of_all_kinds()
       dc.vmap(function(v) return v:put(i % 4, 1) end, { in_axes = { 2 } })(x)
   end)
 end
+
+-- Stacks of loops begin with memory of their own, and masks by sizes stay in the loops that they end.
+function TestBoundedCost:test_loops_over_bounded_dims()
+  local function scan(x)
+    return dc.grad(dc.scan(function(c, e) return (c * 0.5 + e):tanh() end, dc.zeros "f32[3]", x):sum(), x)
+  end
+  local f = check("scan", "x: f32[T, 3]", 67, { 67, 1, 20 }, scan)
+  lu.assertNil(on_cpu and f:plan():match "copy%s+%+%d+ <%- result 1" or nil) -- of all elements
+  f = check("loop", "x: f32[T, 3]", 67, { 67, 1, 20 }, function(x)
+    return dc.loop(function(c) return c:square():sum():gt(1) end, function(c) return c * 0.5 end, x, { max = 20 }),
+      dc.fori(3, function(_, c) return c:softmax(1) + c:max(1) + c:logsumexp(1) end, x)
+  end)
+  for n in ipairs(on_cpu and f:kernels() or {}) do
+    lu.assertNotStrContains(f:source(n, "nest"), "bool[201]") -- a mask that is read
+  end
+  check("captured", "x: f32[T, 3], y: f32[T, 4]", 17, { 17, 1, 9 }, function(x, y)
+    local keys = (y * 2):tanh()
+    return dc.fori(3, function(_, c) return c + (x * c:sum()):transpose():matmul(keys):sum(2):tanh() end, x[1]),
+      dc.loop(function(c) return (c * x:sum(2)):sum():lt(5) end, function(c) return c + keys:sum(2):abs() + 0.1 end,
+        dc.zeros "f32[t]", { max = 9 })
+  end)
+end
