@@ -182,13 +182,24 @@ static void ask_same(const dc_needs *w, dc_ref r, dc_ref of)
         ask(w, r, i, w->end[of][i]);
 }
 
+/* The number behind which where(test, x, c) is c along the axis whatever the test is, since x is; 0: there is none. */
+static dc_ref decided_behind(const dc_func *f, const dc_node *n, int axis)
+{
+    const dc_node *x = dc_node_at(f, n->in[1]), *c = dc_node_at(f, n->in[2]);
+    return c->op == DC_OP_CONST && x->op == DC_OP_WHERE &&
+                   is_const(f, x->in[2], (uint64_t)c->attr[0])
+               ? is_before(f, x->in[0], axis)
+               : 0;
+}
+
 static void ask_where(const dc_needs *w, dc_ref r)
 {
     const dc_node *n = dc_node_at(w->fn, r);
-    ask_same(w, n->in[0], r);
     ask_same(w, n->in[2], r);
     for (int i = 0; i < n->rank; i++) {
         const dc_ref end = is_before(w->fn, n->in[0], i);
+        const dc_ref decided = decided_behind(w->fn, n, i);
+        ask(w, n->in[0], i, decided != 0 ? decided : w->end[r][i]);
         ask(w, n->in[1], i, end != 0 ? end : w->end[r][i]);
     }
 }

@@ -63,8 +63,14 @@ static dc_ref plain_of(turning *w, dc_ref r)
     int64_t back[DC_MAX_RANK];
     for (int i = 0; i < rank; i++)
         back[i] = last_axis(rank, i);
-    if (w->plain[r] == 0)
-        w->plain[r] = permute(w, w->last[r], back);
+    if (w->plain[r] != 0)
+        return w->plain[r];
+    w->plain[r] = permute(w, w->last[r], back);
+    const dc_node *n = at(w, r);
+    if (n->op == DC_OP_SET_SIZE)
+        w->plain[r] =
+            dc_graph_make(w->to, DC_OP_SET_SIZE, (dc_ref[]){w->plain[r], plain_of(w, n->in[1])}, 2,
+                          n->attr, 1, NULL);
     return w->plain[r];
 }
 

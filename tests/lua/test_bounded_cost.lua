@@ -156,3 +156,31 @@ function TestBoundedCost:test_loops_over_bounded_dims()
         dc.zeros "f32[t]", { max = 9 })
   end)
 end
+
+-- Which element of a window was the largest is of no concern where zeros are picked.
+function TestBoundedCost:test_pools_along_bounded_dims()
+  local function grad(pool, opt)
+    return function(x) return dc.grad(pool(x, 3, opt):square():sum(), x) end
+  end
+  local f = check("max", "x: f32[1, 2, T]", 67, { 67, 3, 20 }, grad(dc.max_pool1d, { stride = 2, padding = 1 }))
+  check_limits(f, ".", "out%d+%[[^\n]*x%d+%[[^\n]*")
+  check("stride", "x: f32[2, 3, T]", 17, { 17, 3, 8 }, grad(dc.max_pool1d, { stride = 3 }))
+  check("overlap", "x: f32[2, 3, T]", 17, { 17, 3, 8 }, grad(dc.max_pool1d, { stride = 1, padding = 1 }))
+  check("mean", "x: f32[2, 3, T]", 17, { 17, 3, 8 }, grad(dc.avg_pool1d, { stride = 2, padding = 1 }))
+  check("both", "x: f32[2, T, T]", 11, { 11, 3, 8 }, function(x)
+    local y = x:reshape(2, 1, #x[1], #x[1])
+    return dc.grad(dc.max_pool2d(y, 3, { stride = 2, padding = 1 }):square():sum(), x)
+  end)
+  check("where", "x: f32[3, T], y: f32[3, T]", 17, { 17, 1, 8 }, function(x, y)
+    local z = dc.where(x:gt(y), (x * 2):cumsum(2), 0)
+    return z, z:sum(2), dc.where(dc.iota(x, 2):lt(3), z, 0):sum(1), dc.where(x:lt(0), dc.where(x:lt(1), z, 0), 0)
+  end)
+end
+
+-- The layout of what a convolution gives is turned as far as there are elements.
+function TestBoundedCost:test_windows_along_bounded_dims()
+  local f = check("conv1d", "x: f32[1, 3, T], w: f32[2, 3, 3]", 67, { 67, 1, 20 }, function(x, w)
+    return dc.conv1d(x, w, { padding = 1 })
+  end)
+  check_limits(f, "^E_1_2_67", "out0%[[^\n]*")
+end
