@@ -85,6 +85,16 @@ static dc_ref shifted(const lowering *l, dc_ref v, int axis, int64_t lo, int64_t
     return dc_graph_op3(f, DC_OP_WHERE, dc_graph_op2(f, DC_OP_OR, below, above), rest, v);
 }
 
+/* Axes along which nothing is between the last element and the end of the result, whatever the size is. */
+static uint32_t kept_axes(const dc_node *n, const dc_node *x)
+{
+    uint32_t axes = 0;
+    for (int i = 0; i < n->rank; i++)
+        axes |= (uint32_t)(n->attr[i] == 0 && n->attr[n->rank + i] == 1 && n->dim[i] == x->dim[i])
+                << i;
+    return axes;
+}
+
 /* What lies between the last element and the end of the result is `fill`, which stands behind the operand's size. */
 dc_status dc_bound_pad(const lowering *l, dc_ref r, dc_ref *out)
 {
@@ -92,7 +102,8 @@ dc_status dc_bound_pad(const lowering *l, dc_ref r, dc_ref *out)
     const uint64_t fill = (uint64_t)n->attr[2 * n->rank];
     const dc_type is = dc_bound_type(l->from, n->in[0]), want = dc_bound_type(l->from, r);
     int64_t lo[DC_MAX_RANK], step[DC_MAX_RANK];
-    dc_ref v = dc_bound_mask(l, l->map[n->in[0]], x->dim, (1u << n->rank) - 1, fill);
+    dc_ref v = dc_bound_with_sizes(l, l->map[n->in[0]], x->dim, x->rank);
+    v = dc_bound_mask(l, v, x->dim, ((1u << n->rank) - 1) & ~kept_axes(n, x), fill);
     for (int i = 0; i < n->rank; i++) {
         lo[i] = n->attr[i];
         step[i] = n->attr[n->rank + i];

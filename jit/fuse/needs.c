@@ -8,18 +8,23 @@
 /* What nobody has asked for yet. */
 #define NOBODY UINT32_MAX
 
-/* The axis of `to` that axis i of `from`, of as many elements, becomes as it is; -1: none. */
-static int same_axis(const dc_node *from, int i, const dc_node *to)
+/* The axis of dims `to` that axis i of `from`, of as many elements, becomes as it is; -1: none. */
+static int same_dim(const int64_t *from, int i, const int64_t *to, int rank)
 {
     int64_t before = 1, have = 1;
     for (int d = 0; d < i; d++)
-        before *= from->dim[d];
-    for (int d = 0; d < to->rank; d++) {
-        if (have == before && to->dim[d] == from->dim[i])
+        before *= from[d];
+    for (int d = 0; d < rank; d++) {
+        if (have == before && to[d] == from[i])
             return d;
-        have *= to->dim[d];
+        have *= to[d];
     }
     return -1;
+}
+
+static int same_axis(const dc_node *from, int i, const dc_node *to)
+{
+    return same_dim(from->dim, i, to->dim, to->rank);
 }
 
 /* A number that is a parameter, whatever it is spread over; 0: something else. */
@@ -295,6 +300,25 @@ static void ask_scatter(const dc_needs *w, dc_ref r)
         ask(w, n->in[2], i, i < axis ? w->end[r][i] : i >= axis + own ? w->end[r][i - own + 1] : 0);
 }
 
+/* Of a piece what is needed of the whole, along axes that it covers; a join of more pieces begins with one of the others. */
+static void ask_pieces(const dc_needs *w, dc_ref r)
+{
+    const dc_node *n = dc_node_at(w->fn, r);
+    for (int p = 0; p < n->nin; p++) {
+        const dc_node *x = dc_node_at(w->fn, n->in[p]);
+        if (n->op == DC_OP_PIECE || x->op != DC_OP_PIECE) {
+            ask_same(w, n->in[p], r);
+            continue;
+        }
+        const int64_t *lo = x->attr + 2, *step = lo + n->rank, *dim = step + n->rank;
+        for (int i = 0; i < x->rank; i++) {
+            const int of = same_dim(x->dim, i, dim, n->rank);
+            const bool whole = of >= 0 && lo[of] == 0 && step[of] == 1 && dim[of] == n->dim[of];
+            ask(w, n->in[p], i, whole ? w->end[r][of] : 0);
+        }
+    }
+}
+
 static void ask_operands(const dc_needs *w, dc_ref r)
 {
     const dc_node *n = dc_node_at(w->fn, r);
@@ -334,8 +358,10 @@ static void ask_operands(const dc_needs *w, dc_ref r)
         else
             ask_scatter(w, r);
         return;
-    case DC_CLASS_SRC:
     case DC_CLASS_PART:
+        ask_pieces(w, r);
+        return;
+    case DC_CLASS_SRC:
     case DC_CLASS_CTL:
         break;
     }

@@ -46,7 +46,7 @@ end
 local function check_limits(f, names, what)
   local found = 0
   for n, k in ipairs(on_cpu and f:kernels() or {}) do
-    for line in f:source(n, "nest"):gmatch(k.name:find(names) and what or "^$") do
+    for line in f:source(n, "nest"):gsub("\n *&", " &"):gmatch(k.name:find(names) and what or "^$") do
       found = found + 1
       lu.assertStrContains(line, " needed ")
     end
@@ -183,4 +183,20 @@ function TestBoundedCost:test_windows_along_bounded_dims()
     return dc.conv1d(x, w, { padding = 1 })
   end)
   check_limits(f, "^E_1_2_67", "out0%[[^\n]*")
+end
+
+-- Pieces of a whole that lie beside each other end where it does.
+function TestBoundedCost:test_pieces_along_other_axes()
+  local f = check("cumsum", "x: f32[T, 20]", 67, { 67, 1, 20 }, function(x) return x:cumsum(2) end)
+  check_limits(f, "^E_67", "out%d+%[[^\n]*")
+  check("cumulative", "x: f32[3, 19, T]", 17, { 17, 1, 8 }, function(x)
+    local y = x * 0.1 + 1
+    return y:cumsum { axis = 2, reverse = true }, y:cumprod(2), x:cummax(2), x:logcumsumexp(2),
+      dc.grad(y:cumprod(2):sum(), x), dc.grad(x:cummax(2):square():sum(), x)
+  end)
+  check("concat", "x: f32[T, 3], y: f32[T, 40]", 17, { 17, 1, 8 }, function(x, y)
+    local z = dc.concat({ x, y, x * 2, y:exp() }, 2)
+    return z, z:sum(1), z:softmax(2), dc.concat({ z, z[{ { 1, 1 } }] }, 1), dc.grad(z:square():sum(), y),
+      dc.concat({ x:transpose(), y:transpose() }, 1):cumsum(2), x:pad({ { 0, 0 }, { 1, 2 } }, 7):sum(1)
+  end)
 end
