@@ -362,123 +362,12 @@ static void push_failed(lua_State *L)
     lua_setmetatable(L, -2);
 }
 
-/* ---- sizes that are compared with numbers ---------------------------------------------------- */
-
-static const char *skip_blanks(const char *at)
-{
-    return at + strspn(at, " \t");
-}
-
-static size_t name_length(const char *at)
-{
-    size_t n = 0;
-    while (isalnum((unsigned char)at[n]) || at[n] == '_')
-        n++;
-    return isdigit((unsigned char)*at) ? 0 : n;
-}
-
-/* The place of the name as a whole word that `next` follows; NULL: there is none. */
-static const char *find_word(const char *text, const char *name, size_t n, const char *next)
-{
-    for (const char *at = text; (at = strstr(at, next)) != NULL; at++) {
-        const char *end = at;
-        while (end > text && strchr(" \t", end[-1]) != NULL)
-            end--;
-        const char *begin = end - (end - text >= (ptrdiff_t)n ? n : 0);
-        if (begin < end && strncmp(begin, name, n) == 0 &&
-            (begin == text || (!isalnum((unsigned char)begin[-1]) && begin[-1] != '_')))
-            return at + strlen(next);
-    }
-    return NULL;
-}
-
-/* Is axis k, from 1, of this parameter of the signature bounded? */
-static bool is_bounded_axis(const char *sig, const char *name, size_t n, long k)
-{
-    const char *type = find_word(sig, name, n, ":");
-    if (type == NULL)
-        return false;
-    type = skip_blanks(type);
-    const char *dim = type + name_length(type);
-    if (dim == type || *dim != '[')
-        return false;
-    const char *end = dim + strcspn(dim, "]");
-    for (dim++; k > 1 && dim < end; k--)
-        dim += strcspn(dim, ",]") + 1;
-    const size_t length = dim < end && k == 1 ? strcspn(dim, ",]") : 0;
-    for (size_t i = 0; i < length; i++) {
-        const size_t word = name_length(dim + i);
-        if (strncmp(dim + i, "<=", 2) == 0 || (word > 0 && find_word(sig, dim + i, word, "<=")))
-            return true;
-        i += word > 0 ? word - 1 : 0;
-    }
-    return false;
-}
-
-/* Behind #x, x:size(1) or x.shape[1] at `at`, where that is a size known at run time only; else NULL. */
-static const char *size_at(const char *sig, const char *at)
-{
-    const bool length = *at == '#';
-    const char *name = skip_blanks(at + length);
-    const size_t n = name_length(name);
-    long k = 1;
-    at = name + n;
-    if (n > 0 && !length) {
-        const size_t open = strncmp(at, ":size(", 6) == 0    ? 6
-                            : strncmp(at, ".shape[", 7) == 0 ? 7
-                                                             : 0;
-        const char *end = at + open;
-        uint64_t axis = 0;
-        const bool whole =
-            open > 0 && dc_digits_unsigned(&end, NULL, DC_MAX_RANK, &axis) == DC_DIGITS_OK;
-        k = (long)axis;
-        at = whole && (*end == ')' || *end == ']') ? end + 1 : NULL;
-    }
-    return n > 0 && at != NULL && k > 0 && is_bounded_axis(sig, name, n, k) ? at : NULL;
-}
-
-/* The line compares such a size, on the left, with a number. */
-static bool compares_size(const char *sig, const char *line)
-{
-    for (const char *at = line; *at != '\0' && strncmp(at, "--", 2) != 0; at++) {
-        const bool inside = at > line && (isalnum((unsigned char)at[-1]) || at[-1] == '_');
-        const char *next = inside ? NULL : size_at(sig, at);
-        next = next != NULL ? skip_blanks(next) : NULL;
-        if (next != NULL && (strncmp(next, "==", 2) == 0 || strncmp(next, "~=", 2) == 0) &&
-            isdigit((unsigned char)*skip_blanks(next + 2)))
-            return true;
-    }
-    return false;
-}
-
-/* In the lines of the function at idx, which comes from a file. */
-static void find_comparisons(dc_check *c, lua_State *L, const char *sig, int idx)
-{
-    lua_Debug ar;
-    char line[1000], at[400];
-    lua_pushvalue(L, idx);
-    if (lua_getinfo(L, ">S", &ar) == 0 || *ar.source != '@')
-        return;
-    FILE *f = fopen(ar.source + 1, "re");
-    for (int n = 1; f != NULL && n <= ar.lastlinedefined && fgets(line, sizeof line, f); n++)
-        if (n >= ar.linedefined && compares_size(sig, line)) {
-            snprintf(at, sizeof at, "%s:%d", ar.source + 1, n);
-            add_problem(
-                c, at, "warning", "a size that is known when the function runs equals no number",
-                "size:cast \"i32\" is a tensor, which :eq compares for dc.where and dc.cond");
-        }
-    if (f != NULL)
-        fclose(f);
-}
-
 /* dc.fn; upvalue: the one that was there. Inside a trace the outer definition is what fails. */
 static int l_fn(lua_State *L)
 {
     dc_check *c = check_of(L);
     const dc_dsl *d = dc_dsl_in(L);
     const bool outermost = d->trace == NULL;
-    if (lua_type(L, 1) == LUA_TSTRING && lua_isfunction(L, 2) && !lua_iscfunction(L, 2))
-        find_comparisons(c, L, lua_tostring(L, 1), 2);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
     if (lua_pcall(L, lua_gettop(L) - 1, 1, 0) == LUA_OK)
