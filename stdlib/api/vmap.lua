@@ -39,9 +39,9 @@ local dc = {}
 ---
 ---Loops, branches and dc.vmap may stand in f, and it in them. A loop runs until all rows have ended; of a branch
 ---whose condition differs between rows, both sides are computed, so that a gradient taken outside of f may be NaN where
----the other side's is: 0 times infinity, as of sqrt at 0. dc.grad in f has that of the side alone. Each row draws its own random numbers. Checks of
----data tell the first row that fails, and dc.print shows all rows at once. f sets no cell. Elsewhere f is called by
----a loop of Lua.
+---the other side's is: 0 times infinity, as of sqrt at 0. dc.grad in f has that of the side alone. Each row draws its
+---own random numbers. Checks of data tell the first row that fails, and dc.print shows all rows at once. f sets no
+---cell. Elsewhere f is called by a loop of Lua.
 ---
 ---Errors: DC0101 where arguments have different numbers of rows; DC0103 for an axis that is none; DC0307 where the
 ---new axis is one too many; DC0614 where f returns no tensor or sets a cell; DC0603 where a tensor that was made in
