@@ -102,7 +102,9 @@ dc_status dc_bound_pad(const lowering *l, dc_ref r, dc_ref *out)
     const uint64_t fill = (uint64_t)n->attr[2 * n->rank];
     const dc_type is = dc_bound_type(l->from, n->in[0]), want = dc_bound_type(l->from, r);
     int64_t lo[DC_MAX_RANK], step[DC_MAX_RANK];
-    dc_ref v = dc_bound_with_sizes(l, l->map[n->in[0]], x->dim, x->rank);
+    dc_ref v = l->map[n->in[0]];
+    if (dc_node_at(l->to, v)->op != DC_OP_CONST) /* dc_bound_mask knows one */
+        v = dc_bound_with_sizes(l, v, x->dim, x->rank);
     v = dc_bound_mask(l, v, x->dim, ((1u << n->rank) - 1) & ~kept_axes(n, x), fill);
     for (int i = 0; i < n->rank; i++) {
         lo[i] = n->attr[i];

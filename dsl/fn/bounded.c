@@ -346,7 +346,7 @@ dc_status dc_spec_pad(dc_spec *s, dc_job *j)
  */
 static bool wastes_memory(const dc_rt *rt, const dc_type *want, const dc_type *bound)
 {
-    enum { PAGES = 1 << 14, PART = 4 };
+    enum { PAGES = 1 << 14, PART = 16 };
     const size_t room = dc_type_bytes(bound);
     return rt->device->ops->copy != NULL && room > PAGES && dc_type_bytes(want) <= room / PART;
 }

@@ -74,13 +74,46 @@ static bool is_large(const fusing *w, const dc_node *n)
 }
 
 /*
+ * Does a convolution that reads r, by whatever name, move windows along this axis? No loop ends at a size there: each of its
+ * terms would be tested.
+ */
+static bool is_windowed(const fusing *w, dc_ref r, int axis)
+{
+    const fuse_node *x = &w->node[r];
+    for (uint32_t i = 0; i < x->nuser; i++) {
+        const dc_ref u = w->user[x->first_user + i];
+        const dc_node *n = fuse_at(w, u);
+        if (fuse_class(w, u) == DC_CLASS_SAME && is_windowed(w, u, axis))
+            return true;
+        if (n->op != DC_OP_CONV)
+            continue;
+        const dc_conv c = dc_conv_of(n);
+        for (int k = 0; k < c.n; k++)
+            if ((n->in[0] == r && c.in[2 + k] == axis) ||
+                (n->in[1] == r && c.kernel[2 + k] == axis))
+                return true;
+    }
+    return false;
+}
+
+static bool is_masked_windowed(const fusing *w, dc_ref r)
+{
+    const dc_node *n = fuse_at(w, r);
+    for (int i = 0; i < n->rank; i++)
+        if (dc_needs_before(&w->needs, n->in[0], i) != 0 && is_windowed(w, r, i))
+            return true;
+    return false;
+}
+
+/*
  * Zeros behind a size, where terms end: loops that end there do not test it (jit/flat/flatten_limit.c). Thread groups copy
  * operands to tiles, and matrix instructions read nothing but memory.
  */
 bool dc_fuse_masks_operand(const fusing *w, dc_ref r, uint8_t operand)
 {
     return !w->groups && (operand & (OPERAND_LEFT | OPERAND_VECTORS)) != 0 &&
-           (operand & OPERAND_GATHERED) == 0 && dc_needs_is_zero_mask(&w->needs, r);
+           (operand & OPERAND_GATHERED) == 0 && dc_needs_is_zero_mask(&w->needs, r) &&
+           !is_masked_windowed(w, r);
 }
 
 uint8_t dc_fuse_operand_of(const fusing *w, dc_ref u, dc_ref r)

@@ -200,3 +200,19 @@ function TestBoundedCost:test_pieces_along_other_axes()
       dc.concat({ x:transpose(), y:transpose() }, 1):cumsum(2), x:pad({ { 0, 0 }, { 1, 2 } }, 7):sum(1)
   end)
 end
+
+-- Rows of a call into a state with room for more, and the same rows into several.
+function TestBoundedCost:test_rows_that_are_put_end_at_their_number()
+  local keys, values = dc.state "f32[24, 4]", dc.state "f32[24, 4]"
+  local f = dc.fn("f(x: f32[1 <= t <= 16, 4])", function(x)
+    keys:set(keys:put({ { 3, #x + 2 } }, x * 2))
+    values:set(values:put({ { 3, #x + 2 } }, x + 1))
+  end)
+  for _, n in ipairs { 16, 2, 9 } do
+    local x, was = dc.randn(("f32[%d, 4]"):format(n), { seed = n }), { keys * 1, values * 1 }
+    f(x)
+    lu.assertEquals(keys:totable(), was[1]:put({ { 3, n + 2 } }, x * 2):totable())
+    lu.assertEquals(values:totable(), was[2]:put({ { 3, n + 2 } }, x + 1):totable())
+  end
+  check_limits(f, "^E_24_4", "out0%[[^\n]*")
+end
