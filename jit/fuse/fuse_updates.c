@@ -15,8 +15,9 @@ static dc_ref changed_by(const fusing *w, dc_ref r)
 /* The value that changes, one after the other, began with. */
 static dc_ref begin_of(const fusing *w, dc_ref r)
 {
+    r = dc_below_sizes(w->fn, r);
     for (dc_ref of; (of = changed_by(w, r)) != 0;)
-        r = of;
+        r = dc_below_sizes(w->fn, of);
     return r;
 }
 
