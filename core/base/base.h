@@ -77,6 +77,17 @@ static inline bool dc_add_ok(int64_t a, int64_t b, int64_t *out)
     return !__builtin_add_overflow(a, b, out);
 }
 
+/* Of numbers from 0 on; of 0 and a it is a. */
+static inline int64_t dc_gcd_i64(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 static inline int64_t dc_min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;

@@ -188,13 +188,9 @@ static int64_t scale_of(const dc_extents *e, const poly *p)
         if (!is_quotient(e, t))
             continue;
         const int64_t d = e->atom.at[t->factor[0]].k;
-        int64_t g = d, r = t->k % d * (scale % d) % d;
-        for (r = r < 0 ? -r : r; r != 0;) { /* gcd(d, scale * k) */
-            const int64_t rest = g % r;
-            g = r;
-            r = rest;
-        }
-        scale = d <= MOST && scale * (d / g) <= MOST ? scale * (d / g) : 0;
+        const int64_t rest = t->k % d * (scale % d) % d;
+        const int64_t more = d / dc_gcd_i64(d, rest < 0 ? -rest : rest);
+        scale = d <= MOST && scale * more <= MOST ? scale * more : 0;
     }
     return scale;
 }

@@ -54,16 +54,11 @@ static int by_begin(const void *x, const void *y)
     return a->ref < b->ref ? -1 : a->ref > b->ref;
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    return b == 0 ? a : gcd(b, a % b);
-}
-
 static bool slices_apart(const slice *a, const slice *b)
 {
     for (int i = 0; i < a->rank; i++)
         if (a->last[i] < b->lo[i] || b->last[i] < a->lo[i] ||
-            (a->lo[i] - b->lo[i]) % gcd(a->step[i], b->step[i]) != 0)
+            (a->lo[i] - b->lo[i]) % dc_gcd_i64(a->step[i], b->step[i]) != 0)
             return true;
     return false;
 }

@@ -101,6 +101,18 @@ dc_func *dc_func_new(dc_module *m, const char *name)
     return f;
 }
 
+dc_ref dc_number_param(const dc_func *f, dc_ref r)
+{
+    for (;;) {
+        const dc_node *n = dc_node_at(f, r);
+        if (n->op == DC_OP_PARAM)
+            return n->rank == 0 && n->dtype == DC_I32 ? r : 0;
+        if (n->op != DC_OP_RESHAPE && n->op != DC_OP_EXPAND)
+            return 0;
+        r = n->in[0];
+    }
+}
+
 dc_type dc_node_type(const dc_func *f, dc_ref r)
 {
     const dc_node *n = dc_node_at(f, r);

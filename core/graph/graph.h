@@ -63,7 +63,8 @@ typedef struct dc_body {
 typedef struct dc_module {
     dc_arena arena;
     dc_names *names; /* strings of origins and labels */
-    struct dc_extents *extents; /* of sizes known at run time; the context's, NULL: there are none */
+    struct dc_extents
+        *extents; /* of sizes known at run time; the context's, NULL: there are none */
     DC_VEC(dc_func *) func;
     DC_VEC(dc_body) body;
 } dc_module;
@@ -98,6 +99,9 @@ static inline dc_ref dc_below_sizes(const dc_func *f, dc_ref r)
         r = dc_node_at(f, r)->in[0];
     return r;
 }
+
+/* The parameter of type i32[] that r is, or repeats; 0: it is something else. */
+dc_ref dc_number_param(const dc_func *f, dc_ref r);
 
 dc_type dc_node_type(const dc_func *f, dc_ref r); /* without names */
 int64_t dc_node_count(const dc_node *n);          /* elements */

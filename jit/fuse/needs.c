@@ -27,19 +27,6 @@ static int same_axis(const dc_node *from, int i, const dc_node *to)
     return same_dim(from->dim, i, to->dim, to->rank);
 }
 
-/* A number that is a parameter, whatever it is spread over; 0: something else. */
-static dc_ref spread_number(const dc_func *f, dc_ref r)
-{
-    for (;;) {
-        const dc_node *n = dc_node_at(f, r);
-        if (n->op == DC_OP_PARAM)
-            return n->rank == 0 && n->dtype == DC_I32 ? r : 0;
-        if (n->op != DC_OP_RESHAPE && n->op != DC_OP_EXPAND)
-            return 0;
-        r = n->in[0];
-    }
-}
-
 /* Is each element its position along the axis? */
 static bool is_position(const dc_func *f, dc_ref r, int axis)
 {
@@ -76,7 +63,7 @@ static dc_ref is_before(const dc_func *f, dc_ref r, int axis)
         const dc_node *n = dc_node_at(f, r);
         if (n->op == DC_OP_LT)
             return dc_node_at(f, n->in[0])->dtype == DC_I32 && is_position(f, n->in[0], axis)
-                       ? spread_number(f, n->in[1])
+                       ? dc_number_param(f, n->in[1])
                        : 0;
         if (n->op == DC_OP_PERMUTE)
             axis = (int)n->attr[axis];
@@ -373,7 +360,7 @@ static void ask_operands(const dc_needs *w, dc_ref r)
 static bool any_number(const dc_func *f)
 {
     for (uint32_t i = 0; i < f->param.n; i++)
-        if (spread_number(f, f->param.at[i]) != 0)
+        if (dc_number_param(f, f->param.at[i]) != 0)
             return true;
     return false;
 }
@@ -396,7 +383,7 @@ dc_needs dc_needs_of(const dc_func *fn, dc_arena *a)
                 w.end[r][i] = 0;
         for (const dc_node *x = n; x->op == DC_OP_SET_SIZE; x = dc_node_at(fn, x->in[0]))
             if (w.end[r][x->attr[0]] == 0)
-                w.end[r][x->attr[0]] = spread_number(fn, x->in[1]);
+                w.end[r][x->attr[0]] = dc_number_param(fn, x->in[1]);
         ask_operands(&w, r);
     }
     return w;

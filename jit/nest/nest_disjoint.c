@@ -231,16 +231,6 @@ static bool subtract(query *q, const digits *f, const digits *g, digits *out)
 
 /* Groups ------------------------------------------------------------------------------------- */
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        const int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
 static int by_coef(const void *a, const void *b)
 {
     const int64_t x = llabs(((const digit *)a)->coef), y = llabs(((const digit *)b)->coef);
@@ -259,7 +249,7 @@ static int64_t *least_of(query *q, const digits *d)
     least[d->n] = INT64_MAX;
     for (uint32_t i = d->n; i-- > 0;) {
         const int64_t coef = llabs(d->at[i].coef);
-        step = gcd(coef, step);
+        step = dc_gcd_i64(coef, step);
         least[i] = dc_min_i64(coef, least[i + 1] - furthest(d->at[i].least, d->at[i].most));
         least[i] = dc_max_i64(least[i], step);
     }

@@ -89,12 +89,8 @@ static bool is_size_mask(const turning *w, const dc_node *n)
     if (n->op != DC_OP_WHERE || at(w, n->in[2])->op != DC_OP_CONST)
         return false;
     const dc_node *test = at(w, n->in[0]);
-    if (test->op != DC_OP_LT || at(w, test->in[0])->op != DC_OP_IOTA)
-        return false;
-    const dc_node *end = at(w, test->in[1]);
-    while (end->op == DC_OP_RESHAPE || end->op == DC_OP_EXPAND)
-        end = at(w, end->in[0]);
-    return end->op == DC_OP_PARAM && end->rank == 0 && end->dtype == DC_I32;
+    return test->op == DC_OP_LT && at(w, test->in[0])->op == DC_OP_IOTA &&
+           dc_number_param(w->f, test->in[1]) != 0;
 }
 
 static dc_ref last_of(turning *w, dc_ref r);

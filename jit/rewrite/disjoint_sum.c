@@ -196,21 +196,11 @@ static bool lie_along(joining *w, const sum *s, int axis, span *at)
     return true;
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        const int64_t c = a % b;
-        a = b;
-        b = c;
-    }
-    return a;
-}
-
 static bool blocks_apart(const block *a, const block *b, int rank)
 {
     for (int i = 0; i < rank; i++)
         if (last_of(a, i) < b->lo[i] || last_of(b, i) < a->lo[i] ||
-            (a->lo[i] - b->lo[i]) % gcd(a->step[i], b->step[i]) != 0)
+            (a->lo[i] - b->lo[i]) % dc_gcd_i64(a->step[i], b->step[i]) != 0)
             return true;
     return false;
 }

@@ -173,13 +173,8 @@ static bool is_invariant(const hoisting *h, dc_ref r)
 static bool is_size_test(const dc_func *f, dc_ref r)
 {
     const dc_node *n = dc_node_at(f, r);
-    if (n->op != DC_OP_LT || !dc_loop_is_trivial(f, n->in[0]))
-        return false;
-    r = n->in[1];
-    while (is_movement(f, r))
-        r = dc_node_at(f, r)->in[0];
-    n = dc_node_at(f, r);
-    return n->op == DC_OP_PARAM && n->rank == 0 && n->dtype == DC_I32;
+    return n->op == DC_OP_LT && dc_loop_is_trivial(f, n->in[0]) &&
+           dc_number_param(f, n->in[1]) != 0;
 }
 
 /* where(i < e, x, constant): what is behind a size. */
