@@ -146,6 +146,8 @@ static const char *class_name(dc_op op)
         return "contraction";
     case DC_CLASS_IDX:
         return "indexing";
+    case DC_CLASS_HST:
+        return "on the host";
     case DC_CLASS_SAME:
         return "identity";
     case DC_CLASS_PART:
@@ -431,6 +433,7 @@ static const dc_bindings *const all[] = {
     &dc_layer_bindings,       &dc_terminal_bindings,    &dc_control_bindings,
     &dc_loop_bindings,        &dc_branch_bindings,      &dc_vmap_bindings,
     &dc_cumulative_bindings,
+    &dc_sort_bindings,
 };
 
 /* Every type of userdata but the context, and its own functions. */

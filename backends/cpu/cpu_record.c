@@ -12,6 +12,7 @@
  */
 #include "backends/cpu/cpu_impl.h"
 #include "core/base/control_word.h"
+#include "core/host/host_step.h"
 #include "core/runtime/walk.h"
 
 #include <string.h>
@@ -32,6 +33,7 @@ enum {
 
 typedef struct step {
     dc_cpu_kernel kernel; /* LAUNCH */
+    dc_host_step *host;   /* HOST: a launch as any other, of this instead of a kernel */
     int64_t grid;
     uint64_t cost;  /* nanoseconds on one thread: a guess, which is too high, until it has run */
     bool certain;   /* that it is to be split */
@@ -46,7 +48,7 @@ typedef struct step {
 } step;
 
 struct dc_recording {
-    uint32_t nbind;
+    uint32_t nbind, nstep;
     dc_walk *walk;
     step *step;
     const dc_bind *bind; /* of all steps, one after the other; in the walk */
@@ -77,11 +79,13 @@ typedef struct parts {
 static void set_step(step *s, const dc_command *item, uint32_t first)
 {
     *s = (step){.grid = item->grid, .cost = item->cost_ns, .first = first, .bytes = item->bytes};
-    if (item->kind != DC_COMMAND_LAUNCH)
+    if (item->kind != DC_COMMAND_LAUNCH && item->kind != DC_COMMAND_HOST)
         return;
     const dc_program *p = item->program;
-    DC_ASSERT(item->entry < p->nentry, "launch of kernel %u of %u", item->entry, p->nentry);
-    s->kernel = p->entry[item->entry];
+    if (item->kind == DC_COMMAND_LAUNCH) {
+        DC_ASSERT(item->entry < p->nentry, "launch of kernel %u of %u", item->entry, p->nentry);
+        s->kernel = p->entry[item->entry];
+    }
     s->certain = s->cost >= CERTAIN_NS;
     s->slice =
         s->cost <= SLICE_NS ? s->grid : dc_max_i64(s->grid / (int64_t)(s->cost / SLICE_NS + 1), 1);
@@ -91,6 +95,8 @@ static void set_step(step *s, const dc_command *item, uint32_t first)
 static void release_recording(void *what)
 {
     dc_recording *r = what;
+    for (uint32_t i = 0; i < r->nstep && r->step != NULL; i++)
+        dc_xfree(r->step[i].host);
     dc_walk_free(r->walk);
     dc_xfree(r->step);
     dc_xfree(r->address);
@@ -106,9 +112,12 @@ static dc_status record_items(dc_recording *r, const dc_cpu *cpu, dc_job *j, con
     r->nbind = dc_walk_bind_count(r->walk);
     r->bind = r->nbind > 0 ? dc_walk_binds(r->walk, 0) : NULL;
     r->step = dc_xalloc(n * sizeof *r->step);
+    r->nstep = n;
     r->address = dc_xalloc(r->nbind * sizeof *r->address);
     for (uint32_t i = 0; i < n; i++) {
         set_step(&r->step[i], &item[i], first);
+        if (item[i].kind == DC_COMMAND_HOST)
+            DC_TRY(dc_host_step_new(j, item[i].host, item[i].nhost, false, &r->step[i].host));
         first += item[i].nbind;
         scratch = item[i].scratch > scratch ? item[i].scratch : scratch;
     }
@@ -145,12 +154,19 @@ static int ask(void *x)
     return is_halted(x);
 }
 
+static inline void run_work(const run *x, const step *s, void *scratch, int64_t begin, int64_t end)
+{
+    if (s->host == NULL)
+        s->kernel(x->r->address + s->first, x->slot[0], scratch, begin, end);
+    else
+        dc_host_step_run(s->host, x->r->address + s->first, scratch, begin, end);
+}
+
 /* A long launch: looks between pieces. */
 static void run_slices(const run *x, const step *s, void *scratch, int64_t begin, int64_t end)
 {
     for (; begin < end && !is_halted(x); begin += s->slice)
-        s->kernel(x->r->address + s->first, x->slot[0], scratch, begin,
-                  dc_min_i64(begin + s->slice, end));
+        run_work(x, s, scratch, begin, dc_min_i64(begin + s->slice, end));
 }
 
 static inline void run_positions(const run *x, const step *s, void *scratch, int64_t begin,
@@ -160,7 +176,7 @@ static inline void run_positions(const run *x, const step *s, void *scratch, int
     if (s->slice < s->grid)
         run_slices(x, s, scratch, begin, end);
     else
-        s->kernel(x->r->address + s->first, x->slot[0], scratch, begin, end);
+        run_work(x, s, scratch, begin, end);
 }
 
 static int64_t pieces_of(const step *s)
@@ -419,7 +435,7 @@ static void resolve_all(const run *x)
 dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot, dc_run_info *info)
 {
     static const dc_walk_ops ops = {run_launch, run_copy,   run_check, run_test,
-                                    run_count,  run_bundle, run_limit};
+                                    run_count,  run_bundle, run_limit, run_launch};
     static const atomic_bool never;
     const dc_cpu *cpu = (const dc_cpu *)d;
     run x = {.r = r,

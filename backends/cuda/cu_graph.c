@@ -171,6 +171,7 @@ static dc_status add_step(building *g, uint32_t i)
         return s->bytes > 0 ? add_copy(g, s) : add_nothing(g, s);
     case DC_COMMAND_CHECK:
         return add_check(g, i, s);
+    case DC_COMMAND_HOST:
     case DC_COMMAND_LOOP:
     case DC_COMMAND_BRANCH:
     case DC_COMMAND_BUNDLE:

@@ -318,6 +318,7 @@ typedef struct dc_cu_step {
     uint32_t ndep;
     const uint32_t *dep;
     const char *label;
+    struct dc_host_step *host; /* HOST */
     cu_node node; /* while a graph is built */
 } dc_cu_step;
 
@@ -345,7 +346,7 @@ struct dc_recording {
     dc_walk *walk;
     uint32_t nstep, nslot, nbind;
     dc_cu_step *step;
-    bool straight; /* no LOOP, no BRANCH, no BUNDLE */
+    bool straight; /* no LOOP, no BRANCH, no BUNDLE, no HOST */
     uint32_t checks;
 
     dc_cu_slot_place *place; /* by slot: of the last run */

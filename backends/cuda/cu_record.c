@@ -1,5 +1,6 @@
 /* Commands to a recording: what their launches need, found once. */
 #include "backends/cuda/cu_impl.h"
+#include "core/host/host_step.h"
 #include "core/runtime/walk.h"
 
 #include <limits.h>
@@ -10,6 +11,8 @@ static void free_recording(void *what)
     dc_recording *r = what;
     if (r->exec != NULL || r->mem != 0)
         dc_cu_graph_free(r);
+    for (uint32_t i = 0; i < r->nstep; i++)
+        dc_xfree(r->step[i].host);
     dc_walk_free(r->walk);
     dc_arena_free(&r->own);
     dc_xfree(r);
@@ -93,7 +96,9 @@ static dc_status record_steps(dc_recording *r, dc_job *j, const dc_command *x, u
         s->first = first;
         first += s->nbind;
         r->straight = r->straight && x[i].nbody == 0 && x[i].kind != DC_COMMAND_BRANCH &&
-                      x[i].kind != DC_COMMAND_LOOP;
+                      x[i].kind != DC_COMMAND_LOOP && x[i].kind != DC_COMMAND_HOST;
+        if (x[i].kind == DC_COMMAND_HOST)
+            DC_TRY(dc_host_step_new(j, x[i].host, x[i].nhost, true, &s->host));
         r->checks += x[i].kind == DC_COMMAND_CHECK;
         for (uint32_t b = 0; b < s->nbind; b++)
             if (x[i].bind[b].slot >= r->nslot)

@@ -3,6 +3,7 @@
  * are under way. Else the commands are launched one after the other.
  */
 #include "backends/cuda/cu_impl.h"
+#include "core/host/host_step.h"
 #include "core/runtime/walk.h"
 
 #include <stdio.h>
@@ -134,6 +135,22 @@ static dc_status read_back(run *c, uint32_t step, uint32_t bind, void *out, size
     return after(c, step, error);
 }
 
+/* Operands come to the host, the result goes back. */
+static dc_status run_host(void *ctx, uint32_t step)
+{
+    run *c = ctx;
+    const dc_host_step *s = c->r->step[step].host;
+    for (int i = 1; i <= s->call.nin; i++)
+        if (s->bytes[i] > 0)
+            DC_TRY(read_back(c, step, (uint32_t)i, s->place[i], s->bytes[i]));
+    dc_host_step_run(s, s->place, s->work, 0, s->rows);
+    if (s->bytes[0] == 0)
+        return DC_OK;
+    DC_TRY(before(c, step));
+    DC_TRY(dc_cu_send(c->r->cu, c->j, address_of(c, step, 0), s->place[0], s->bytes[0]));
+    return after(c, step, CU_SUCCESS);
+}
+
 static dc_status run_check(void *ctx, uint32_t step, int32_t *out, uint64_t *bits)
 {
     run *c = ctx;
@@ -180,7 +197,8 @@ static dc_status run_steps(run *c, dc_run_info *info)
                                     .check = run_check,
                                     .test = run_test,
                                     .count = run_count,
-                                    .limit = run_limit};
+                                    .limit = run_limit,
+                                    .host = run_host};
     dc_cu *cu = c->r->cu;
     dc_run_info own;
     if (info == NULL)

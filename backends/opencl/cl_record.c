@@ -9,6 +9,7 @@
  * them by how long it waited. Where a kernel is not simt, a launch has a few OpenCL threads that share the work items.
  */
 #include "backends/opencl/cl_impl.h"
+#include "core/host/host_step.h"
 #include "core/runtime/walk.h"
 
 #include <stdio.h>
@@ -18,6 +19,7 @@
 
 typedef struct step {
     cl_kernel kernel;   /* LAUNCH */
+    dc_host_step *host; /* HOST */
     size_t threads;     /* of a group; 0: threads share the work items */
     int64_t positions;  /* work items of a launch */
     int64_t begin, end; /* not simt: the work items that the kernel object has as arguments */
@@ -59,6 +61,7 @@ static void free_recording(void *what)
     dc_recording *r = what;
     for (uint32_t i = 0; i < r->nstep && r->step != NULL; i++) {
         dc_cl_kernel_free(r->cl, r->step[i].kernel);
+        dc_xfree(r->step[i].host);
         dc_xfree(r->step[i].label);
     }
     dc_cl_buffer_release(r->cl, r->scratch);
@@ -197,6 +200,8 @@ static dc_status record_items(dc_recording *r, dc_job *j, const dc_command *item
         first += s->nbind;
         if (item[i].kind == DC_COMMAND_LAUNCH)
             DC_TRY(make_launch(r, j, &item[i], s));
+        if (item[i].kind == DC_COMMAND_HOST)
+            DC_TRY(dc_host_step_new(j, item[i].host, item[i].nhost, true, &s->host));
     }
     return DC_OK;
 }
@@ -383,6 +388,25 @@ static dc_status read_back(run *c, uint32_t item, uint32_t bind, void *out, size
     return DC_OK;
 }
 
+/* Operands come to the host, the result goes back. */
+static dc_status run_host(void *ctx, uint32_t item)
+{
+    run *c = ctx;
+    const dc_cl *cl = c->r->cl;
+    const dc_host_step *s = c->r->step[item].host;
+    size_t at;
+    for (int i = 1; i <= s->call.nin; i++)
+        if (s->bytes[i] > 0)
+            DC_TRY(read_back(c, item, (uint32_t)i, s->place[i], s->bytes[i]));
+    dc_host_step_run(s, s->place, s->work, 0, s->rows);
+    if (s->bytes[0] == 0)
+        return DC_OK;
+    const cl_mem mem = dc_cl_mem_at(cl, address_of(c, item, 0), &at);
+    const cl_int error = cl->lib.fn.EnqueueWriteBuffer(c->queue, mem, 1, at, s->bytes[0],
+                                                       s->place[0], 0, NULL, NULL);
+    return error == CL_SUCCESS ? DC_OK : failed(c, item, error);
+}
+
 static dc_status run_check(void *ctx, uint32_t item, int32_t *out, uint64_t *bits)
 {
     const run *c = ctx;
@@ -448,7 +472,8 @@ dc_status dc_cl_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
                                     .check = run_check,
                                     .test = run_test,
                                     .count = run_count,
-                                    .limit = run_limit};
+                                    .limit = run_limit,
+                                    .host = run_host};
     dc_cl *cl = dc_cl_of(d);
     run c = {.r = r, .j = j, .slot = slot, .queue = cl->queue};
     dc_run_info own;

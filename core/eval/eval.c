@@ -321,6 +321,8 @@ static dc_status run_node(dc_eval_state *s, dc_ref r, const void *const *params)
             return dc_eval_scatter(s, r);
         dc_eval_gather(s, r);
         return DC_OK;
+    case DC_CLASS_HST:
+        return dc_eval_host(s, r);
     case DC_CLASS_CTL:
         if (op != DC_OP_PICK)
             return op == DC_OP_LOOP ? dc_eval_loop(s, r) : dc_eval_branch(s, r);

@@ -7,6 +7,7 @@
  *   eval_conv.c convolutions
  *   eval_control.c loops and branches
  *   eval_idx.c  gather, scatter
+ *   eval_host.c operations of core/host
  *   eval_find.c where infinities and NaN come from
  */
 #ifndef DC_CORE_EVAL_EVAL_IMPL_H
@@ -88,6 +89,8 @@ void dc_eval_rows(dc_eval_mode mode, dc_dtype t, int64_t kn, int64_t n, const vo
                   void *c);
 void dc_eval_gather(dc_eval_state *s, dc_ref r);
 dc_status dc_eval_scatter(dc_eval_state *s, dc_ref r);
+
+dc_status dc_eval_host(dc_eval_state *s, dc_ref r);
 
 /* Loops and branches, whose results dc_eval_pick copies. */
 dc_status dc_eval_loop(dc_eval_state *s, dc_ref r);

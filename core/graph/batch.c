@@ -151,6 +151,8 @@ static dc_status make_batched(dc_batch *b, dc_ref r, dc_ref *out)
         return n->op == DC_OP_DOT ? dc_batch_dot(b, r, out) : dc_batch_conv(b, r, out);
     case DC_CLASS_IDX:
         return make_indexing(b, r, out);
+    case DC_CLASS_HST: /* leading axes are a batch */
+        return make_alike(b, n, n->attr, NULL, out);
     case DC_CLASS_SAME:
         if (n->op == DC_OP_CUSTOM)
             return make_custom(b, n, out);

@@ -159,6 +159,7 @@ static rule *const rules[] = {
 #define SRC(id, lua)                               [DC_OP_##id] = dtype_##id,
 #define CON(id, lua, type, names, grad, lo, hi)    [DC_OP_##id] = dtype_##type,
 #define IDX(id, lua, n, type, grad, lo, hi)        [DC_OP_##id] = dtype_##type,
+#define HST(id, lua, n, rule, grad, lo, hi)        [DC_OP_##id] = dc_infer_host_dtype,
 #define SAME(id, lua, n, grad)                     [DC_OP_##id] = dtype_first,
 #define PART(id, lua, n)                           [DC_OP_##id] = dtype_any,
 #define CTL(id, lua, n)                            [DC_OP_##id] = dtype_control,

@@ -24,6 +24,11 @@ static inline const char *dc_site_name(const dc_site *s)
 /* Reads and checks the axes of a dot. */
 dc_status dc_infer_dot(const dc_site *s, dc_dot *d);
 
+/* Of operations of class HST (core/graph/infer_host.c). */
+dc_status dc_infer_host_dtype(const dc_site *s);
+dc_status dc_infer_host_shape(const dc_site *s);
+dc_status dc_infer_host_names(const dc_site *s);
+
 /* Rank and dims of the result, whose dtype has been inferred. */
 dc_status dc_infer_shape(const dc_site *s);
 

@@ -208,6 +208,7 @@ dc_status dc_infer_names(const dc_site *s)
 #define SRC(id, lua)                                     [DC_OP_##id] = names_none,
 #define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = names_##names,
 #define IDX(id, lua, n, type, grad, lo, hi)              [DC_OP_##id] = names_##id,
+#define HST(id, lua, n, rule, grad, lo, hi)              [DC_OP_##id] = dc_infer_host_names,
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = names_first,
 #define PART(id, lua, n)                                 [DC_OP_##id] = names_first,
 #define CTL(id, lua, n)                                  [DC_OP_##id] = names_none,

@@ -536,6 +536,7 @@ static rule *const rules[] = {
 #define SRC(id, lua)                               [DC_OP_##id] = shape_##id,
 #define CON(id, lua, type, names, grad, lo, hi)    [DC_OP_##id] = shape_##id,
 #define IDX(id, lua, n, type, grad, lo, hi)        [DC_OP_##id] = shape_##id,
+#define HST(id, lua, n, rule, grad, lo, hi)        [DC_OP_##id] = dc_infer_host_shape,
 #define SAME(id, lua, n, grad)                     [DC_OP_##id] = shape_##id,
 #define PART(id, lua, n)                           [DC_OP_##id] = shape_##id,
 #define CTL(id, lua, n)                            [DC_OP_##id] = shape_control,

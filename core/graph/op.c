@@ -25,6 +25,7 @@ static const dc_op_row rows[] = {
 #define SRC(id, lua)                            [DC_OP_##id] = {lua, DC_CLASS_SRC, 0, 0, 0, 0, 0},
 #define CON(id, lua, type, names, grad, lo, hi) [DC_OP_##id] = {lua, DC_CLASS_CON, 2, 0, 0, lo, hi},
 #define IDX(id, lua, n, type, grad, lo, hi)     [DC_OP_##id] = {lua, DC_CLASS_IDX, n, 0, 0, lo, hi},
+#define HST(id, lua, n, rule, grad, lo, hi)     [DC_OP_##id] = {lua, DC_CLASS_HST, n, 0, 0, lo, hi},
 #define SAME(id, lua, n, grad)                  [DC_OP_##id] = {lua, DC_CLASS_SAME, n, 0, 0, -4, 4},
 #define PART(id, lua, n)                        [DC_OP_##id] = {lua, DC_CLASS_PART, n, 0, 0, -4, 4},
 #define CTL(id, lua, n)                         [DC_OP_##id] = {lua, DC_CLASS_CTL, n, 0, 0, 0, 0},

@@ -12,6 +12,7 @@ typedef enum dc_op {
 #define SRC(id, ...) DC_OP_##id,
 #define CON(id, ...) DC_OP_##id,
 #define IDX(id, ...) DC_OP_##id,
+#define HST(id, ...) DC_OP_##id,
 #define SAME(id, ...) DC_OP_##id,
 #define PART(id, ...) DC_OP_##id,
 #define CTL(id, ...) DC_OP_##id,
@@ -26,6 +27,7 @@ typedef enum dc_op_class {
     DC_CLASS_SRC,
     DC_CLASS_CON,
     DC_CLASS_IDX,
+    DC_CLASS_HST,
     DC_CLASS_SAME,
     DC_CLASS_PART,
     DC_CLASS_CTL

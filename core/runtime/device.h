@@ -54,6 +54,7 @@ typedef enum dc_command_kind {
     DC_COMMAND_CHECK,
     DC_COMMAND_LOOP, /* the nbody commands that follow, again and again: see dc_command.grid */
     DC_COMMAND_BRANCH, /* bind[0] is a bool: the nbody commands that follow, or the nelse after them */
+    DC_COMMAND_HOST,   /* rows 0 to grid - 1 of what core/host computes; bind[0] is its result */
     DC_COMMAND_BUNDLE /* one launch of the nbody LAUNCH commands that follow: none waits for another */
 } dc_command_kind;
 
@@ -83,12 +84,12 @@ typedef struct dc_command {
     dc_command_kind kind;
     dc_program *program;
     uint32_t entry;   /* index into dc_source.entry */
-    int64_t grid;     /* LAUNCH: work items. LOOP: iterations at most */
+    int64_t grid;     /* LAUNCH: work items. HOST: rows. LOOP: iterations at most */
     uint32_t threads; /* simt: of a group */
-    bool sets;        /* LAUNCH, COPY: writes what outlives the run; not after a CHECK that stops */
+    bool sets;        /* LAUNCH, COPY, HOST: writes what outlives the run; not after a CHECK that stops */
     size_t shared;    /* simt: bytes a group shares, beside the arrays in the text */
     size_t scratch;   /* bytes per thread */
-    uint64_t cost_ns; /* LAUNCH: an estimate for one thread, so that small ones are not split */
+    uint64_t cost_ns; /* LAUNCH, HOST: an estimate for one thread, so that small ones are not split */
     uint32_t nbind;
     /*
      * LAUNCH: buffers in the order of the kernel's parameters. LOOP: [0] a bool, read before each
@@ -99,6 +100,8 @@ typedef struct dc_command {
     const dc_bind *bind;
     uint32_t nmove;
     const dc_bind_move *move;
+    uint32_t nhost;
+    const int64_t *host;    /* HOST: core/graph/host_call.h */
     bool untested, reverse; /* LOOP */
     size_t bytes;           /* COPY; CHECK: of bind[1] */
     const char *label;      /* name of the kernel, for the profile */

@@ -73,6 +73,9 @@ static void check_binds(const dc_command *x, uint32_t i)
         ok = n <= 3 && x->grid >= 0 && (n < 2 || x->grid <= INT32_MAX) &&
              (n > 1 || !(x->untested || x->reverse));
         break;
+    case DC_COMMAND_HOST:
+        ok = n > 1 && x->grid >= 0 && x->nhost > 0;
+        break;
     case DC_COMMAND_BUNDLE:
         ok = n == 0;
         break;
@@ -354,6 +357,10 @@ static dc_status do_item(run *r)
         w->at++;
         r->moved = true;
         return r->ops->copy(r->ctx, i);
+    case DC_COMMAND_HOST:
+        w->at++;
+        r->moved = true;
+        return r->ops->host(r->ctx, i);
     case DC_COMMAND_CHECK:
         w->at++;
         return r->ops->check(r->ctx, i, &r->found, &r->bits);

@@ -37,6 +37,8 @@ typedef struct dc_walk_ops {
     dc_status (*bundle)(void *ctx, uint32_t first, uint32_t n);
     /* LOOP: the i32 at bind[2]. NULL like `test`. */
     dc_status (*limit)(void *ctx, uint32_t command, int32_t *out);
+    /* HOST: all rows. */
+    dc_status (*host)(void *ctx, uint32_t command);
 } dc_walk_ops;
 
 /*

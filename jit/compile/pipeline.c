@@ -4,6 +4,7 @@
  */
 #include "core/graph/gtext.h"
 #include "core/graph/simplify.h"
+#include "core/host/host.h"
 #include "jit/base/tuning.h"
 #include "jit/compile/exec_cache.h"
 #include "jit/compile/pipeline_impl.h"
@@ -313,6 +314,12 @@ static dc_status lower(dc_job *j, dc_part *x)
     x->cost_ns = DC_NEW_ARRAY(a, uint64_t, x->groups.n);
     x->nkernel = x->groups.n;
     for (uint32_t g = 0; g < x->groups.n; g++) {
+        if (x->control[g] != NULL && x->control[g]->is_host) {
+            const dc_host_call *c = &x->control[g]->host;
+            x->cost_ns[g] = dc_host_cost_ns(c);
+            x->group_fact[g].bytes = (int64_t)(dc_type_bytes(&c->in[0]) + dc_type_bytes(&c->out));
+            find_lines(x, g, seen, &x->group_fact[g]);
+        }
         if (x->control[g] != NULL || is_empty(x, g) || x->groups.at[g].is_join)
             continue;
         DC_TRY(dc_lower(j, &x->groups, g, &x->kernel[g]));
@@ -419,7 +426,7 @@ static const char *label_of(const void *ctx, uint32_t group)
 {
     const dc_part *x = ctx;
     if (x->control[group] != NULL)
-        return x->control[group]->is_loop ? "loop" : "branch";
+        return dc_pipeline_control_label(x->control[group]);
     return x->p->gen.entry.at[x->entry_of[group]].kernel->name;
 }
 

@@ -158,12 +158,25 @@ dc_status dc_pipeline_add_bodies(dc_compiling *p, dc_part *x)
     for (uint32_t g = 0; g < x->groups.n; g++) {
         if (x->groups.at[g].control == 0)
             continue;
+        if (dc_op_is((dc_op)control_node(x, g)->op, DC_CLASS_HST)) {
+            x->control[g] = DC_NEW(&p->j->scratch, dc_control);
+            x->control[g]->is_host = true;
+            x->control[g]->host = dc_host_call_of(x->fn, x->groups.at[g].control);
+            continue;
+        }
         if (control_node(x, g)->op == DC_OP_LOOP && x->loops == DC_LOOP_DEPTH)
             return dc_failf(p->j, DC_ERR_BUILD, p->e->desc.name,
                             "more than %d loops inside each other", DC_LOOP_DEPTH);
         add_sides(p, x, g);
     }
     return DC_OK;
+}
+
+const char *dc_pipeline_control_label(const dc_control *c)
+{
+    if (c->is_host)
+        return dc_op_row_of(c->host.op)->name;
+    return c->is_loop ? "loop" : "branch";
 }
 
 size_t dc_pipeline_work(dc_part *x, uint32_t group)
@@ -182,6 +195,8 @@ bool dc_pipeline_control_in_place(const dc_part *x, uint32_t group, uint32_t out
     const dc_group *g = &x->groups.at[group];
     const dc_node *n = control_node(x, group);
     int reads = 0;
+    if (x->control[group]->is_host)
+        return false;
     for (int i = 0; i < n->nin; i++)
         reads += n->in[i] == g->in[in];
     return reads == 1 && dc_loop_start(x->fn, g->out[out]) == g->in[in];

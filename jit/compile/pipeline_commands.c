@@ -3,6 +3,8 @@
  * of the prologue before those of the body, and what is told of it later is kept.
  */
 #include "jit/compile/pipeline_impl.h"
+
+#include "core/host/host.h"
 #include "jit/exec/exec_bounds.h"
 #include "jit/flat/flat_join.h"
 #include "jit/moves/move.h"
@@ -230,6 +232,27 @@ static void branch_head(dc_part *x, uint32_t group, dc_command *head)
     take_binding(head, &b, 1);
 }
 
+static void host_item(dc_part *x, uint32_t group, dc_command *command, dc_command_fact *fact)
+{
+    const dc_host_call *c = &x->control[group]->host;
+    const dc_group *g = &x->groups.at[group];
+    binding b = new_binding(x, 1 + (uint32_t)c->nin);
+    bind_place(x, &b, 0, x->plan.home[g->out[0]]);
+    for (int i = 0; i < c->nin; i++) {
+        const dc_where w = operand_of(x, group, i);
+        bind_where(x, &b, 1 + (uint32_t)i, &w);
+    }
+    *command = (dc_command){.kind = DC_COMMAND_HOST,
+                            .grid = dc_host_rows(c),
+                            .scratch = dc_host_scratch(c),
+                            .cost_ns = x->cost_ns[group],
+                            .label = dc_pipeline_control_label(x->control[group])};
+    command->host = dc_host_call_pack(c, &x->p->e->mem, &command->nhost);
+    take_binding(command, &b, 1 + (uint32_t)c->nin);
+    *fact = x->group_fact[group];
+    fact->nout = 1;
+}
+
 /* Copies, the head, the bodies. */
 static void control_items(dc_part *x, uint32_t group, dc_command *command, dc_command_fact *fact)
 {
@@ -273,7 +296,9 @@ static void step_items(dc_part *x, uint32_t step, dc_command *command, dc_comman
     const dc_step_launches *l = &x->launches[step];
     switch ((dc_step_kind)s->kind) {
     case DC_STEP_GROUP:
-        if (x->control[s->index] != NULL)
+        if (x->control[s->index] != NULL && x->control[s->index]->is_host)
+            host_item(x, s->index, command, fact);
+        else if (x->control[s->index] != NULL)
             control_items(x, s->index, command, fact);
         else
             launch_item(x, l->at, command, fact);

@@ -3,6 +3,7 @@
 #define DC_JIT_COMPILE_PIPELINE_IMPL_H
 
 #include "core/graph/control.h"
+#include "core/graph/host_call.h"
 #include "jit/compile/codegen.h"
 #include "jit/lower/lift_constants.h"
 #include "jit/plan/plan.h"
@@ -26,9 +27,10 @@ typedef struct dc_step_launches {
     uint32_t nunit;           /* of them that are in no body; these are the first ones */
 } dc_step_launches;
 
-/* A loop or a branch of a part (jit/compile/pipeline_bodies.c). Its work memory holds what follows. */
+/* A group without a kernel: a loop or a branch of a part, or what the host computes (jit/compile/pipeline_bodies.c). Its work memory holds what follows. */
 typedef struct dc_control {
-    bool is_loop;
+    bool is_loop, is_host;
+    dc_host_call host;       /* what the host computes: a group without bodies */
     dc_loop loop;            /* of a loop */
     struct dc_part *side[2]; /* its bodies; a loop has one */
     dc_ref *pick;            /* by result: 0 where nothing reads it, */
@@ -85,6 +87,8 @@ typedef struct dc_compiling {
 dc_status dc_pipeline_add_bodies(dc_compiling *p, dc_part *x);
 /* A new part, for which nothing is known but its function and description. */
 dc_part *dc_pipeline_add_part(dc_compiling *p, const dc_func *fn, const dc_exec_desc *desc);
+/* "loop", "branch", or the operation of the host. */
+const char *dc_pipeline_control_label(const dc_control *c);
 /* Bytes of the work memory of a loop or a branch, once its bodies are planned. */
 size_t dc_pipeline_work(dc_part *x, uint32_t group);
 /* May output `out` of a loop or branch lie in the memory of operand `in`? */

@@ -221,8 +221,8 @@ static inline void dc_exec_find_sets(dc_exec *e)
     for (uint32_t i = e->nprologue; i < e->ncommand; i++) {
         dc_command *x = &e->command[i];
         const uint32_t nout = x->kind == DC_COMMAND_LAUNCH ? e->fact[i].nout
-                              : x->kind == DC_COMMAND_COPY ? 1
-                                                           : 0;
+                              : x->kind == DC_COMMAND_COPY || x->kind == DC_COMMAND_HOST ? 1
+                                                                                         : 0;
         x->sets = false;
         for (uint32_t b = 0; b < nout; b++)
             x->sets |=

@@ -1,5 +1,7 @@
 #include "jit/exec/exec_bounds.h"
 
+#include "core/host/host.h"
+
 typedef struct judging {
     const dc_exec *e;
     const dc_kernel_needs *const *needs;
@@ -136,13 +138,30 @@ static bool checks(judging *g, const dc_command *x)
 /* What only some kinds of commands have is 0 in the others. */
 static bool has_only_its_own(const dc_command *x)
 {
-    const bool launch = x->kind == DC_COMMAND_LAUNCH, loop = x->kind == DC_COMMAND_LOOP,
+    const bool launch = x->kind == DC_COMMAND_LAUNCH, host = x->kind == DC_COMMAND_HOST,
+               loop = x->kind == DC_COMMAND_LOOP,
                branch = x->kind == DC_COMMAND_BRANCH;
-    return (launch || loop || x->grid == 0) && (launch || (x->threads == 0 && x->scratch == 0)) &&
+    return (launch || host || loop || x->grid == 0) && (launch || x->threads == 0) &&
+           (launch || host || x->scratch == 0) && (host || x->nhost == 0) &&
            (loop || !(x->untested || x->reverse)) &&
            (x->bytes == 0 || x->kind == DC_COMMAND_COPY || x->kind == DC_COMMAND_CHECK) &&
            (x->nbody == 0 || x->kind == DC_COMMAND_BUNDLE || loop || branch) &&
            (x->nelse == 0 || branch) && x->cost_ns <= DC_COST_MOST;
+}
+
+/* Its numbers say what it reads and writes. */
+static bool host_is_sound(judging *g, const dc_command *x)
+{
+    dc_host_call c;
+    if (!dc_host_call_unpack(dc_job_here(), x->host, x->nhost, &c) || x->nbind != 1 + (uint32_t)c.nin ||
+        x->grid != dc_host_rows(&c) || x->scratch != dc_host_scratch(&c) ||
+        !touches(g, x, 0, dc_type_bytes(&c.out), dc_dtype_size((dc_dtype)c.out.dtype), true))
+        return false;
+    for (int i = 0; i < c.nin; i++)
+        if (!touches(g, x, 1 + (uint32_t)i, dc_type_bytes(&c.in[i]),
+                     dc_dtype_size((dc_dtype)c.in[i].dtype), false))
+            return false;
+    return true;
 }
 
 /* Its binds move with the loops around it, not with itself. */
@@ -165,6 +184,8 @@ static bool item_is_sound(judging *g)
         return copies(g, x);
     case DC_COMMAND_CHECK:
         return g->at >= g->e->nprologue && g->loops == 0 && checks(g, x);
+    case DC_COMMAND_HOST:
+        return host_is_sound(g, x);
     case DC_COMMAND_BUNDLE: /* its launches follow */
         return g->at >= g->e->nprologue || x->nbody < g->e->nprologue - g->at;
     case DC_COMMAND_LOOP:

@@ -106,6 +106,8 @@ static dc_use use_of(const dc_command_list *d, uint32_t command, uint32_t bind)
     switch (x->kind) {
     case DC_COMMAND_LAUNCH:
         return d->use[command][bind];
+    case DC_COMMAND_HOST:
+        DC_BUG("a list given by hand with a command for the host");
     case DC_COMMAND_COPY:
         return (dc_use){x->bytes, bind == 1, bind == 0};
     case DC_COMMAND_CHECK:

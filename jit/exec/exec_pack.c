@@ -11,7 +11,7 @@
 
 /* A new field needs a row below, or a reason here why it has none: `sets` is found again. */
 _Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 584 &&
-                                       sizeof(dc_memory_value) == 40 && sizeof(dc_command) == 144 &&
+                                       sizeof(dc_memory_value) == 40 && sizeof(dc_command) == 160 &&
                                        sizeof(dc_command_fact) == 48 && sizeof(dc_kept) == 48 &&
                                        sizeof(dc_exec_choice) == 72 && sizeof(dc_exec_info) == 72 &&
                                        sizeof(dc_guarded) == 24 && sizeof(dc_derived_value) == 40),
@@ -68,6 +68,9 @@ RECORD(flags, bool);
 static const field numbers_fields[] = {{.form = NUMBER, .size = sizeof(uint32_t)}};
 RECORD(numbers, uint32_t);
 
+static const field words_fields[] = {{.form = NUMBER, .size = sizeof(int64_t)}};
+RECORD(words, int64_t);
+
 static const field bind_fields[] = {{SLOT(dc_bind, slot)}, {F(dc_bind, offset)}};
 RECORD(bind, dc_bind);
 
@@ -115,6 +118,7 @@ static const field command_fields[] = {
     {OWN(dc_command, bind, nbind, &bind)},
     {OWN(dc_command, move, nmove, &move)},
     {OWN(dc_command, dep, ndep, &numbers)},
+    {OWN(dc_command, host, nhost, &words)},
 };
 RECORD(command, dc_command);
 
@@ -261,6 +265,8 @@ static bool item_is_sound(const dc_exec *e, uint32_t at)
         return x->nbind == 2;
     case DC_COMMAND_CHECK:
         return x->nbind == 2 && f->check < e->desc.ncheck;
+    case DC_COMMAND_HOST:
+        return x->nhost > 0 && x->nbind > 1 && f->nout == 1;
     case DC_COMMAND_BUNDLE:
         return bundle_is_sound(e, at);
     case DC_COMMAND_LOOP:

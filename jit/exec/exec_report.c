@@ -162,7 +162,7 @@ static void print_item(const dc_exec *e, uint32_t i, dc_text *out)
     const dc_kept *kept = kept_of(e, x);
     const uint32_t nout = x->kind == DC_COMMAND_LAUNCH ? e->fact[i].nout : x->nbind > 0;
     dc_text_printf(out, "%-20s ", x->label != NULL ? x->label : "");
-    if (x->kind == DC_COMMAND_LAUNCH || x->kind == DC_COMMAND_LOOP)
+    if (x->kind == DC_COMMAND_LAUNCH || x->kind == DC_COMMAND_HOST || x->kind == DC_COMMAND_LOOP)
         dc_text_printf(out, "%8" PRId64 "  ", x->grid);
     else
         dc_text_printf(out, "%8s  ", "");

@@ -101,6 +101,7 @@ bool dc_fuse_keeps_blocked(const fusing *w, dc_ref r)
         return dc_fuse_is_row_wise(w, r);
     case DC_CLASS_SRC:
     case DC_CLASS_IDX:
+    case DC_CLASS_HST:
     case DC_CLASS_CON:
     case DC_CLASS_PART:
     case DC_CLASS_CTL:
@@ -176,7 +177,7 @@ static const char *why_by_kind(fusing *w, dc_ref r, const demand *d)
     if (w->node[r].once)
         return "compared with what is selected of it";
     if ((d->operand & OPERAND_MEMORY) != 0)
-        return "operand of a loop or a branch";
+        return "operand of a loop, a branch or the host";
     if (fuse_is_scatter(w, r))
         return "a scatter is a kernel of its own";
     if (fuse_class(w, r) == DC_CLASS_SAME)
@@ -311,6 +312,16 @@ static void stay(fusing *w, dc_ref r, const demand *d)
     set_home(w, r, d->home);
 }
 
+static void place_host(fusing *w, dc_ref r)
+{
+    const uint32_t g = new_group(w, r);
+    w->group.at[g].g.control = r;
+    w->group.at[g].never_row_wise = true;
+    w->node[r].maps = 1;
+    w->node[r].stored = true;
+    set_home(w, r, g);
+}
+
 /* Picks are met before what they pick from. */
 static void place_control(fusing *w, dc_ref r)
 {
@@ -340,6 +351,10 @@ static void place_node(fusing *w, dc_ref r)
 
     if (fuse_is_param(w, r))
         return;
+    if (fuse_is_host(w, r)) {
+        place_host(w, r);
+        return;
+    }
     if (fuse_is_control(w, r)) {
         place_control(w, r);
         return;

@@ -36,7 +36,7 @@ typedef struct dc_group {
     dc_ref *reduce; /* ascending; each may be one of `out`. Not row-wise: all over the same axes */
     bool is_join;   /* no kernel: its output is made of what other groups store there */
     dc_ref
-        control; /* a loop or a branch, whose picks are its outputs: no kernel, but its bodies'; else 0 */
+        control; /* a loop or a branch, whose picks are its outputs: no kernel, but its bodies'. What the host computes, its output. Else 0 */
     bool row_wise;
     dc_ref
         shape; /* row-wise: a node whose dims before `split` are the rows, the others the columns */

@@ -149,10 +149,16 @@ static inline bool fuse_is_part(const fusing *w, dc_ref r)
     return dc_op_is((dc_op)fuse_at(w, r)->op, DC_CLASS_PART);
 }
 
-/* Does it belong to the group of a loop or a branch? */
+/* Is it computed by the host? */
+static inline bool fuse_is_host(const fusing *w, dc_ref r)
+{
+    return fuse_class(w, r) == DC_CLASS_HST;
+}
+
+/* Does it belong to a group without a kernel: that of a loop or a branch, or of what the host computes? */
 static inline bool fuse_is_control(const fusing *w, dc_ref r)
 {
-    return fuse_class(w, r) == DC_CLASS_CTL;
+    return fuse_class(w, r) == DC_CLASS_CTL || fuse_is_host(w, r);
 }
 
 /* Operands that are read. */

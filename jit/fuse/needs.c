@@ -349,6 +349,7 @@ static void ask_operands(const dc_needs *w, dc_ref r)
         ask_pieces(w, r);
         return;
     case DC_CLASS_SRC:
+    case DC_CLASS_HST:
     case DC_CLASS_CTL:
         break;
     }

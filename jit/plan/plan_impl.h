@@ -108,7 +108,8 @@ static inline uint32_t dc_plan_new_temp(dc_planner *p, dc_ref r)
 static inline bool dc_plan_is_empty(const dc_planner *p, uint32_t group)
 {
     const dc_group *g = &p->g->at[group];
-    return g->is_join || (g->control == 0 && dc_plan_bytes(p, g->out[0]) == 0);
+    return g->is_join || ((g->control == 0 || g->control == g->out[0]) &&
+                          dc_plan_bytes(p, g->out[0]) == 0);
 }
 
 static inline bool dc_plan_in_arena(const dc_planner *p, dc_ref r)

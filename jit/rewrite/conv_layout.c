@@ -538,6 +538,7 @@ static bool turn_node(turning *w, dc_ref r)
         return true;
     case DC_CLASS_SRC:
     case DC_CLASS_IDX:
+    case DC_CLASS_HST:
     case DC_CLASS_PART:
     case DC_CLASS_CTL:
         return false;

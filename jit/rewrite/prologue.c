@@ -169,6 +169,8 @@ static double ops_of(const splitting *w, dc_ref r)
         return (double)dc_node_count(at(w, n->in[0])) + (double)dc_node_count(at(w, n->in[1]));
     case DC_CLASS_IDX:
         return count * DC_TUNE_STRIDED_OPS;
+    case DC_CLASS_HST: /* far more than it reads and writes */
+        return count * DC_TUNE_HOST_OPS;
     case DC_CLASS_SRC:
     case DC_CLASS_SAME:
     case DC_CLASS_PART:
@@ -183,7 +185,8 @@ static void add_cost(const splitting *w, dc_ref r, cost *c)
     const dc_op_class cls = class_of(w, r);
     c->ops += ops_of(w, r);
     c->turned |= is_turned(at(w, r));
-    c->combines |= cls == DC_CLASS_RED || cls == DC_CLASS_CON || cls == DC_CLASS_IDX;
+    c->combines |= cls == DC_CLASS_RED || cls == DC_CLASS_CON || cls == DC_CLASS_IDX ||
+                   cls == DC_CLASS_HST;
     if (at(w, r)->op == DC_OP_PARAM)
         c->bytes += node_bytes(w, r);
 }
@@ -219,7 +222,7 @@ static bool reads_plain(const splitting *w, dc_ref u, int i)
 {
     dc_ref r = at(w, u)->in[i];
     const bool dot = at(w, u)->op == DC_OP_DOT;
-    if (class_of(w, u) == DC_CLASS_CTL) /* what loops and branches read has memory */
+    if (class_of(w, u) == DC_CLASS_CTL || class_of(w, u) == DC_CLASS_HST) /* what loops and branches read has memory */
         return class_of(w, r) != DC_CLASS_MOV || at(w, r)->op == DC_OP_PERMUTE;
     if (class_of(w, u) != DC_CLASS_CON || (i > 0 && !(w->groups && dot)))
         return class_of(w, u) == DC_CLASS_CON;

@@ -4,6 +4,7 @@
  */
 #include "jit/sim/sim.h"
 
+#include "core/host/host_step.h"
 #include "core/runtime/walk.h"
 #include "jit/sim/flat_interp.h"
 #include "jit/sim/sim_target.h"
@@ -28,6 +29,8 @@ struct dc_recording {
     dc_command *command; /* binds in the walk, nothing else that points */
     void **address;      /* room for the binds of a launch */
     dc_walk *walk;
+    uint32_t n;
+    dc_host_step **host; /* by command: of those for the host; else NULL */
 };
 
 static void sim_free(dc_device *d)
@@ -117,6 +120,9 @@ static void sim_program_free(dc_device *d, dc_program *p)
 static void release_recording(void *what)
 {
     dc_recording *r = what;
+    for (uint32_t i = 0; i < r->n && r->host != NULL; i++)
+        dc_xfree(r->host[i]);
+    dc_xfree(r->host);
     dc_xfree(r->command);
     dc_xfree(r->address);
     dc_walk_free(r->walk);
@@ -155,6 +161,11 @@ static dc_status record_items(dc_recording *r, const sim *d, dc_job *j, const dc
         if (command[i].kind == DC_COMMAND_LAUNCH)
             DC_TRY(check_launch(d, j, &command[i]));
     }
+    r->n = n;
+    r->host = dc_xalloc(n * sizeof *r->host);
+    for (uint32_t i = 0; i < n; i++)
+        if (command[i].kind == DC_COMMAND_HOST)
+            DC_TRY(dc_host_step_new(j, command[i].host, command[i].nhost, true, &r->host[i]));
     r->command = dc_xalloc(n * sizeof *r->command);
     r->address = dc_xalloc(most * sizeof *r->address);
     r->walk = dc_walk_new(command, n);
@@ -162,6 +173,7 @@ static dc_status record_items(dc_recording *r, const sim *d, dc_job *j, const dc
         r->command[i] = command[i];
         r->command[i].bind = dc_walk_binds(r->walk, i);
         r->command[i].dep = NULL;
+        r->command[i].host = NULL;
     }
     return DC_OK;
 }
@@ -204,6 +216,16 @@ static dc_status run_launch(void *ctx, uint32_t command)
     for (uint32_t n = 0; n < i->nbind; n++)
         x->r->address[n] = address_of(x, command, n);
     return dc_flat_run(x->j, i->program->entry[i->entry], x->r->address, 0, i->grid);
+}
+
+static dc_status run_host(void *ctx, uint32_t command)
+{
+    const run *x = ctx;
+    const dc_host_step *s = x->r->host[command];
+    for (uint32_t n = 0; n < x->r->command[command].nbind; n++)
+        x->r->address[n] = address_of(x, command, n);
+    dc_host_step_run(s, x->r->address, s->work, 0, s->rows);
+    return DC_OK;
 }
 
 /* Kernels of a bundle may not care about their order: the last one first. */
@@ -259,7 +281,8 @@ static dc_status sim_run(dc_device *d, dc_job *j, dc_recording *r, void *const *
                                     .test = run_test,
                                     .count = run_count,
                                     .bundle = run_bundle,
-                                    .limit = run_limit};
+                                    .limit = run_limit,
+                                    .host = run_host};
     run x = {j, r, slot};
     DC_UNUSED(d);
     return dc_walk_run(r->walk, j, &ops, &x, info);

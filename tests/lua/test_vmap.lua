@@ -142,7 +142,7 @@ local positive = "log log1p rsqrt sqrt"
 local binary = "add div eq ge gt le lt maximum minimum mul ne sub floor_div rem mod"
 local whole = "bit_and bit_or bit_xor shift_left shift_right"
 local reductions = "max mean min norm prod std sum var logsumexp"
-local along = "argmax argmin softmax log_softmax cumsum cumprod cummax cummin logcumsumexp"
+local along = "argmax argmin softmax log_softmax cumsum cumprod cummax cummin logcumsumexp sort argsort"
 
 local ops = {
   pow = function(e) return e.p ^ e.y, e.p ^ 2 end,
@@ -233,6 +233,7 @@ for name in reductions:gmatch "%w+" do
     return e.x[name](e.x), e.x[name](e.x, 1), e.x[name](e.x, { axis = -1, keep = true })
   end
 end
+ops.top_k = function(e) return (e.x:top_k(2)), (e.x:top_k(1, { axis = 1, largest = false })) end
 for name in along:gmatch "[%w_]+" do
   ops[name] = function(e) return e.x[name](e.x, 1), e.x[name](e.x, -1) end
 end

@@ -14,6 +14,7 @@
 #include "core/graph/conv.h"
 #include "core/graph/gtext.h"
 #include "core/graph/simplify.h"
+#include "core/host/host.h"
 #include "jit/fuse/fuse.h"
 #include "jit/jit.h"
 #include "jit/lower/lower.h"
@@ -170,6 +171,16 @@ static inline dc_status run_nests(const problem *p, int level)
                 param[i] = mem[x->out[i]];
             for (uint32_t i = 0; i < x->nin; i++)
                 param[x->nout + i] = mem[x->in[i]];
+            if (x->control != 0) {
+                const dc_host_call c = dc_host_call_of(f, x->control);
+                const dc_node *n = dc_node_at(f, x->control);
+                const void *in[DC_HOST_OPERANDS];
+                for (int i = 0; i < c.nin; i++)
+                    in[i] = mem[n->in[i]];
+                dc_host_run(&c, param[0], in, dc_arena_alloc(&j->scratch, dc_host_scratch(&c)), 0,
+                            dc_host_rows(&c));
+                continue;
+            }
             dc_kernel *k;
             DC_TRY(dc_lower(j, &gs, g, &k));
             dc_status s = dc_schedule(j, k, &target, level);

@@ -504,6 +504,17 @@ static dc_status index_bound(const analysis *x, dc_ref r)
     return DC_OK;
 }
 
+/* Sorted values are off by no more than the one that is off most; positions are anything if any is. */
+static void host_bound(const analysis *x, dc_ref r)
+{
+    const dc_node *n = dc_node_at(x->f, r);
+    double most = 0;
+    for (int64_t i = 0; i < dc_node_count(dc_node_at(x->f, n->in[0])); i++)
+        most = fmax(most, x->bound[n->in[0]][i]);
+    for (int64_t i = 0; i < dc_node_count(n); i++)
+        x->bound[r][i] = n->op != DC_OP_SORT && most > 0 ? (double)INFINITY : most;
+}
+
 static dc_status node_bound(const analysis *x, dc_ref r)
 {
     const dc_node *n = dc_node_at(x->f, r);
@@ -521,6 +532,9 @@ static dc_status node_bound(const analysis *x, dc_ref r)
         return dot_bound(x, r);
     case DC_CLASS_IDX:
         return index_bound(x, r);
+    case DC_CLASS_HST:
+        host_bound(x, r);
+        return DC_OK;
     case DC_CLASS_SAME:
     case DC_CLASS_PART: /* no graph has a join before it is compiled */
         for (int64_t i = 0; i < dc_node_count(n); i++)

@@ -500,6 +500,21 @@ static void step_index(gen *g)
         dc_graph_scatter(g->f, op, x, i, fetch(g, t, &picked), axis, nb);
 }
 
+/* What the host computes, along the last axis of an existing node. */
+static void step_host(gen *g)
+{
+    const dc_op op = op_of_class(g, DC_CLASS_HST);
+    const dc_ref x = any_node(g);
+    const dims d = dims_of(g, x);
+    if (d.rank == 0)
+        return;
+    const int64_t descending = below(g, 2), k = below(g, (int)d.dim[d.rank - 1] + 1);
+    if (op == DC_OP_TOPK)
+        dc_graph_make(g->f, op, &x, 1, (const int64_t[]){k, descending}, 2, NULL);
+    else
+        dc_graph_make(g->f, op, &x, 1, &descending, 1, NULL);
+}
+
 /* A number that masks end at: one of the parameters, or a new one. */
 static dc_ref any_number(gen *g)
 {
@@ -572,7 +587,7 @@ static void choose_results(gen *g)
     dc_xfree(read);
 }
 
-static dc_func *make_func(dc_module *m, uint64_t seed, int size, int64_t most)
+static dc_func *make_func(dc_module *m, uint64_t seed, int size, int64_t most, bool host)
 {
     gen g = {{seed}, seed % 3 != 2, most, dc_func_new(m, "random")};
     const bool by_rows = (seed >> 3) % 4 == 1;
@@ -583,6 +598,8 @@ static dc_func *make_func(dc_module *m, uint64_t seed, int size, int64_t most)
         const int kind = below(&g, 100);
         if (masks && chance(&g, 20))
             step_mask(&g);
+        else if (host && chance(&g, 15))
+            step_host(&g);
         else if (kind < 55)
             step_element_wise(&g);
         else if (kind < 70 && by_rows)
@@ -602,12 +619,17 @@ static dc_func *make_func(dc_module *m, uint64_t seed, int size, int64_t most)
 
 dc_func *graphgen_func(dc_module *m, uint64_t seed, int size)
 {
-    return make_func(m, seed, size, MAX_COUNT);
+    return make_func(m, seed, size, MAX_COUNT, false);
+}
+
+dc_func *graphgen_host(dc_module *m, uint64_t seed, int size)
+{
+    return make_func(m, seed, size, MAX_COUNT, true);
 }
 
 dc_func *graphgen_large(dc_module *m, uint64_t seed, int size)
 {
-    return make_func(m, seed, size, MAX_LARGE);
+    return make_func(m, seed, size, MAX_LARGE, false);
 }
 
 /* ---- inputs ---- */

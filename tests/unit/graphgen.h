@@ -24,6 +24,9 @@
 
 dc_func *graphgen_func(dc_module *m, uint64_t seed, int size);
 
+/* With operations that the host computes, which have no kernels. */
+dc_func *graphgen_host(dc_module *m, uint64_t seed, int size);
+
 /* The same with axes of up to 2048: kernels have whole tiles, several vectors, work items for several threads. */
 dc_func *graphgen_large(dc_module *m, uint64_t seed, int size);
 

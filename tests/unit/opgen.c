@@ -100,6 +100,11 @@ dc_func *opgen_func(dc_job *j, dc_module *m, dc_op op, dc_dtype t, dc_dtype to, 
         attr[0] = 1;
         attr[1] = dim[0] % 2;
         nattr = 2;
+    } else if (row->cls == DC_CLASS_HST) {
+        attr[op == DC_OP_TOPK] = dim[0] % 2; /* descending */
+        if (op == DC_OP_TOPK)
+            attr[0] = (dim[2] + 1) / 2;
+        nattr = op == DC_OP_TOPK ? 2 : 1;
     } else if (op == DC_OP_CUSTOM) { /* the value, one input, its gradient */
         memcpy(attr, (const int64_t[]){1, 0, 1}, 3 * sizeof *attr);
         nattr = 3;

@@ -72,7 +72,7 @@ static dc_status body(dc_job *j, void *arg)
     for (uint64_t g = 0; g < opt[1]; g++) {
         const uint64_t seed = opt[0] + g;
         m = dc_module_new();
-        dc_func *f = graphgen_func(m, seed, 4 + (int)(g % 16));
+        dc_func *f = (g % 4 == 1 ? graphgen_host : graphgen_func)(m, seed, 4 + (int)(g % 16));
         if (!CHECK(diff_try(f, &r, g % 4 == 3, true)))
             printf("graph seed %llu size %d\n", (unsigned long long)seed, 4 + (int)(g % 16));
         dc_module_free(m);

@@ -384,6 +384,32 @@ static void products(void)
 }
 
 /* Integers outside: the nearest for gather, nothing for scatter; the last wins, sums are in order. */
+static void on_host(void)
+{
+    static const float x[6] = {3, -0.0f, 1, 0, (float)NAN, -2};
+    static const uint8_t u[3] = {7, 255, 0};
+    static const int64_t up[1] = {0}, down[1] = {1}, two_largest[2] = {2, 1};
+    begin();
+    dc_ref a = param(DC_F32, 2, DIMS(2, 3));
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_SORT, &a, 1, up, 1, NULL), IN(x), -0.0, 1, 3, -2, 0,
+         NAN);
+    begin();
+    a = param(DC_F32, 1, DIMS(6));
+    WANT(DC_EVAL_STRICT, dc_graph_make(fn, DC_OP_SORT, &a, 1, down, 1, NULL), IN(x), NAN, 3, 1, -0.0,
+         0, -2);
+    begin();
+    a = param(DC_F32, 1, DIMS(6));
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_ARGSORT, &a, 1, up, 1, NULL), IN(x), 5, 1, 3, 2, 0,
+         4);
+    begin();
+    a = param(DC_U8, 1, DIMS(3));
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_TOPK, &a, 1, two_largest, 2, NULL), IN(u), 1, 0);
+    begin();
+    a = param(DC_F32, 1, DIMS(2));
+    WANT(DC_EVAL_WIDE, dc_graph_make(fn, DC_OP_SORT, &a, 1, up, 1, NULL), IN(((double[]){2, 1})), 1,
+         2);
+}
+
 static void indexing(void)
 {
     static const float rows[6] = {1, 2, 3, 4, 5, 6}, four[4] = {10, 20, 30, 40};
@@ -644,6 +670,7 @@ int main(void)
     reductions();
     products();
     indexing();
+    on_host();
     same();
     joins();
     nothing();

@@ -439,6 +439,14 @@ static dc_ref indexing(trial *t, dc_op op, int rank, const int64_t *shape)
     return dc_graph_scatter(t->f, op, x, i, operand(t, n, picked), axis, nb);
 }
 
+/* Sorted along the last axis. */
+static dc_ref on_host(trial *t, dc_op op, int rank, const int64_t *shape)
+{
+    const int64_t three = 3, descending = rng_below(&t->rnd, 2);
+    const dc_ref x = rank == 0 ? operand(t, 1, &three) : operand(t, rank, shape);
+    return op == DC_OP_SORT ? dc_graph_make(t->f, op, &x, 1, &descending, 1, NULL) : 0;
+}
+
 /* a * exp(b) with its gradient written out, or the same computed again. */
 static dc_ref custom(trial *t, int rank, const int64_t *dim)
 {
@@ -496,6 +504,9 @@ static void check_row(dc_op op, uint64_t seed)
             break;
         case DC_CLASS_IDX:
             value = indexing(&t, op, rank, shapes[s].dim);
+            break;
+        case DC_CLASS_HST:
+            value = on_host(&t, op, rank, shapes[s].dim);
             break;
         case DC_CLASS_SRC:
         case DC_CLASS_PART:

@@ -31,10 +31,16 @@ static void *array(dc_module *m, int64_t n, size_t size)
     return dc_arena_alloc(&m->arena, (size_t)n * size);
 }
 
+/* Some with operations of the host. */
+static dc_func *function_of(dc_module *m, uint64_t seed, int size)
+{
+    return seed % 3 == 0 ? graphgen_host(m, seed, size) : graphgen_func(m, seed, size);
+}
+
 static run prepare(dc_module *m, uint64_t seed, int size, bool special)
 {
     rng r = {seed ^ 0x5eed};
-    run x = {.f = graphgen_func(m, seed, size)};
+    run x = {.f = function_of(m, seed, size)};
     x.in = array(m, x.f->param.n, sizeof *x.in);
     x.out = array(m, x.f->result.n, sizeof *x.out);
     x.value = array(m, x.f->result.n, sizeof *x.value);
@@ -98,7 +104,7 @@ static void check_seed(uint64_t seed, bool special)
     CHECK(x.f->result.n > 0);
     if (!CHECK_EQ(dc_func_check(&job, x.f), DC_OK))
         printf("    seed %llu\n", (unsigned long long)seed);
-    CHECK_EQ(dc_func_hash(x.f), dc_func_hash(graphgen_func(m, seed, size)));
+    CHECK_EQ(dc_func_hash(x.f), dc_func_hash(function_of(m, seed, size)));
     CHECK_EQ(graphgen_bound(&job, x.f, (const void *const *)x.in, x.value, x.bound), DC_OK);
     within_bound(&x, DC_EVAL_ROUND, seed);
     within_bound(&x, DC_EVAL_STRICT, seed);

@@ -235,7 +235,8 @@ static dc_status graphs_on(dc_job *j, void *arg)
         const uint64_t seed = opt[0] + g;
         const int size = 4 + (int)(g % 16);
         dc_module *m = dc_module_new();
-        if (!CHECK(try_graph(graphgen_func(m, seed, size), &r, g % 4 == 3, device)))
+        if (!CHECK(try_graph((g % 4 == 1 ? graphgen_host : graphgen_func)(m, seed, size), &r,
+                             g % 4 == 3, device)))
             printf("graph seed %llu size %d on %s\n", (unsigned long long)seed, size, device);
         dc_module_free(m);
     }

@@ -119,7 +119,8 @@ static dc_status body(dc_job *j, void *arg)
     for (uint64_t g = 0; g < a->graphs; g++) {
         const dc_mark mark = dc_arena_mark(&j->scratch);
         dc_module *m = dc_module_new();
-        const dc_func *f = graphgen_func(m, a->seed + g, 4 + (int)(g % 12));
+        const dc_func *f =
+            (g % 4 == 1 ? graphgen_host : graphgen_func)(m, a->seed + g, 4 + (int)(g % 12));
         const problem p = prepare(f, &r, g % 4 == 3);
         const dc_status s = run_compiled(&p);
         if (s != DC_OK)

@@ -127,7 +127,9 @@ static dc_status random_graphs(dc_job *j, void *arg)
     for (uint64_t g = 0; g < w->graphs || (w->split < w->graphs / 2 && g < 10 * w->graphs); g++) {
         const dc_mark mark = dc_arena_mark(&j->scratch);
         dc_module *m = dc_module_new();
-        const dc_status s = try_func(w, graphgen_func(m, w->seed + g, 6 + (int)(g % 12)), &r, 1);
+        const dc_status s = try_func(
+            w, (g % 4 == 1 ? graphgen_host : graphgen_func)(m, w->seed + g, 6 + (int)(g % 12)), &r,
+            1);
         if (s != DC_OK)
             printf("graph seed %llu\n", (unsigned long long)(w->seed + g));
         dc_module_free(m);

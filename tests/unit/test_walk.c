@@ -109,8 +109,8 @@ static dc_status bundle(void *ctx, uint32_t first, uint32_t n)
     return DC_OK;
 }
 
-static const dc_walk_ops ops = {launch, copy, check, test, count, NULL, limit},
-                         together = {launch, copy, check, test, count, bundle, limit};
+static const dc_walk_ops ops = {launch, copy, check, test, count, NULL, limit, launch},
+                         together = {launch, copy, check, test, count, bundle, limit, launch};
 
 static int64_t reference(machine *m, uint32_t begin, uint32_t end);
 
@@ -149,6 +149,7 @@ static int64_t reference(machine *m, uint32_t begin, uint32_t end)
         int32_t found = -1;
         bool yes = true;
         switch (x->kind) {
+        case DC_COMMAND_HOST:
         case DC_COMMAND_LAUNCH:
             launch(m, i);
             break;
@@ -211,7 +212,7 @@ static uint32_t bundle_of(making *m, uint32_t room)
 
 static void make_item(making *m, int depth, uint32_t end)
 {
-    static const dc_command_kind kinds[] = {DC_COMMAND_LAUNCH, DC_COMMAND_LAUNCH, DC_COMMAND_COPY,
+    static const dc_command_kind kinds[] = {DC_COMMAND_LAUNCH, DC_COMMAND_HOST,   DC_COMMAND_COPY,
                                             DC_COMMAND_CHECK,  DC_COMMAND_BUNDLE, DC_COMMAND_LOOP,
                                             DC_COMMAND_BRANCH};
     const uint32_t i = m->n++;
@@ -221,6 +222,12 @@ static void make_item(making *m, int depth, uint32_t end)
     if (x.kind == DC_COMMAND_CHECK && !m->checks)
         x.kind = DC_COMMAND_LAUNCH;
     switch (x.kind) {
+    case DC_COMMAND_HOST:
+        x.host = (const int64_t[]){0};
+        x.nhost = 1;
+        x.nbind = 2 + (uint32_t)rng_below(&m->r, 2);
+        x.entry = i;
+        break;
     case DC_COMMAND_LAUNCH:
         x.nbind = 1 + (uint32_t)rng_below(&m->r, 3);
         x.entry = i;
@@ -531,7 +538,7 @@ static dc_status slow_launch(void *ctx, uint32_t i)
 static void test_times(void)
 {
     const dc_command list[] = {LAUNCH(2), FOR(3, 1), LAUNCH(3), IF(0, 0, 1), LAUNCH(4)};
-    const dc_walk_ops slow = {slow_launch, copy, check, test, count, bundle, limit};
+    const dc_walk_ops slow = {slow_launch, copy, check, test, count, bundle, limit, launch};
     uint64_t ns[5] = {0};
     dc_run_info info = {.nanoseconds = ns};
     dc_walk *w = dc_walk_new(list, DC_COUNTOF(list));

@@ -1,0 +1,29 @@
+/*
+ * Operations of class HST: a function of core/host computes them on dense arrays in the host's memory, for each batch of
+ * leading axes by itself. This is what such a function has to know of one of them, and the same as plain numbers, which
+ * commands carry.
+ */
+#ifndef DC_CORE_GRAPH_HOST_CALL_H
+#define DC_CORE_GRAPH_HOST_CALL_H
+
+#include "core/graph/graph.h"
+
+enum { DC_HOST_OPERANDS = 2, DC_HOST_ATTRS = 4 };
+
+typedef struct dc_host_call {
+    dc_op op;
+    int nin, nattr;
+    dc_type in[DC_HOST_OPERANDS], out;
+    int64_t attr[DC_HOST_ATTRS];
+} dc_host_call;
+
+dc_host_call dc_host_call_of(const dc_func *f, dc_ref r);
+
+/* Numbers in the arena, *n of them; and back: false where they are none of such a call. */
+const int64_t *dc_host_call_pack(const dc_host_call *c, dc_arena *a, uint32_t *n);
+bool dc_host_call_unpack(dc_job *j, const int64_t *at, uint32_t n, dc_host_call *out);
+
+/* How many axes at the end an operand of the operation takes as one piece of work; the others are the batch. */
+int dc_host_call_axes(dc_op op);
+
+#endif

@@ -1,0 +1,71 @@
+#include "core/host/host_impl.h"
+
+static const dc_host_row *row_of(dc_op op)
+{
+    switch ((int)op) {
+    case DC_OP_SORT:
+        return &dc_host_sort;
+    case DC_OP_ARGSORT:
+        return &dc_host_argsort;
+    case DC_OP_TOPK:
+        return &dc_host_topk;
+    }
+    DC_BUG("%s is no operation of the host", dc_op_row_of(op)->name);
+}
+
+int64_t dc_host_rows(const dc_host_call *c)
+{
+    int64_t rows = 1;
+    for (int k = 0; k < c->in[0].rank - dc_host_call_axes(c->op); k++)
+        rows *= c->in[0].dim[k];
+    return dc_type_count(&c->out) == 0 ? 0 : rows;
+}
+
+static int64_t share(const dc_type *t, int64_t rows)
+{
+    return rows > 0 ? dc_type_count(t) / rows : 0;
+}
+
+int64_t dc_host_operand_count(const dc_host_call *c, int i)
+{
+    return share(&c->in[i], dc_host_rows(c));
+}
+
+int64_t dc_host_result_count(const dc_host_call *c)
+{
+    return share(&c->out, dc_host_rows(c));
+}
+
+size_t dc_host_scratch(const dc_host_call *c)
+{
+    return dc_align_up(row_of(c->op)->scratch(c), 64);
+}
+
+uint64_t dc_host_cost_ns(const dc_host_call *c)
+{
+    const double ns = 1 + (double)dc_host_rows(c) * row_of(c->op)->cost(c);
+    return ns < 1e15 ? (uint64_t)ns : (uint64_t)1e15;
+}
+
+dc_status dc_host_ready(dc_job *j, const dc_host_call *c)
+{
+    DC_UNUSED(j);
+    DC_UNUSED(c);
+    return DC_OK;
+}
+
+void dc_host_run(const dc_host_call *c, void *out, const void *const *in, void *scratch,
+                 int64_t begin, int64_t end)
+{
+    const dc_host_row *row = row_of(c->op);
+    size_t step[DC_HOST_OPERANDS];
+    const size_t result = (size_t)dc_host_result_count(c) * dc_dtype_size((dc_dtype)c->out.dtype);
+    for (int i = 0; i < c->nin; i++)
+        step[i] = (size_t)dc_host_operand_count(c, i) * dc_dtype_size((dc_dtype)c->in[i].dtype);
+    for (int64_t r = begin; r < end; r++) {
+        const void *at[DC_HOST_OPERANDS];
+        for (int i = 0; i < c->nin; i++)
+            at[i] = (const char *)in[i] + (size_t)r * step[i];
+        row->run(c, (char *)out + (size_t)r * result, at, scratch);
+    }
+}

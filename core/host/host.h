@@ -1,0 +1,24 @@
+/*
+ * Functions that compute operations of class HST (core/graph/ops.def) in the host's memory: for the interpreter, and for
+ * the commands that devices give to the host.
+ *
+ * Rows are the elements of the batch, which do not depend on each other: any range of them may be computed by any thread,
+ * with scratch memory of its own. A function cannot fail: what it cannot compute is NaN.
+ */
+#ifndef DC_CORE_HOST_HOST_H
+#define DC_CORE_HOST_HOST_H
+
+#include "core/graph/host_call.h"
+
+int64_t dc_host_rows(const dc_host_call *c);
+/* Bytes that a thread needs beside operands and result; aligned to 64. */
+size_t dc_host_scratch(const dc_host_call *c);
+/* A guess for all rows on one thread. */
+uint64_t dc_host_cost_ns(const dc_host_call *c);
+/* Are the libraries there that it needs? BUILD says what to install. */
+dc_status dc_host_ready(dc_job *j, const dc_host_call *c);
+/* Rows begin to end - 1. The arrays are whole ones, dense, aligned as their elements are. */
+void dc_host_run(const dc_host_call *c, void *out, const void *const *in, void *scratch,
+                 int64_t begin, int64_t end);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * A command of class HOST (core/runtime/device.h) as a device keeps it. Devices whose memory is not the host's copy
+ * operands to the places here and the result from there.
+ */
+#ifndef DC_CORE_HOST_HOST_STEP_H
+#define DC_CORE_HOST_HOST_STEP_H
+
+#include "core/host/host.h"
+
+typedef struct dc_host_step {
+    dc_host_call call;
+    int64_t rows;
+    size_t scratch;                     /* bytes for a thread */
+    size_t bytes[1 + DC_HOST_OPERANDS]; /* of the result, then of operands */
+    void *place[1 + DC_HOST_OPERANDS];  /* staged: memory for them */
+    void *work;                         /* scratch memory for one thread; without `staged` NULL */
+} dc_host_step;
+
+/* From the numbers of a command. BUILD where a library is missing, NOMEM. dc_xfree gives it back. */
+dc_status dc_host_step_new(dc_job *j, const int64_t *at, uint32_t n, bool staged,
+                           dc_host_step **out);
+/* All rows; place[0] is the result. */
+void dc_host_step_run(const dc_host_step *s, void *const *place, void *scratch, int64_t begin,
+                      int64_t end);
+
+#endif
