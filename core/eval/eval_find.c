@@ -76,8 +76,9 @@ static bool only_moves(const dc_node *n)
     const dc_op op = (dc_op)n->op;
     return dc_op_is(op, DC_CLASS_SRC) || dc_op_is(op, DC_CLASS_MOV) ||
            dc_op_is(op, DC_CLASS_SAME) || op == DC_OP_PARAM || op == DC_OP_GATHER ||
-           op == DC_OP_SCATTER || op == DC_OP_WHERE || op == DC_OP_STOP || op == DC_OP_MAX ||
-           op == DC_OP_MIN || op == DC_OP_MAXR || op == DC_OP_MINR || op == DC_OP_PICK;
+           op == DC_OP_SCATTER || op == DC_OP_SCATTER_MAX || op == DC_OP_SCATTER_MIN ||
+           op == DC_OP_WHERE || op == DC_OP_STOP || op == DC_OP_MAX || op == DC_OP_MIN ||
+           op == DC_OP_MAXR || op == DC_OP_MINR || op == DC_OP_PICK;
 }
 
 /* Such a value is made of operands that are, at worst, as `before`. */

@@ -1,7 +1,7 @@
 /*
  * Gather and scatter of the interpreter. The axes are seen as [outer, before, axis, after], those of
  * the integers as [outer, own], with the extents multiplied: a run of `after` elements is moved, or
- * added, at a time.
+ * combined, at a time.
  */
 #include "core/eval/eval_impl.h"
 
@@ -65,9 +65,9 @@ void dc_eval_gather(dc_eval_state *s, dc_ref r)
             }
 }
 
-/* to[at..] += from[k..], n elements, each rounded to the dtype. */
-static void add_run(dc_eval_mode mode, dc_dtype t, void *to, int64_t at, const void *from,
-                    int64_t k, int64_t n)
+/* to[at..] += from[k..], or what `combine` does, n elements, each rounded to the dtype. */
+static void combine_run(dc_eval_mode mode, dc_op combine, dc_dtype t, void *to, int64_t at,
+                        const void *from, int64_t k, int64_t n)
 {
     double x[DC_EVAL_CHUNK], y[DC_EVAL_CHUNK];
     uint64_t a[DC_EVAL_CHUNK], b[DC_EVAL_CHUNK];
@@ -77,19 +77,19 @@ static void add_run(dc_eval_mode mode, dc_dtype t, void *to, int64_t at, const v
             dc_eval_get_f(mode, t, to, at + done, m, x);
             dc_eval_get_f(mode, t, from, k + done, m, y);
             for (int64_t i = 0; i < m; i++)
-                x[i] += y[i];
+                x[i] = combine == DC_OP_ADD ? x[i] + y[i] : dc_op_evalf(combine, x[i], y[i], 0);
             dc_eval_put_f(mode, t, to, at + done, m, x);
         } else {
             dc_eval_get_i(t, to, at + done, m, a);
             dc_eval_get_i(t, from, k + done, m, b);
             for (int64_t i = 0; i < m; i++)
-                a[i] += b[i];
+                a[i] = dc_op_eval(combine, t, t, (const uint64_t[]){a[i], b[i]});
             dc_eval_put_i(t, to, at + done, m, a);
         }
     }
 }
 
-/* Puts or adds the elements `from` at their places in `to`. */
+/* Puts the elements `from` at their places in `to`, or combines them with what is there. */
 static void scatter_all(dc_eval_mode mode, dc_op op, dc_dtype t, const picking *p, char *to,
                         const char *from)
 {
@@ -104,16 +104,17 @@ static void scatter_all(dc_eval_mode mode, dc_op op, dc_dtype t, const picking *
                 const int64_t of = (row * p->own + k) * p->after;
                 if (i < 0 || i >= p->axis)
                     continue;
-                if (op == DC_OP_SCATTER_ADD)
-                    add_run(mode, t, to, at, from, of, p->after);
+                if (op != DC_OP_SCATTER)
+                    combine_run(mode, (dc_op)dc_op_row_of(op)->combine, t, to, at, from, of,
+                                p->after);
                 else
                     memcpy(to + (size_t)at * size, from + (size_t)of * size,
                            (size_t)p->after * size);
             }
 }
 
-/* Sums of 16-bit floats are f32 on the way. */
-static dc_status scatter_add_short(dc_eval_state *s, dc_ref r, const picking *p)
+/* Sums of 16-bit floats are f32 on the way; so are products. */
+static dc_status accumulate_short(dc_eval_state *s, dc_ref r, const picking *p)
 {
     const dc_node *n = dc_node_at(s->f, r);
     const dc_dtype t = (dc_dtype)n->dtype;
@@ -127,7 +128,7 @@ static dc_status scatter_add_short(dc_eval_state *s, dc_ref r, const picking *p)
             ((float *)s->temp[i])[k] = (float)v;
         }
     }
-    scatter_all(s->mode, DC_OP_SCATTER_ADD, DC_F32, p, s->temp[0], s->temp[1]);
+    scatter_all(s->mode, (dc_op)n->op, DC_F32, p, s->temp[0], s->temp[1]);
     for (int64_t k = 0; k < count; k++) {
         const double v = (double)((float *)s->temp[0])[k];
         dc_eval_put_f(s->mode, t, s->value[r], k, 1, &v);
@@ -142,8 +143,8 @@ dc_status dc_eval_scatter(dc_eval_state *s, dc_ref r)
     const picking p = picking_of(s, n);
     if (dc_node_count(n) == 0)
         return DC_OK;
-    if (n->op == DC_OP_SCATTER_ADD && dc_dtype_is_short(t) && s->mode != DC_EVAL_WIDE)
-        return scatter_add_short(s, r, &p);
+    if (dc_op_accumulates((dc_op)n->op) && dc_dtype_is_short(t) && s->mode != DC_EVAL_WIDE)
+        return accumulate_short(s, r, &p);
     memcpy(s->value[r], s->value[n->in[0]], (size_t)dc_node_count(n) * dc_eval_size(s->mode, t));
     scatter_all(s->mode, (dc_op)n->op, t, &p, s->value[r], s->value[n->in[2]]);
     return DC_OK;

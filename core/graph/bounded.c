@@ -414,6 +414,9 @@ static dc_status lower_node(const lowering *l, dc_ref r, dc_ref *out)
         return DC_OK;
     case DC_OP_SCATTER:
     case DC_OP_SCATTER_ADD:
+    case DC_OP_SCATTER_MUL:
+    case DC_OP_SCATTER_MAX:
+    case DC_OP_SCATTER_MIN:
         *out = dc_bound_scatter(l, r);
         return DC_OK;
     case DC_OP_LOOP:

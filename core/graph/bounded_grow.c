@@ -17,7 +17,7 @@ static dc_ref below_stops(const dc_func *f, dc_ref r)
 bool dc_bound_is_changed(const lowering *l, dc_ref r)
 {
     const dc_node *n = dc_node_at(l->from, below_stops(l->from, r));
-    return n->op == DC_OP_SCATTER || n->op == DC_OP_SCATTER_ADD;
+    return dc_op_is((dc_op)n->op, DC_CLASS_IDX) && n->op != DC_OP_GATHER;
 }
 
 bool dc_bound_is_param(const lowering *l, dc_ref r)

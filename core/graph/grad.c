@@ -49,7 +49,7 @@ static void (*const rules[DC_OP__COUNT])(const dc_vjp *) = {
 #define RED(id, lua, combine, type, names, grad, lo, hi) [DC_OP_##id] = dc_grad_##grad,
 #define MOV(id, lua, names, grad)                        [DC_OP_##id] = dc_grad_##grad,
 #define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = dc_grad_##grad,
-#define IDX(id, lua, n, type, grad, lo, hi)              [DC_OP_##id] = dc_grad_##grad,
+#define IDX(id, lua, n, combine, type, grad, lo, hi)     [DC_OP_##id] = dc_grad_##grad,
 #define HST(id, lua, n, rule, grad, lo, hi)              [DC_OP_##id] = dc_grad_##grad,
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = dc_grad_##grad,
 #include "core/graph/ops.def"

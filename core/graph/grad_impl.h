@@ -55,7 +55,8 @@ dc_grad_rule dc_grad_rsum, dc_grad_rmax, dc_grad_rmin, dc_grad_rprod;
 /* grad_move.c: movement, indexing, contractions */
 dc_grad_rule dc_grad_reshape, dc_grad_permute, dc_grad_expand, dc_grad_slice, dc_grad_pad,
     dc_grad_flip;
-dc_grad_rule dc_grad_gather, dc_grad_scatter, dc_grad_scatter_add, dc_grad_dot, dc_grad_conv;
+dc_grad_rule dc_grad_gather, dc_grad_scatter, dc_grad_scatter_add, dc_grad_scatter_mul,
+    dc_grad_scatter_max, dc_grad_scatter_min, dc_grad_dot, dc_grad_conv;
 dc_grad_rule dc_grad_sort;
 /* grad.c: given by hand */
 dc_grad_rule dc_grad_custom, dc_grad_barrier;

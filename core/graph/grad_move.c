@@ -160,15 +160,12 @@ void dc_grad_scatter(const dc_vjp *v)
         give_updates(v, dc_graph_op2(f, DC_OP_EQ, dc_graph_gather(f, last, i, axis, nb), number));
 }
 
-void dc_grad_scatter_add(const dc_vjp *v)
+/* Elements of operand 2 whose integers are inside. */
+static dc_ref arrivals(const dc_vjp *v)
 {
     dc_func *f = v->f;
     const int axis = (int)v->n.attr[0], nb = (int)v->n.attr[1];
     const dc_ref i = v->n.in[1];
-    if (dc_vjp_wants(v, 0))
-        dc_vjp_give(v, 0, v->g);
-    if (!dc_vjp_wants(v, 2))
-        return;
     const dc_node index = *dc_node_at(f, i), in = dc_vjp_operand(v, 2);
     const int64_t n = dc_vjp_operand(v, 0).dim[axis];
     const dc_ref inside = dc_graph_op2(f, DC_OP_EQ, comparable(f, i, n), clamped(v, n));
@@ -177,7 +174,119 @@ void dc_grad_scatter_add(const dc_vjp *v)
         dim[k] = k < nb                                    ? index.dim[k]
                  : k >= axis && k < axis + index.rank - nb ? index.dim[nb + k - axis]
                                                            : 1;
-    give_updates(v, dc_graph_expand(f, dc_graph_reshape(f, inside, in.rank, dim), in.dim));
+    return dc_graph_expand(f, dc_graph_reshape(f, inside, in.rank, dim), in.dim);
+}
+
+void dc_grad_scatter_add(const dc_vjp *v)
+{
+    if (dc_vjp_wants(v, 0))
+        dc_vjp_give(v, 0, v->g);
+    if (dc_vjp_wants(v, 2))
+        give_updates(v, arrivals(v));
+}
+
+/* A value like the node's at the places of the elements of operand 2. */
+static dc_ref read_back(const dc_vjp *v, dc_ref of)
+{
+    return dc_graph_gather(v->f, of, v->n.in[1], (int)v->n.attr[0], (int)v->n.attr[1]);
+}
+
+/* Such a scatter of other values. */
+static dc_ref scattered(const dc_vjp *v, dc_op op, dc_ref x, dc_ref u)
+{
+    return dc_graph_scatter(v->f, op, x, v->n.in[1], u, (int)v->n.attr[0], (int)v->n.attr[1]);
+}
+
+/* Elements of both operands that are equal to the result share equally. */
+static void give_to_winners(const dc_vjp *v)
+{
+    dc_func *f = v->f;
+    const dc_ref x = v->n.in[0], u = v->n.in[2];
+    const dc_dtype t = (dc_dtype)v->n.dtype;
+    if (dc_node_count(&v->n) == 0) {
+        give_updates(v, 0);
+        return;
+    }
+    const dc_ref stayed = dc_graph_op2(f, DC_OP_EQ, x, v->r);
+    const dc_ref won =
+        dc_graph_op2(f, DC_OP_AND, arrivals(v), dc_graph_op2(f, DC_OP_EQ, u, read_back(v, v->r)));
+    const dc_ref count =
+        scattered(v, DC_OP_SCATTER_ADD, dc_graph_cast(f, stayed, t), dc_graph_cast(f, won, t));
+    const dc_ref share = dc_graph_op2(f, DC_OP_DIV, v->g, count);
+    if (dc_vjp_wants(v, 0))
+        dc_vjp_give(v, 0, dc_graph_op3(f, DC_OP_WHERE, stayed, share, dc_vjp_zero_like(v, share)));
+    if (dc_vjp_wants(v, 2))
+        dc_vjp_give(v, 2,
+                    dc_graph_op3(f, DC_OP_WHERE, won, read_back(v, share), dc_vjp_zero_like(v, u)));
+}
+
+void dc_grad_scatter_max(const dc_vjp *v)
+{
+    give_to_winners(v);
+}
+
+void dc_grad_scatter_min(const dc_vjp *v)
+{
+    give_to_winners(v);
+}
+
+/*
+ * The product of all others at the place: P / e, where P is the product of what is not zero there, and 0 if another one
+ * is zero. In place of that 0 stands the sum of the other zeros where there is one of them, so that the gradient of the
+ * gradient is right, too.
+ */
+typedef struct factors {
+    dc_ref product, zeros,
+        sum; /* P, how many are zero, their sum, as numbers are that the gradient has */
+} factors;
+
+static dc_ref others_product(dc_func *f, dc_ref e, const factors *at)
+{
+    const dc_ref nil = dc_graph_like(f, e, 0), one = dc_graph_like(f, e, 1);
+    const dc_ref is_zero = dc_graph_op2(f, DC_OP_EQ, e, nil);
+    const dc_ref rest =
+        dc_graph_op2(f, DC_OP_DIV, at->product, dc_graph_op3(f, DC_OP_WHERE, is_zero, one, e));
+    const dc_ref zeros =
+        dc_graph_op2(f, DC_OP_SUB, at->zeros, dc_graph_op3(f, DC_OP_WHERE, is_zero, one, nil));
+    const dc_ref sum =
+        dc_graph_op2(f, DC_OP_SUB, at->sum, dc_graph_op3(f, DC_OP_WHERE, is_zero, e, nil));
+    const dc_ref other =
+        dc_graph_op3(f, DC_OP_WHERE, dc_graph_op2(f, DC_OP_EQ, zeros, one), sum, nil);
+    return dc_graph_op2(
+        f, DC_OP_MUL, rest,
+        dc_graph_op3(f, DC_OP_WHERE, dc_graph_op2(f, DC_OP_EQ, zeros, nil), one, other));
+}
+
+void dc_grad_scatter_mul(const dc_vjp *v)
+{
+    dc_func *f = v->f;
+    const dc_dtype t = (dc_dtype)v->n.dtype, wide = dc_dtype_is_short(t) ? DC_F32 : t;
+    const dc_ref g = dc_graph_cast(f, v->g, wide);
+    dc_ref e[2], nil[2], one[2], is_zero[2];
+    if (dc_node_count(&v->n) == 0) {
+        give_updates(v, 0);
+        return;
+    }
+    for (int k = 0; k < 2; k++) {
+        e[k] = dc_graph_cast(f, v->n.in[2 * k], wide);
+        nil[k] = dc_graph_like(f, e[k], 0);
+        one[k] = dc_graph_like(f, e[k], 1);
+        is_zero[k] = dc_graph_op2(f, DC_OP_EQ, e[k], nil[k]);
+    }
+#define OF(k, yes, no) dc_graph_op3(f, DC_OP_WHERE, is_zero[k], (yes)[k], (no)[k])
+    const factors at = {scattered(v, DC_OP_SCATTER_MUL, OF(0, one, e), OF(1, one, e)),
+                        scattered(v, DC_OP_SCATTER_ADD, OF(0, one, nil), OF(1, one, nil)),
+                        scattered(v, DC_OP_SCATTER_ADD, OF(0, e, nil), OF(1, e, nil))};
+#undef OF
+    if (dc_vjp_wants(v, 0))
+        dc_vjp_give(
+            v, 0, dc_graph_cast(f, dc_graph_op2(f, DC_OP_MUL, g, others_product(f, e[0], &at)), t));
+    if (!dc_vjp_wants(v, 2))
+        return;
+    const factors there = {read_back(v, at.product), read_back(v, at.zeros), read_back(v, at.sum)};
+    const dc_ref part =
+        dc_graph_op2(f, DC_OP_MUL, read_back(v, g), others_product(f, e[1], &there));
+    dc_vjp_give(v, 2, dc_graph_cast(f, dc_graph_op3(f, DC_OP_WHERE, arrivals(v), part, nil[1]), t));
 }
 
 /* ---- dot ---- */

@@ -479,7 +479,7 @@ dc_ref dc_graph_gather(dc_func *f, dc_ref a, dc_ref index, int axis, int nb)
     return dc_graph_make(f, DC_OP_GATHER, (dc_ref[]){a, index}, 2, attr, 2, NULL);
 }
 
-/* op: SCATTER or SCATTER_ADD */
+/* op: a scatter */
 dc_ref dc_graph_scatter(dc_func *f, dc_op op, dc_ref a, dc_ref index, dc_ref updates, int axis,
                         int nb)
 {

@@ -194,6 +194,9 @@ static dc_status names_first(const dc_site *s)
 
 #define names_SCATTER     names_scatter
 #define names_SCATTER_ADD names_scatter
+#define names_SCATTER_MUL names_scatter
+#define names_SCATTER_MAX names_scatter
+#define names_SCATTER_MIN names_scatter
 
 /* ---- the table ---- */
 
@@ -207,7 +210,7 @@ dc_status dc_infer_names(const dc_site *s)
 #define MOV(id, lua, names, grad)                        [DC_OP_##id] = names_##names,
 #define SRC(id, lua)                                     [DC_OP_##id] = names_none,
 #define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = names_##names,
-#define IDX(id, lua, n, type, grad, lo, hi)              [DC_OP_##id] = names_##id,
+#define IDX(id, lua, n, combine, type, grad, lo, hi)     [DC_OP_##id] = names_##id,
 #define HST(id, lua, n, rule, grad, lo, hi)              [DC_OP_##id] = dc_infer_host_names,
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = names_first,
 #define PART(id, lua, n)                                 [DC_OP_##id] = names_first,

@@ -445,6 +445,9 @@ static dc_status shape_scatter(const dc_site *s)
 
 #define shape_SCATTER     shape_scatter
 #define shape_SCATTER_ADD shape_scatter
+#define shape_SCATTER_MUL shape_scatter
+#define shape_SCATTER_MAX shape_scatter
+#define shape_SCATTER_MIN shape_scatter
 
 static dc_status shape_HOLE(const dc_site *s)
 {
@@ -535,7 +538,7 @@ static rule *const rules[] = {
 #define MOV(id, lua, names, grad)                  [DC_OP_##id] = shape_##id,
 #define SRC(id, lua)                               [DC_OP_##id] = shape_##id,
 #define CON(id, lua, type, names, grad, lo, hi)    [DC_OP_##id] = shape_##id,
-#define IDX(id, lua, n, type, grad, lo, hi)        [DC_OP_##id] = shape_##id,
+#define IDX(id, lua, n, combine, type, grad, lo, hi) [DC_OP_##id] = shape_##id,
 #define HST(id, lua, n, rule, grad, lo, hi)        [DC_OP_##id] = dc_infer_host_shape,
 #define SAME(id, lua, n, grad)                     [DC_OP_##id] = shape_##id,
 #define PART(id, lua, n)                           [DC_OP_##id] = shape_##id,

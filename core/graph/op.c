@@ -24,11 +24,12 @@ static const dc_op_row rows[] = {
 #define MOV(id, lua, names, grad)               [DC_OP_##id] = {lua, DC_CLASS_MOV, 1, 0, 0, -4, 4},
 #define SRC(id, lua)                            [DC_OP_##id] = {lua, DC_CLASS_SRC, 0, 0, 0, 0, 0},
 #define CON(id, lua, type, names, grad, lo, hi) [DC_OP_##id] = {lua, DC_CLASS_CON, 2, 0, 0, lo, hi},
-#define IDX(id, lua, n, type, grad, lo, hi)     [DC_OP_##id] = {lua, DC_CLASS_IDX, n, 0, 0, lo, hi},
-#define HST(id, lua, n, rule, grad, lo, hi)     [DC_OP_##id] = {lua, DC_CLASS_HST, n, 0, 0, lo, hi},
-#define SAME(id, lua, n, grad)                  [DC_OP_##id] = {lua, DC_CLASS_SAME, n, 0, 0, -4, 4},
-#define PART(id, lua, n)                        [DC_OP_##id] = {lua, DC_CLASS_PART, n, 0, 0, -4, 4},
-#define CTL(id, lua, n)                         [DC_OP_##id] = {lua, DC_CLASS_CTL, n, 0, 0, 0, 0},
+#define IDX(id, lua, n, combine, type, grad, lo, hi) \
+    [DC_OP_##id] = {lua, DC_CLASS_IDX, n, 0, combine, lo, hi},
+#define SAME(id, lua, n, grad) [DC_OP_##id] = {lua, DC_CLASS_SAME, n, 0, 0, -4, 4},
+#define PART(id, lua, n)       [DC_OP_##id] = {lua, DC_CLASS_PART, n, 0, 0, -4, 4},
+#define CTL(id, lua, n)        [DC_OP_##id] = {lua, DC_CLASS_CTL, n, 0, 0, 0, 0},
+#define HST(id, lua, n, rule, grad, lo, hi) [DC_OP_##id] = {lua, DC_CLASS_HST, n, 0, 0, lo, hi},
 #include "core/graph/ops.def"
 #undef COMM
 #undef ASSOC
@@ -52,6 +53,14 @@ bool dc_op_find(const char *name, size_t n, dc_op *out)
             return true;
         }
     return false;
+}
+
+dc_op dc_op_reduction(dc_op combine)
+{
+    for (int op = 0; op < DC_OP__COUNT; op++)
+        if (rows[op].cls == DC_CLASS_RED && rows[op].combine == combine)
+            return (dc_op)op;
+    DC_BUG("no reduction combines by %s", rows[combine].name);
 }
 
 uint64_t dc_op_identity(dc_op reduction, dc_dtype t)

@@ -40,7 +40,7 @@ typedef struct dc_op_row {
     uint8_t cls;     /* dc_op_class */
     uint8_t n;       /* operands; 0 of class SAME, PART or CTL: any number */
     uint8_t flags;
-    uint8_t combine; /* of a reduction: the element-wise op that combines */
+    uint8_t combine; /* of a reduction or a scatter: the element-wise op that combines, or 0 */
     double lo, hi;   /* operands of generated tests */
 } dc_op_row;
 
@@ -51,6 +51,12 @@ static inline bool dc_op_is(dc_op op, dc_op_class cls)
     return dc_op_row_of(op)->cls == cls;
 }
 
+/* Is it a scatter that combines what is there with what is put? */
+static inline bool dc_op_accumulates(dc_op op)
+{
+    return dc_op_is(op, DC_CLASS_IDX) && dc_op_row_of(op)->combine != 0;
+}
+
 /* Does it take any number of operands, one at least? */
 static inline bool dc_op_any_number(dc_op op)
 {
@@ -59,6 +65,8 @@ static inline bool dc_op_any_number(dc_op op)
                            row->cls == DC_CLASS_CTL);
 }
 
+/* The reduction that combines so. */
+dc_op dc_op_reduction(dc_op combine);
 /* Identity of a reduction as a pattern of the dtype: 0, the smallest, the largest, 1. */
 uint64_t dc_op_identity(dc_op reduction, dc_dtype t);
 

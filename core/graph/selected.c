@@ -43,6 +43,8 @@ static uint32_t selects(const dc_func *f, dc_ref r)
     case DC_OP_WHERE:
         return 6;
     case DC_OP_SCATTER:
+    case DC_OP_SCATTER_MAX:
+    case DC_OP_SCATTER_MIN:
         return 5;
     case DC_OP_JOIN:
         return UINT32_MAX;

@@ -196,8 +196,9 @@ static void lower_scatter(lowering *w, bool flat)
     const dc_ix to = dc_lower_linear(k, n, pos);
     const dc_vx sum[2] = {
         dc_lower_cast(w, dc_vx_load(k, 0, to, (dc_pred){0}), dc_lower_computed(t)), value};
+    const dc_op combine = (dc_op)dc_op_row_of((dc_op)n->op)->combine;
     const dc_vx v =
-        n->op == DC_OP_SCATTER ? value : dc_vx_op(k, DC_OP_ADD, dc_lower_computed(t), sum, 2);
+        n->op == DC_OP_SCATTER ? value : dc_vx_op(k, combine, dc_lower_computed(t), sum, 2);
     update->put[0] = (dc_put){0, to, dc_lower_as_stored(w, v, t)};
     dc_lower_limit_updates(w, update, first_reduction(w), from);
     dc_lower_limit(w, update, n->in[2], of);

@@ -254,7 +254,7 @@ dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, const dc_tar
         for (int i = 0; i < n->nin; i++)
             in[i] = map[n->in[i]];
         const dc_type t = dc_node_type(f, r);
-        if (n->op == DC_OP_SCATTER_ADD) {
+        if (dc_op_accumulates((dc_op)n->op)) {
             map[r] = dc_scatter_layout(to, n, in, groups != NULL);
             dc_func_copy_origin(to, map[r], f, r);
             continue;

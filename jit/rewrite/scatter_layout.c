@@ -1,5 +1,5 @@
 /*
- * Scatters that add (jit/rewrite/scatter_layout.h). On thread groups each warp has a range of places and looks through all
+ * Scatters that add, or combine in another way (jit/rewrite/scatter_layout.h). On thread groups each warp has a range of places and looks through all
  * integers (jit/schedule/schedule_simt_scatter.c): nothing is added by atomics, so sums have the same bits in each run. Here
  * such scatters get more ranges, or fewer integers to look through:
  *
@@ -38,7 +38,19 @@ static int64_t scatter_parts_of_lanes(const dc_node *x, int64_t updates)
     return parts;
 }
 
-/* Updates are padded to a multiple: by integers that are no places, and by zeros. */
+static dc_op reduction_of(const dc_node *n)
+{
+    return dc_op_reduction((dc_op)dc_op_row_of((dc_op)n->op)->combine);
+}
+
+/* Of type t, what changes nothing where it is combined. */
+static dc_ref neutral(dc_func *to, const dc_node *n, const dc_type *t)
+{
+    const int64_t bits = (int64_t)dc_op_identity(reduction_of(n), (dc_dtype)t->dtype);
+    return dc_graph_make(to, DC_OP_CONST, NULL, 0, &bits, 1, t);
+}
+
+/* Updates are padded to a multiple: by integers that are no places, or whatever they are, by what changes nothing. */
 static dc_ref padded(dc_func *to, dc_ref r, int axis, int64_t n, uint64_t fill)
 {
     const dc_node x = *dc_node_at(to, r);
@@ -50,8 +62,9 @@ static dc_ref padded(dc_func *to, dc_ref r, int axis, int64_t n, uint64_t fill)
     return n == x.dim[axis] ? r : dc_graph_pad(to, r, lo, step, dim, fill);
 }
 
-/* Scatters of parts of the updates into zeros. */
-static dc_ref sums_of_parts(dc_func *to, const dc_ref *in, int axis, int64_t parts)
+/* Scatters of parts of the updates into zeros, or what else is neutral. */
+static dc_ref sums_of_parts(dc_func *to, const dc_node *n, const dc_ref *in, int axis,
+                            int64_t parts)
 {
     const dc_node x = *dc_node_at(to, in[0]), i = *dc_node_at(to, in[1]);
     const int64_t updates = dc_node_count(&i), all = (updates + parts - 1) / parts * parts;
@@ -70,9 +83,10 @@ static dc_ref sums_of_parts(dc_func *to, const dc_ref *in, int axis, int64_t par
     value[axis + 1] = index[1];
     const dc_ref at = padded(to, dc_graph_reshape(to, in[1], 1, &updates), 0, all,
                              dc_bits_of((dc_dtype)i.dtype, -1));
-    const dc_ref u = padded(to, dc_graph_reshape(to, in[2], x.rank, flat), axis, all, 0);
+    const dc_ref u = padded(to, dc_graph_reshape(to, in[2], x.rank, flat), axis, all,
+                            dc_op_identity(reduction_of(n), (dc_dtype)x.dtype));
     return dc_graph_scatter(
-        to, DC_OP_SCATTER_ADD, dc_graph_const(to, &zeros, 0), dc_graph_reshape(to, at, 2, index),
+        to, (dc_op)n->op, neutral(to, n, &zeros), dc_graph_reshape(to, at, 2, index),
         dc_graph_permute(to, dc_graph_reshape(to, u, x.rank + 1, value), first), axis + 1, 1);
 }
 
@@ -110,6 +124,8 @@ static dc_ref scatter_to_lanes(dc_func *to, const dc_node *n, const dc_ref *in)
         step[d] = step[d + 1] = 1;
     }
     zeros.dim[last] = number.dim[last] = lanes;
+    dc_type value = number;
+    value.dtype = x.dtype;
     one[last] = own[last] = 1;
     const dc_ref at = dc_graph_reshape(to, in[1], 1, &updates);
     const dc_ref lane = dc_graph_op2(to, DC_OP_AND, at, dc_graph_like(to, at, (double)(lanes - 1)));
@@ -118,16 +134,18 @@ static dc_ref scatter_to_lanes(dc_func *to, const dc_node *n, const dc_ref *in)
         dc_graph_op2(to, DC_OP_EQ, dc_graph_make(to, DC_OP_IOTA, NULL, 0, &last, 1, &number),
                      dc_graph_expand(to, dc_graph_reshape(to, lane, x.rank + 1, own), number.dim));
     const dc_ref u = dc_graph_expand(to, dc_graph_reshape(to, in[2], x.rank + 1, one), number.dim);
-    const dc_ref all[3] = {dc_graph_const(to, &zeros, 0), row,
-                           dc_graph_op3(to, DC_OP_WHERE, mine, u, dc_graph_like(to, u, 0))};
+    const dc_ref all[3] = {neutral(to, n, &zeros), row,
+                           dc_graph_op3(to, DC_OP_WHERE, mine, u, neutral(to, n, &value))};
     const int64_t parts = scatter_parts_of_lanes(dc_node_at(to, all[0]), updates);
     flat[0] = result[0] = parts;
-    dc_ref sum = dc_graph_reshape(to, sums_of_parts(to, all, axis, parts), x.rank + 1, flat);
+    dc_ref sum = dc_graph_reshape(to, sums_of_parts(to, n, all, axis, parts), x.rank + 1, flat);
     if (flat[axis + 1] != x.dim[axis])
         sum = dc_graph_slice(to, sum, start, step, result);
-    sum = parts > 1 ? dc_graph_reduce(to, DC_OP_SUM, sum, 1)
+    sum = parts > 1 ? dc_graph_reduce(to, reduction_of(n), sum, 1)
                     : dc_graph_reshape(to, sum, x.rank, x.dim);
-    return dc_is_const(to, in[0], 0) ? sum : dc_graph_op2(to, DC_OP_ADD, in[0], sum);
+    return n->op == DC_OP_SCATTER_ADD && dc_is_const(to, in[0], 0)
+               ? sum
+               : dc_graph_op2(to, (dc_op)dc_op_row_of((dc_op)n->op)->combine, in[0], sum);
 }
 
 /* The same without dims of one element behind the places, which are no columns; 0: there are others. */
@@ -154,10 +172,10 @@ static dc_ref scatter_of_groups(dc_func *to, const dc_node *n, const dc_ref *in)
     if (lanes != 0)
         return lanes;
     const int64_t parts = n->attr[1] == 0 ? scatter_parts(&x, dc_node_count(&i), axis) : 1;
-    return parts > 1
-               ? dc_graph_op2(to, DC_OP_ADD, in[0],
-                              dc_graph_reduce(to, DC_OP_SUM, sums_of_parts(to, in, axis, parts), 1))
-               : 0;
+    return parts > 1 ? dc_graph_op2(to, (dc_op)dc_op_row_of((dc_op)n->op)->combine, in[0],
+                                    dc_graph_reduce(to, reduction_of(n),
+                                                    sums_of_parts(to, n, in, axis, parts), 1))
+                     : 0;
 }
 
 dc_ref dc_scatter_layout(dc_func *to, const dc_node *n, const dc_ref *in, bool groups)

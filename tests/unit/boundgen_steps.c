@@ -300,9 +300,11 @@ static void step_scatter(gen *g)
     picking p;
     if (!choose_picking(g, &p))
         return;
-    const bool add = p.picked.dtype != DC_BOOL && chance(g, 50);
+    static const dc_op ops[] = {DC_OP_SCATTER,     DC_OP_SCATTER_MAX, DC_OP_SCATTER_MIN,
+                                DC_OP_SCATTER_ADD, DC_OP_SCATTER_ADD, DC_OP_SCATTER_MUL};
+    const dc_op op = ops[below(g, p.picked.dtype == DC_BOOL ? 3 : DC_COUNTOF(ops))];
     const dc_ref in[3] = {p.x, p.index, bg_fetch(g, &p.picked)};
-    bg_tamed(g, bg_make(g, add ? DC_OP_SCATTER_ADD : DC_OP_SCATTER, in, 3, p.attr, 2, NULL));
+    bg_tamed(g, bg_make(g, op, in, 3, p.attr, 2, NULL));
 }
 
 void bg_step(gen *g)

@@ -468,6 +468,48 @@ static bool known_index(const analysis *x, dc_ref r, void **out)
     return known;
 }
 
+/* As of reductions: the largest bound; of products with their own bounds less those without, and roundings. */
+static dc_status combined_bound(const analysis *x, dc_ref r, const void *index)
+{
+    const dc_node *n = dc_node_at(x->f, r);
+    const int64_t count = dc_node_count(n), terms = dc_node_count(dc_node_at(x->f, n->in[1])) + 1;
+    const dc_dtype t = dtype_of(x, r);
+    double *size[2][4], *got[4], *e = x->bound[r];
+    for (int k = 0; k < 4; k++)
+        got[k] = numbers(x, count);
+    for (int o = 0; o < 2; o++) {
+        const dc_ref a = n->in[2 * o];
+        const int64_t m = dc_node_count(dc_node_at(x->f, a));
+        for (int k = 0; k < 4; k++)
+            size[o][k] = numbers(x, m);
+        for (int64_t i = 0; i < m; i++) {
+            size[o][0][i] = fabs(x->value[a][i]);
+            size[o][1][i] = size[o][0][i] + x->bound[a][i];
+            size[o][2][i] = fmax(1, size[o][1][i]);
+            size[o][3][i] = fmin(1, size[o][0][i] > 0 ? size[o][0][i] : 1);
+        }
+    }
+    DC_TRY(apply(x, DC_OP_SCATTER_MAX, r,
+                 (const double *const[]){x->bound[n->in[0]], index, x->bound[n->in[2]]}, e));
+    for (int k = 0; k < 4; k++)
+        DC_TRY(apply(x, DC_OP_SCATTER_MUL, r,
+                     (const double *const[]){size[0][k], index, size[1][k]}, got[k]));
+    for (int64_t i = 0; i < count; i++) {
+        const bool tame = isfinite(got[1][i]) && got[2][i] < (double)FLT_MAX &&
+                          got[3][i] > 0x1p-120 && e[i] < INFINITY;
+        if (!dc_dtype_is_float(t) || n->op != DC_OP_SCATTER_MUL)
+            e[i] = e[i] <= 0                                          ? 0
+                   : dc_dtype_is_float(t) && isfinite(x->value[r][i]) ? e[i]
+                                                                      : INFINITY;
+        else
+            e[i] = tame ? (got[1][i] - got[0][i] + (double)terms * 2 * unit(t) * got[1][i] +
+                           (double)terms * tiny(t)) *
+                              SLACK
+                        : INFINITY;
+    }
+    return DC_OK;
+}
+
 /* Bounds go where the elements go; a sum rounds once for each integer, at most. */
 static dc_status index_bound(const analysis *x, dc_ref r)
 {
@@ -483,6 +525,8 @@ static dc_status index_bound(const analysis *x, dc_ref r)
             e[i] = INFINITY;
         return DC_OK;
     }
+    if (dc_op_accumulates((dc_op)n->op) && !sums)
+        return combined_bound(x, r, index);
     for (int k = 0; k < n->nin; k++)
         in[k] = k == 1 ? index : x->bound[n->in[k]];
     DC_TRY(apply(x, (dc_op)n->op, r, in, e));

@@ -474,7 +474,7 @@ static void step_index(gen *g)
     const dc_ref x = any_node(g);
     const dims d = dims_of(g, x);
     const dc_dtype t = (dc_dtype)dc_node_at(g->f, x)->dtype;
-    if (d.rank == 0 || (op == DC_OP_SCATTER_ADD && t == DC_BOOL))
+    if (d.rank == 0 || ((op == DC_OP_SCATTER_ADD || op == DC_OP_SCATTER_MUL) && t == DC_BOOL))
         return;
     const int axis = below(g, d.rank), nb = chance(g, 40) ? below(g, axis + 1) : 0;
     const int own = below(g, 3);

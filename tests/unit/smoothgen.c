@@ -168,7 +168,9 @@ static dc_ref indexing(gen *g)
     const dc_ref row = dc_graph_gather(g->f, a, i, 0, 0);
     if (rng_below(g->r, 2))
         return row;
-    const dc_op op = rng_below(g->r, 2) ? DC_OP_SCATTER : DC_OP_SCATTER_ADD;
+    static const dc_op ops[] = {DC_OP_SCATTER, DC_OP_SCATTER_ADD, DC_OP_SCATTER_ADD,
+                                DC_OP_SCATTER_MUL};
+    const dc_op op = ops[rng_below(g->r, 4)];
     return dc_graph_scatter(g->f, op, a, i, op1(g, DC_OP_COS, row), 0, 0);
 }
 

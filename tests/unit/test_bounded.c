@@ -223,8 +223,8 @@ static void scatters(void)
 {
     static const dc_dtype dtypes[] = {DC_I8, DC_U8, DC_I32, DC_U32, DC_I64, DC_U64};
     const dc_ref x = F(n, 2), u = F(m, 2), i = I(m);
-    for (int op = 0; op < 2; op++) {
-        const dc_op how = op ? DC_OP_SCATTER_ADD : DC_OP_SCATTER;
+    for (int op = 0; op < 3; op++) {
+        const dc_op how = (const dc_op[]){DC_OP_SCATTER, DC_OP_SCATTER_ADD, DC_OP_SCATTER_MAX}[op];
         for (int t = 0; t < 6; t++)
             out(dc_graph_scatter(f, how, x, dc_graph_cast(f, i, dtypes[t]), u, 0, 0));
         out(dc_graph_scatter(f, how, F(5, m), i, F(m, m), 0, 0));

@@ -443,6 +443,21 @@ static void indexing(void)
     x = param(DC_F32, 1, DIMS(6)), i = param(DC_I32, 1, DIMS(4)), u = param(DC_F32, 1, DIMS(4));
     WANT(DC_EVAL_ROUND, dc_graph_scatter(fn, DC_OP_SCATTER_ADD, x, i, u, 0, 0), IN(rows, at, four),
          21, 2, 13, 4, 5, 6);
+    static const dc_op how[3] = {DC_OP_SCATTER_MUL, DC_OP_SCATTER_MAX, DC_OP_SCATTER_MIN};
+    static const double combined[3][6] = {
+        {1, 2, 3 * 10 * 30, 4, 5, 6}, {1, 2, 30, 4, 5, 6}, {1, 2, -7, 4, 5, 6}};
+    static const int32_t same_place[3] = {2, 3, 2};
+    static const float put[3][3] = {{10, 1, 30}, {30, -9, 2}, {4, 9, -7}};
+    for (int k = 0; k < 3; k++) {
+        begin();
+        x = param(DC_F32, 1, DIMS(6)), i = param(DC_I32, 1, DIMS(3)), u = param(DC_F32, 1, DIMS(3));
+        end(DC_EVAL_ROUND, dc_graph_scatter(fn, how[k], x, i, u, 0, 0),
+            IN(rows, same_place, put[k]), 6, combined[k]);
+    }
+    begin();
+    x = param(DC_I32, 1, DIMS(4)), i = param(DC_U8, 1, DIMS(2)), u = param(DC_I32, 1, DIMS(2));
+    WANT(DC_EVAL_ROUND, dc_graph_scatter(fn, DC_OP_SCATTER_MIN, x, i, u, 0, 0),
+         IN(at, twice, ((int32_t[]){-5, 3})), 2, -5, -1, 7);
     begin();
     x = param(DC_I32, 1, DIMS(4)), i = param(DC_U32, 1, DIMS(1)), u = param(DC_I32, 1, DIMS(1));
     WANT(DC_EVAL_ROUND, dc_graph_scatter(fn, DC_OP_SCATTER_ADD, x, i, u, 0, 0), IN(at, far, at), 2,

@@ -326,7 +326,7 @@ static const struct {
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = {#grad, RULE_any},
 #define PART(id, lua, n)                                 [DC_OP_##id] = {"none", RULE_any},
 #define CTL(id, lua, n)                                  [DC_OP_##id] = {"none", RULE_any}, /* test_control */
-#define IDX(id, lua, n, type, grad, lo, hi)              [DC_OP_##id] = {#grad, RULE_any},
+#define IDX(id, lua, n, combine, type, grad, lo, hi)     [DC_OP_##id] = {#grad, RULE_any},
 #include "core/graph/ops.def"
 };
 /* clang-format on */

@@ -101,6 +101,37 @@ static void overwritten(void)
     WANT(out[1], IN(x, u, at), 0, 10, 12, 0);
 }
 
+/* Of what a scatter combines: the winners share equally; of products the others, zeros among them or not. */
+static void combined(void)
+{
+    static const float x[3] = {1, 2, 3}, u[5] = {2, 3, 3, 2, 7};
+    static const int32_t at[5] = {1, 2, 2, 1, 9};
+    const dc_ref a = param(1, 3), b = param(1, 5);
+    const dc_type five = dc_type_make(DC_I32, 1, (const int64_t[]){5});
+    const dc_ref i = dc_graph_param(fn, &five, "i"), both[2] = {a, b};
+    dc_ref out[2], s = dc_graph_scatter(fn, DC_OP_SCATTER_MAX, a, i, b, 0, 0);
+    CHECK_EQ(dc_grad(&job, fn, sum1(dc_graph_op2(fn, DC_OP_MUL, s, s)), both, 2, out), DC_OK);
+    WANT(out[0], IN(x, u, at), 2, 4.0f / 3, 2);
+    WANT(out[1], IN(x, u, at), 4.0f / 3, 2, 2, 4.0f / 3, 0);
+    s = dc_graph_scatter(fn, DC_OP_SCATTER_MIN, a, i, b, 0, 0);
+    CHECK_EQ(dc_grad(&job, fn, sum1(s), both, 2, out), DC_OK);
+    WANT(out[1], IN(x, ((float[]){1, 4, 5, 2, 0}), at), 1, 0, 0, 0, 0);
+    s = dc_graph_scatter(fn, DC_OP_SCATTER_MUL, a, i, b, 0, 0);
+    CHECK_EQ(dc_grad(&job, fn, sum1(s), both, 2, out), DC_OK);
+    static const float none[5] = {2, 4, 8, 4, 7}, one[5] = {0, 4, 8, 4, 7},
+                       two[5] = {0, 4, 8, 0, 7};
+    WANT(out[0], IN(x, none, at), 1, 8, 32);
+    WANT(out[1], IN(x, none, at), 8, 24, 12, 4, 0);
+    WANT(out[0], IN(x, one, at), 1, 0, 32);
+    WANT(out[1], IN(x, one, at), 8, 24, 12, 0, 0);
+    WANT(out[1], IN(x, two, at), 0, 24, 12, 0, 0);
+    const dc_ref again =
+        grad1(sum1(out[1]), b); /* of 2 p q and 3 r s: by p 2 + 2 q, by r 3 + 3 s, .. */
+    WANT(again, IN(x, none, at), 2, 3, 3, 2, 0);
+    WANT(again, IN(x, two, at), 2, 3, 3, 2, 0);
+    WANT(again, IN(x, one, at), 2, 3, 3, 2, 0);
+}
+
 /* Operations without slope: zeros where the loss reads wrt, "none" where it does not. */
 static void flat(void)
 {
@@ -201,6 +232,7 @@ int main(void)
     in_function(conventions);
     in_function(products);
     in_function(overwritten);
+    in_function(combined);
     in_function(flat);
     in_function(any_node);
     in_function(empty);
