@@ -6,11 +6,12 @@
  * Each part is put into vectors by itself: sums as partial sums, several vectors of them, added up at
  * the end; the others along their last axis. A row is read from memory by the first part and from the
  * cache by those that follow. Where rows are too short for vectors, as many rows as there are lanes go
- * side by side; so do columns of a scatter, whose updates come one after the other.
+ * side by side; so do columns of a scatter, whose updates come one after the other; rows of a scatter do not.
  *
  * Rows of row blocks (jit/lower/lower_rows.c) stand one loop deeper, and the launch is over blocks.
  */
 #include "jit/base/tuning.h"
+#include "jit/nest/nest_access.h"
 #include "jit/schedule/schedule_impl.h"
 
 #include <string.h>
@@ -23,6 +24,7 @@ typedef struct part {
     int n;
     bool reduces;
     dc_vx value; /* that is set */
+    dc_ix at;    /* and where */
     int along;   /* the axis of vectors; -1: none is worth it */
 } part;
 
@@ -58,8 +60,8 @@ static int axis_of_vectors(const dc_sketch *s, const part *x, const dc_stmt *set
     int64_t terms = 1;
     for (int i = 0; i < x->n; i++)
         terms *= x->extent[i];
-    if (!x->reduces)
-        return x->extent[x->n - 1] >= 4 ? x->n - 1 : -1;
+    if (!x->reduces) /* updates at loaded places are one after the other */
+        return x->extent[x->n - 1] >= 4 && !dc_ix_loads(s->k, x->at) ? x->n - 1 : -1;
     const dc_vx term = s->k->vx.at[set->put[0].value].in[1];
     if (terms < 2 * s->lanes)
         return -1;
@@ -80,6 +82,7 @@ static bool read_part(const dc_sketch *s, const dc_stmt *loop, part *x)
         return false;
     x->reduces = loop->reduces;
     x->value = loop->put[0].value;
+    x->at = loop->put[0].at;
     x->along = axis_of_vectors(s, x, loop);
     return true;
 }
@@ -231,6 +234,14 @@ static bool schedule_beside(dc_sketch *s, const dc_shape *p, const parts *all)
     return dc_sketch_grid(s);
 }
 
+/* Are columns of a scatter neighbours in memory along the last loop over rows? Its rows are not: they are far apart. */
+static bool are_columns(const dc_sketch *s, const dc_shape *p, const parts *all)
+{
+    bool affine = true;
+    return all->n > 0 &&
+           dc_ix_stride(s->k, all->at[all->n - 1].at, p->out[p->nout - 1], &affine) == 1;
+}
+
 /*
  * Lanes of vectors that go twice at least into each sum, instead of rows side by side, which are apart in memory. Where
  * rows are stored, too, only those that have a rest beside whole vectors of rows.
@@ -265,8 +276,8 @@ bool dc_schedule_rows(dc_sketch *s, const dc_shape *p)
     }
     const int64_t last = p->nout > 0 ? dc_sketch_extent(s, p->out[p->nout - 1]) : 0;
     /* whole vectors only: lanes of a tail would read what another work item writes */
-    const bool beside =
-        p->add == NULL && all.height == 0 && last >= 4 && last % dc_sketch_lanes(s, last) == 0;
+    const bool beside = p->add == NULL && all.height == 0 && last >= 4 &&
+                        last % dc_sketch_lanes(s, last) == 0 && are_columns(s, p, &all);
     const bool may = beside || (p->add != NULL && are_short(s, p, &all));
     return may && dc_sketch_knob(s, DC_KNOB_BESIDE, 2, (const int32_t[]){1, 0}, 2) == 2
                ? schedule_beside(s, p, &all)
