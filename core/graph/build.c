@@ -351,23 +351,24 @@ dc_status dc_build_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const dc_dot *
                       out);
 }
 
-dc_status dc_build_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, dc_val *out)
+dc_status dc_build_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, int nb,
+                          dc_val *out)
 {
-    const int64_t attr[2] = {axis, 0};
+    const int64_t attr[2] = {axis, nb};
     return make_typed(j, f, DC_OP_GATHER, (const dc_val[]){a, index}, 2, attr, 2, NULL, out);
 }
 
-dc_status dc_build_scatter(dc_job *j, dc_func *f, dc_val a, dc_val index, dc_val v, int axis,
-                           dc_val *out)
+dc_status dc_build_scatter(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val index, dc_val v,
+                           int axis, int nb, dc_val *out)
 {
-    const int64_t attr[2] = {axis, 0};
+    const int64_t attr[2] = {axis, nb};
     const dc_type in[2] = {a.type, index.type};
     dc_type picked;
     if (v.type.dtype != a.type.dtype)
         return dc_fail(j, DC_ERR_DTYPE_MIX, &(dc_fact){.type = {a.type, v.type}, .operand = 3});
     DC_TRY(dc_infer(j, DC_OP_GATHER, in, 2, attr, 2, NULL, &picked));
     DC_TRY(dc_build_expand(j, f, v, &picked, &v));
-    return make_typed(j, f, DC_OP_SCATTER, (const dc_val[]){a, index, v}, 3, attr, 2, NULL, out);
+    return make_typed(j, f, op, (const dc_val[]){a, index, v}, 3, attr, 2, NULL, out);
 }
 
 /* ---- reductions ---- */

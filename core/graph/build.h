@@ -27,10 +27,11 @@ dc_status dc_build_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out
 dc_status dc_build_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const dc_dot *d, dc_val *out);
 
 /* a with those of v at the integers of index; v has the type that gather gives, or stretches. */
-dc_status dc_build_scatter(dc_job *j, dc_func *f, dc_val a, dc_val index, dc_val v, int axis,
-                           dc_val *out);
+dc_status dc_build_scatter(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val index, dc_val v,
+                           int axis, int nb, dc_val *out);
 /* Elements of a at the integers of index, which stand in the place of the axis. */
-dc_status dc_build_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, dc_val *out);
+dc_status dc_build_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, int nb,
+                          dc_val *out);
 
 /* axes is a mask; keep leaves size 1 (unnamed). mean of integers gives f32. */
 dc_status dc_build_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, bool keep,

@@ -446,7 +446,7 @@ static dc_status build_roll_bounded(dc_job *j, dc_func *f, const void *arg, cons
     DC_TRY(apply(j, f, DC_OP_ADD, index, n, &index));
     DC_TRY(apply(j, f, DC_OP_REM, index, n, &index));
     DC_TRY(dc_build_cast(j, f, index, DC_I32, &index));
-    DC_TRY(dc_build_gather(j, f, in[0], index, c->axis, out));
+    DC_TRY(dc_build_gather(j, f, in[0], index, c->axis, 0, out));
     out->type = in[0].type;
     return DC_OK;
 }

@@ -3,7 +3,8 @@
  *
  *   table:take(ids, axis)   x:put(ids, v, axis)   y:one_hot(10)   x:tril(k)   x:triu(k)
  *
- * An integer outside its axis is an error that names its place (data_check.c).
+ * An integer outside its axis is an error that names its place (data_check.c). Functions of stdlib/indexing.lua are
+ * made of `pick` and `place`, where integers outside are as the operations have them (core/graph/ops.def).
  */
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
@@ -44,7 +45,7 @@ static dc_type integers(lua_State *L, dc_dsl *d, int idx, const char *op)
 
 static dc_status build_take(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    return dc_build_gather(j, f, in[0], in[1], *(const int *)arg, out);
+    return dc_build_gather(j, f, in[0], in[1], *(const int *)arg, 0, out);
 }
 
 /* x:take(idx, axis): the axis, 1 if none is given, gives way to those of idx. */
@@ -74,7 +75,8 @@ static int l_take(lua_State *L)
 
 static dc_status build_put(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    return dc_build_scatter(j, f, in[0], in[2], in[1], *(const int *)arg, out); /* x, v, idx */
+    return dc_build_scatter(j, f, DC_OP_SCATTER, in[0], in[2], in[1], *(const int *)arg, 0,
+                            out); /* x, v, idx */
 }
 
 /* A number becomes a tensor of the dtype of x, since it stands beside integers, too. */
@@ -219,7 +221,91 @@ static int l_triu(lua_State *L)
     return triangle_of(L, "triu", true);
 }
 
+/* ---- for stdlib/ ------------------------------------------------------------------------------ */
+
+typedef struct picking {
+    dc_op op;
+    int axis, nb;
+} picking;
+
+static dc_status build_pick(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const picking *p = arg;
+    return dc_build_gather(j, f, in[0], in[1], p->axis, p->nb, out);
+}
+
+static dc_status build_place(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const picking *p = arg;
+    return dc_build_scatter(j, f, p->op, in[0], in[1], in[2], p->axis, p->nb, out);
+}
+
+/* index(v, op): v as a tensor of integers, a table of them too. */
+static int l_index(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *op = dc_place_intern(d, "%s", luaL_checkstring(L, 2));
+    lua_settop(L, 1);
+    integers(L, d, 1, op);
+    return 1;
+}
+
+/* check_index(index, x, axis, op): a test at run time that its integers are inside the axis of x. */
+static int l_check_index(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *op = dc_place_intern(d, "%s", luaL_checkstring(L, 4));
+    const dc_type index = *dc_handle_type(dc_handle_check(L, d, 1, op));
+    const dc_type x = *dc_handle_type(dc_handle_check(L, d, 2, op));
+    const int axis = dc_args_axis_of(L, d, 3, &x, op);
+    lua_settop(L, 1);
+    if (dc_type_count(&index) > 0)
+        dc_data_check_index(L, d, 1,
+                            (dc_trace_check){.id = DC_ERR_POSITION,
+                                             .op = op,
+                                             .role = "index",
+                                             .axis = axis,
+                                             .classes = x.dim[axis]});
+    return 0;
+}
+
+static int as_integer(lua_State *L, int idx)
+{
+    return (int)luaL_checkinteger(L, idx);
+}
+
+/* pick(op, x, index, axis, n): gather along the axis; n axes in front are common to x and the integers. */
+static int l_pick(lua_State *L)
+{
+    static const int at[2] = {2, 3};
+    dc_dsl *d = dc_dsl_of(L);
+    const char *op = dc_place_intern(d, "%s", luaL_checkstring(L, 1));
+    const picking p = {.axis = as_integer(L, 4) - 1, .nb = as_integer(L, 5)};
+    dc_apply_to(L, d, op, at, 2, build_pick, &p);
+    return 1;
+}
+
+/* place(op, how, x, index, v, axis, n): x with v at the integers, put or combined with what is there. */
+static int l_place(lua_State *L)
+{
+    static const char *const names[] = {"set", "add", "mul", "max", "min", NULL};
+    static const dc_op ops[] = {DC_OP_SCATTER, DC_OP_SCATTER_ADD, DC_OP_SCATTER_MUL,
+                                DC_OP_SCATTER_MAX, DC_OP_SCATTER_MIN};
+    static const int at[3] = {3, 4, 5};
+    dc_dsl *d = dc_dsl_of(L);
+    const char *op = dc_place_intern(d, "%s", luaL_checkstring(L, 1));
+    const picking p = {.op = ops[luaL_checkoption(L, 2, "set", names)],
+                       .axis = as_integer(L, 6) - 1,
+                       .nb = as_integer(L, 7)};
+    dc_apply_to(L, d, op, at, 3, build_place, &p);
+    return 1;
+}
+
 static const dc_binding bindings[] = {
+    {"index", l_index, DC_ANY, DC_IN_LIBRARY},
+    {"check_index", l_check_index, DC_ANY, DC_IN_LIBRARY},
+    {"pick", l_pick, DC_ANY, DC_IN_LIBRARY},
+    {"place", l_place, DC_ANY, DC_IN_LIBRARY},
     {"take", l_take, 3, DC_IN_BOTH},
     {"one_hot", l_one_hot, 3, DC_IN_BOTH},
     {"tril", l_tril, 2, DC_IN_BOTH},

@@ -189,8 +189,8 @@ static dc_status build_put_at(dc_job *j, dc_func *f, const void *arg, const dc_v
         DC_TRY(dc_ops_2(j, f, DC_OP_MUL, k, step, &k));
         DC_TRY(dc_ops_2(j, f, DC_OP_ADD, at, k, &at));
     }
-    DC_TRY(dc_build_scatter(j, f, as_one_axis(f, in[0], x, x->size), at, as_one_axis(f, v, x, x->n),
-                            x->axis, out));
+    DC_TRY(dc_build_scatter(j, f, DC_OP_SCATTER, as_one_axis(f, in[0], x, x->size), at,
+                            as_one_axis(f, v, x, x->n), x->axis, 0, out));
     *out = (dc_val){dc_graph_reshape(f, out->ref, p->type.rank, p->type.dim), in[0].type};
     return DC_OK;
 }
