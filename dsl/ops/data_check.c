@@ -45,16 +45,12 @@ static dc_status build_check(dc_job *j, dc_func *f, const void *arg, const dc_va
     DC_TRY(dc_ops_2(j, f, DC_OP_OR, low, high, &hit));
     if (l.type.dtype != DC_I32) /* as large as it is, for the message */
         DC_TRY(dc_build_cast(j, f, l, DC_I64, &l));
-    DC_TRY(dc_ops_number(j, f, l, 0, &zero));
     DC_TRY(dc_ops_number(j, f, at, -1, &none));
     DC_TRY(dc_ops_number(j, f, at, (double)count, &end));
     const dc_val pick[3] = {hit, at, end};
     DC_TRY(dc_build_ew(j, f, DC_OP_WHERE, pick, 3, &first));
     DC_TRY(dc_build_reduce(j, f, DC_OP_MINR, first, 1, false, &first));
-    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, at, first, &hit));
-    const dc_val take[3] = {hit, l, zero};
-    DC_TRY(dc_build_ew(j, f, DC_OP_WHERE, take, 3, &l));
-    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, l, 1, false, &out[1]));
+    DC_TRY(dc_build_gather(j, f, l, first, 0, 0, &out[1])); /* where there is none the last one */
     DC_TRY(dc_ops_2(j, f, DC_OP_LT, first, end, &hit));
     const dc_val clean[3] = {hit, first, none};
     return dc_build_ew(j, f, DC_OP_WHERE, clean, 3, &out[0]);
