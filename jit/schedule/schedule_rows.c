@@ -234,12 +234,27 @@ static bool schedule_beside(dc_sketch *s, const dc_shape *p, const parts *all)
     return dc_sketch_grid(s);
 }
 
-/* Are columns of a scatter neighbours in memory along the last loop over rows? Its rows are not: they are far apart. */
+/*
+ * Are iterations of the last loop over rows neighbours in memory, in what a scatter changes, or in the integers and values
+ * that it reads for its updates? Else updates are, and rows that go side by side would be far apart.
+ */
 static bool are_columns(const dc_sketch *s, const dc_shape *p, const parts *all)
 {
+    const dc_kernel *k = s->k;
+    const uint32_t m = p->out[p->nout - 1];
     bool affine = true;
-    return all->n > 0 &&
-           dc_ix_stride(s->k, all->at[all->n - 1].at, p->out[p->nout - 1], &affine) == 1;
+    int beside = 0, along = 0;
+    if (all->n == 0)
+        return false;
+    const part *updates = &all->at[all->n - 1];
+    for (uint32_t v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        if (n->kind != DC_VX_LOAD || k->buf.at[n->buf].mode != DC_MODE_IN)
+            continue;
+        beside += dc_ix_stride(k, n->at, m, &affine) == 1;
+        along += dc_ix_stride(k, n->at, updates->axis[updates->n - 1], &affine) == 1;
+    }
+    return dc_ix_stride(k, updates->at, m, &affine) == 1 || beside > along;
 }
 
 /*
