@@ -5,6 +5,7 @@
 -- path, integer keys as numbers before names; each cell once, under its first path.
 
 local _, core = ...
+require "deepc.operands"
 
 ---Layers and losses.
 ---
@@ -45,40 +46,6 @@ end
 
 local function own(layer)
   return rawget(layer, "_own")
-end
-
--- Refuses what is no tensor; `what` names it where there are several.
-function core.check_tensor(op, x, what)
-  if core.kind(x) then
-    return
-  end
-  local hint = type(x) == "table" and (is_layer(x) and "calling a layer gives a tensor: layer(x)"
-    or "dc.tensor(values) makes one of a table of numbers") or nil
-  core.fail("ARG", op, (what and "%s: a tensor is needed, not %s" or "%sa tensor is needed, not %s"):format(
-    what or "", core.describe(x)), hint)
-end
-
-local short = { f16 = true, bf16 = true }
-
-local function same(x) return x end
-
--- For functions of several steps, which are rounded once, at their end: what brings the result back, and the operands,
--- as f32 where they are floats of 16 bits. Operands of several float types are left to the step that refuses them.
-function core.in_f32(x, ...)
-  local dtype, list = x.dtype, table.pack(x, ...)
-  local wide = short[dtype]
-  for i = 2, list.n do
-    wide = wide and not (core.kind(list[i]) and list[i].dtype:match "^b?f%d" and list[i].dtype ~= dtype)
-  end
-  if not wide then
-    return same, x, ...
-  end
-  for i = 1, list.n do
-    if core.kind(list[i]) and list[i].dtype == dtype then
-      list[i] = list[i]:cast "f32"
-    end
-  end
-  return function(y) return (y:cast(dtype)) end, table.unpack(list, 1, list.n)
 end
 
 -- The fields of a layer, or a plain table itself.
@@ -541,29 +508,5 @@ end
 -- What the other files need.
 
 core.Layer, core.walk, core.refuse_inside, core.check_layer = Layer, walk, refuse_inside, check_self
-
--- An option that is true unless it is given as false.
-function core.unless_false(op, options, key)
-  local v = options and options[key]
-  if v ~= nil and type(v) ~= "boolean" then
-    core.fail("ARG", op, ("%s is true or false, not %s"):format(key, core.shown(v)))
-  end
-  return v ~= false
-end
-
--- The sizes of a shape, the first n of them or all, as text: "64, 784".
-function core.sizes(shape, n)
-  local list = {}
-  for i = 1, n or #shape do
-    list[i] = tostring(shape[i])
-  end
-  return table.concat(list, ", ")
-end
-
-function core.check_size(op, what, n)
-  if math.type(n) ~= "integer" or n < 1 then
-    core.fail("ARG", op, ("%s is a positive integer, not %s"):format(what, core.shown(n)))
-  end
-end
 
 return nn

@@ -1,0 +1,86 @@
+-- What functions of tensors that are written in Lua have in common: how operands, axes and options are read.
+--
+-- The table of internals gets them, so whoever needs one says require "deepc.operands".
+
+local _, core = ...
+
+-- ---- operands ----
+
+local function is_layer(v)
+  local mt = type(v) == "table" and getmetatable(v)
+  return mt and mt._is_layer == true
+end
+
+-- Refuses what is no tensor; `what` names it where there are several.
+function core.check_tensor(op, x, what)
+  if core.kind(x) then
+    return
+  end
+  local hint = type(x) == "table" and (is_layer(x) and "calling a layer gives a tensor: layer(x)"
+    or "dc.tensor(values) makes one of a table of numbers") or nil
+  core.fail("ARG", op, (what and "%s: a tensor is needed, not %s" or "%sa tensor is needed, not %s"):format(
+    what or "", core.describe(x)), hint)
+end
+
+local floats = { f16 = true, bf16 = true, f32 = true, f64 = true }
+local short = { f16 = true, bf16 = true }
+
+-- Refuses what is no tensor of floats.
+function core.check_floats(op, x, what)
+  core.check_tensor(op, x, what)
+  if not floats[x.dtype] then
+    core.fail("DTYPE", op, ("%s is %s, floats are needed"):format(what or "x", core.describe(x)), ':cast "f32"',
+      what or "x", x)
+  end
+end
+
+local function same(x) return x end
+
+-- For functions of several steps, which are rounded once, at their end: what brings the result back, and the operands,
+-- as f32 where they are floats of 16 bits. Operands of several float types are left to the step that refuses them.
+function core.in_f32(x, ...)
+  local dtype, list = x.dtype, table.pack(x, ...)
+  local wide = short[dtype]
+  for i = 2, list.n do
+    wide = wide and not (core.kind(list[i]) and list[i].dtype:match "^b?f%d" and list[i].dtype ~= dtype)
+  end
+  if not wide then
+    return same, x, ...
+  end
+  for i = 1, list.n do
+    if core.kind(list[i]) and list[i].dtype == dtype then
+      list[i] = list[i]:cast "f32"
+    end
+  end
+  return function(y) return (y:cast(dtype)) end, table.unpack(list, 1, list.n)
+end
+
+-- ---- sizes ----
+
+-- The sizes of a shape, the first n of them or all, as text: "64, 784".
+function core.sizes(shape, n)
+  local list = {}
+  for i = 1, n or #shape do
+    list[i] = tostring(shape[i])
+  end
+  return table.concat(list, ", ")
+end
+
+function core.check_size(op, what, n)
+  if math.type(n) ~= "integer" or n < 1 then
+    core.fail("ARG", op, ("%s is a positive integer, not %s"):format(what, core.shown(n)))
+  end
+end
+
+-- ---- options ----
+
+-- An option that is true unless it is given as false.
+function core.unless_false(op, options, key)
+  local v = options and options[key]
+  if v ~= nil and type(v) ~= "boolean" then
+    core.fail("ARG", op, ("%s is true or false, not %s"):format(key, core.shown(v)))
+  end
+  return v ~= false
+end
+
+return {}
