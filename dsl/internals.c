@@ -11,6 +11,7 @@
  *   fail(row, op, text, hint, role, tensor, ...)
  *   check_class(labels, n, op)   a run-time test that all labels are in 0..n-1
  *   check_length(lengths, n, op) that all lengths are in 0..n
+ *   check_room(count, n, op)     that a count is at most n
  *   idx(path)                a file as a tensor
  *   seed()                   that of the context
  *   options(op, table, name, ...)   refuses what is neither nil nor a table of these names
@@ -131,13 +132,13 @@ static int l_number(lua_State *L)
 static int l_fail(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    static const char *const names[] = {"ARG",     "DTYPE",    "DIMS",   "FIELD",
-                                        "FILE",    "ASSIGNED", "MISFIT", "FORMAT",
-                                        "SURPLUS", "CONTROL",  "EXTENT", NULL};
+    static const char *const names[] = {"ARG",      "DTYPE",  "DIMS",   "FIELD",   "FILE",
+                                        "ASSIGNED", "MISFIT", "FORMAT", "SURPLUS", "CONTROL",
+                                        "EXTENT",   "NAMES",  NULL};
     static const dc_err_id ids[] = {DC_ERR_ARG,        DC_ERR_DTYPE_TEXT,  DC_ERR_DIMS_TEXT,
                                     DC_ERR_FIELD_TEXT, DC_ERR_FILE_TEXT,   DC_ERR_ASSIGNED,
                                     DC_ERR_MISFIT,     DC_ERR_FORMAT_TEXT, DC_ERR_ARG_COUNT_TEXT,
-                                    DC_ERR_CONTROL,    DC_ERR_EXTENT_TEXT};
+                                    DC_ERR_CONTROL,    DC_ERR_EXTENT_TEXT, DC_ERR_NAMES_TEXT};
     const dc_err_id id = ids[luaL_checkoption(L, 1, "ARG", names)];
     const char *op = luaL_optstring(L, 2, NULL);
     dc_operand in[DC_APPLY_IN];
@@ -315,6 +316,13 @@ static int l_size_range(lua_State *L)
     return 2;
 }
 
+/* check_room(count, bound, op): a test at run time that a count is no more than the bound. */
+static int l_check_room(lua_State *L)
+{
+    dc_extents *e = dc_dsl_of(L)->rt->extents;
+    return check_range(L, DC_ERR_ROOM, dc_extent_add(e, size_at(L, 2), 1), "count");
+}
+
 static const dc_binding bindings[] = {
     {"is_size", l_is_size, DC_ANY, DC_IN_LIBRARY},
     {"size_range", l_size_range, DC_ANY, DC_IN_LIBRARY},
@@ -328,6 +336,7 @@ static const dc_binding bindings[] = {
     {"fail", l_fail, DC_ANY, DC_IN_LIBRARY},
     {"check_class", l_check_class, DC_ANY, DC_IN_LIBRARY},
     {"check_length", l_check_length, DC_ANY, DC_IN_LIBRARY},
+    {"check_room", l_check_room, DC_ANY, DC_IN_LIBRARY},
     {"idx", l_idx, DC_ANY, DC_IN_LIBRARY},
     {"seed", l_seed, DC_ANY, DC_IN_LIBRARY},
     {"options", l_options, DC_ANY, DC_IN_LIBRARY},

@@ -311,6 +311,40 @@ static const struct {
     {"switch", "deepc.control"},
     {"vmap", "deepc.vmap"},
     {"associative_scan", "deepc.associative"},
+    {"gather", "deepc.indexing"},
+    {"scatter", "deepc.indexing"},
+    {"scatter_add", "deepc.indexing"},
+    {"index_add", "deepc.indexing"},
+    {"index_copy", "deepc.indexing"},
+    {"index_fill", "deepc.indexing"},
+    {"index_reduce", "deepc.indexing"},
+    {"gather_nd", "deepc.indexing"},
+    {"take_nd", "deepc.indexing"},
+    {"put_nd", "deepc.indexing"},
+    {"scatter_nd", "deepc.indexing"},
+    {"segment_sum", "deepc.indexing"},
+    {"segment_mean", "deepc.indexing"},
+    {"segment_max", "deepc.indexing"},
+    {"segment_min", "deepc.indexing"},
+    {"segment_prod", "deepc.indexing"},
+    {"compact", "deepc.counting"},
+    {"nonzero", "deepc.counting"},
+    {"bincount", "deepc.counting"},
+    {"histogram", "deepc.counting"},
+    {"isin", "deepc.counting"},
+    {"searchsorted", "deepc.search"},
+    {"bucketize", "deepc.search"},
+    {"digitize", "deepc.search"},
+    {"interp", "deepc.search"},
+};
+
+/* Those that are methods of tensors, too. */
+static const char *const methods_in_lua[] = {
+    "gather",       "scatter",      "scatter_add",  "index_add",   "index_copy",
+    "index_fill",   "index_reduce", "gather_nd",    "take_nd",     "put_nd",
+    "scatter_nd",   "segment_sum",  "segment_mean", "segment_max", "segment_min",
+    "segment_prod", "compact",      "nonzero",      "bincount",    "histogram",
+    "isin",         "searchsorted", "bucketize",    "digitize",    "interp",
 };
 
 static int leave_written(lua_State *L, int status, lua_KContext ctx)
@@ -342,7 +376,7 @@ static int l_written(lua_State *L)
     return leave_written(L, LUA_OK, 0);
 }
 
-static void add_written(lua_State *L, int module)
+static void add_written(lua_State *L, int module, int methods)
 {
     dc_dsl *d = dc_dsl_in(L);
     for (size_t i = 0; i < DC_COUNTOF(written_in_lua); i++) {
@@ -350,6 +384,10 @@ static void add_written(lua_State *L, int module)
         lua_pushinteger(L, (lua_Integer)i);
         lua_pushcclosure(L, l_written, 2);
         lua_setfield(L, module, written_in_lua[i].name);
+    }
+    for (size_t i = 0; i < DC_COUNTOF(methods_in_lua); i++) {
+        lua_getfield(L, module, methods_in_lua[i]);
+        lua_setfield(L, methods, methods_in_lua[i]);
     }
 }
 
@@ -474,7 +512,7 @@ static void fill_module(lua_State *L, dc_dsl *d, int module, int library)
         dc_binding_add(L, d, all[i], &to);
     dc_operators_open(L, to.methods, module, to.meta);
     dc_tensor_open(L, d, to.methods, to.meta);
-    add_written(L, module);
+    add_written(L, module, to.methods);
     lua_createtable(L, 0, 1);
     lua_rawgetp(L, LUA_REGISTRYINDEX, d);
     lua_pushcclosure(L, l_no_field, 1);

@@ -27,11 +27,17 @@ static bool is_of_table(lua_State *L, lua_Debug *ar)
     return is;
 }
 
-/* Is the running function called as x:name()? Of a module's function the hint is told. */
+/*
+ * Is the running function called as x:name()? Of a module's function the hint is told. A function of stdlib/ may be
+ * called by the C function that loads it.
+ */
 static bool has_self(lua_State *L, const char **hint)
 {
-    lua_Debug ar;
-    if (!lua_getstack(L, 0, &ar) || !lua_getinfo(L, "n", &ar) || strcmp(ar.namewhat, "method") != 0)
+    lua_Debug ar = {.namewhat = ""};
+    for (int level = 0; level < 2 && *ar.namewhat == '\0'; level++)
+        if (!lua_getstack(L, level, &ar) || !lua_getinfo(L, "n", &ar))
+            return false;
+    if (strcmp(ar.namewhat, "method") != 0)
         return false;
     if (!is_of_table(L, &ar))
         return true;

@@ -498,7 +498,7 @@ function TestHints:test_of_other_libraries()
   for name, hint in pairs {
     view = ":reshape", unsqueeze = ":reshape", t = ":transpose()", cat = "dc.concat({ a, b }, axis)",
     backward = "opt:step(loss) takes the gradients, or dc.grad(loss, params)",
-    gather = ":take(idx, axis)", detach = "dc.stop_gradient(x)", numel = "the product of x.shape",
+    index_select = ":take(idx, axis)", detach = "dc.stop_gradient(x)", numel = "the product of x.shape",
   } do
     local err = raises(("a tensor has no '%s'"):format(name), "DC0110", function() return x[name](x) end)
     lu.assertEquals(err.hint, hint)

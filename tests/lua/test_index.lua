@@ -141,7 +141,8 @@ function TestIndexForms:test_tensors_are_no_positions()
   lu.assertEquals(text, "an index must be an integer, not i32[2]")
   lu.assertEquals(code, "DC0106")
   lu.assertStrContains(hint, ":take(idx, axis)")
-  lu.assertEquals(select(3, raised(read(self.v, self.v:lt(3)))), "dc.where(mask, x, 0) keeps the shape")
+  lu.assertEquals(select(3, raised(read(self.v, self.v:lt(3)))),
+    "x:compact(mask, { bound = n }) has what it selects; dc.where(mask, x, 0) keeps the shape")
 end
 
 function TestIndexForms:test_axes_by_wrong_keys()

@@ -98,8 +98,14 @@ end
 
 -- The results of a variant, lazily.
 function peers.run(variant)
-  local out = {}
-  local results, cells = variant.case.run(variant.args)
+  local out, args = {}, {}
+  for name, x in pairs(variant.args) do
+    args[name] = x
+  end
+  for _, name in ipairs(variant.grads) do
+    args[name] = args[name]:watch() -- however many operations there are
+  end
+  local results, cells = variant.case.run(args)
   results = is_tensor(results) and { results } or results
   for i, y in ipairs(results) do
     out[#out + 1] = { ("result.%d"):format(i), is_tensor(y) and y or dc.tensor(y, "f64") }
@@ -107,7 +113,7 @@ function peers.run(variant)
   if #variant.grads > 0 then
     local wrt = {}
     for i, name in ipairs(variant.grads) do
-      wrt[i] = cells and cells[name] or variant.args[name]
+      wrt[i] = cells and cells[name] or args[name]
     end
     for i, g in ipairs(dc.grad(weighted_sum(results), wrt, { unused = "zero" })) do
       out[#out + 1] = { "grad." .. variant.grads[i], g }
