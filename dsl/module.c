@@ -336,6 +336,25 @@ static const struct {
     {"bucketize", "deepc.search"},
     {"digitize", "deepc.search"},
     {"interp", "deepc.search"},
+    {"cross", "deepc.arrange"},
+    {"diag", "deepc.arrange"},
+    {"diagonal", "deepc.arrange"},
+    {"dot", "deepc.arrange"},
+    {"inner", "deepc.arrange"},
+    {"kron", "deepc.arrange"},
+    {"movedim", "deepc.arrange"},
+    {"outer", "deepc.arrange"},
+    {"repeat_interleave", "deepc.arrange"},
+    {"rot90", "deepc.arrange"},
+    {"tile", "deepc.arrange"},
+    {"trace", "deepc.arrange"},
+    {"unfold", "deepc.arrange"},
+    {"vdot", "deepc.arrange"},
+    {"meshgrid", "deepc.arrange"},
+    {"linspace", "deepc.ranges"},
+    {"logspace", "deepc.ranges"},
+    {"arange", "deepc.ranges"},
+    {"vander", "deepc.ranges"},
 };
 
 /* Those that are methods of tensors, too. */
@@ -345,6 +364,11 @@ static const char *const methods_in_lua[] = {
     "scatter_nd",   "segment_sum",  "segment_mean", "segment_max", "segment_min",
     "segment_prod", "compact",      "nonzero",      "bincount",    "histogram",
     "isin",         "searchsorted", "bucketize",    "digitize",    "interp",
+    "cross",   "diag",   "diagonal",
+    "dot",     "inner",  "kron",
+    "movedim", "outer",  "repeat_interleave",
+    "rot90",   "tile",   "trace",
+    "unfold",  "vander", "vdot",
 };
 
 static int leave_written(lua_State *L, int status, lua_KContext ctx)

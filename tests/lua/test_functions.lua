@@ -503,7 +503,7 @@ function TestHints:test_of_other_libraries()
     local err = raises(("a tensor has no '%s'"):format(name), "DC0110", function() return x[name](x) end)
     lu.assertEquals(err.hint, hint)
   end
-  for name, hint in pairs { arange = "dc.iota(n) counts 0..n-1", cat = "dc.concat({ a, b }, axis)",
+  for name, hint in pairs { range = "dc.arange(first, stop, step), or dc.iota(n)", cat = "dc.concat({ a, b }, axis)",
     manual_seed = "dc.seed(n)", Tensor = "dc.tensor", randn_like = "dc.randn(x)" } do
     local err = raises(("deepc has no '%s'"):format(name), "DC0110", function() return dc[name] end)
     lu.assertEquals(err.hint, hint)
