@@ -359,7 +359,7 @@ function arrange.repeat_interleave(x, times, axis)
     return y
   end
   local at = positions(op, x, axis, times)
-  local y = #at > 0 and x:take(at, axis) or repeated(x, axis, 0)
+  local y = #at > 0 and core.pick(op, x, core.index(at, op), axis, 0) or repeated(x, axis, 0)
   return y
 end
 
@@ -421,6 +421,32 @@ end
 -- More elements of a window than this are gathered; fewer are slices, whose gradient is no scatter.
 local SLICES = 32
 
+-- Windows along an axis whose elements are `dilation` apart, as a new axis `at` of the result. Those that touch and do
+-- not overlap are a reshape.
+function core.windows(x, axis, size, step, dilation, at)
+  local n = x.shape[axis]
+  local count = (n - (size - 1) * dilation - 1) // step + 1
+  if step == size and dilation == 1 then
+    local shape = { table.unpack(x.shape) }
+    shape[axis] = count
+    table.insert(shape, axis + 1, size)
+    local y = unnamed(x):slice({ [axis] = { 1, count * step } }):reshape(shape)
+    local names = names_of(x)
+    names[axis] = size == 1 and names[axis]
+    table.insert(names, axis + 1, false)
+    return y:rename(names):movedim(axis + 1, at)
+  elseif size > SLICES then
+    local places = dc.iota(("i32[%d, 1]"):format(count), 1) * step + dc.iota(size) * dilation
+    return core.pick("unfold", x, places, axis, 0):movedim(axis + 1, at)
+  end
+  local pieces = {}
+  for k = 1, size do
+    local first = (k - 1) * dilation + 1
+    pieces[k] = x:slice { [axis] = { first, first + (count - 1) * step, step } }
+  end
+  return dc.stack(pieces, at)
+end
+
 function arrange.unfold(x, axis, size, step)
   local op = "unfold"
   core.check_tensor(op, x)
@@ -433,18 +459,7 @@ function arrange.unfold(x, axis, size, step)
   elseif #x.shape == 8 then
     fail_about("ARG", op, x, nil, "%s has 8 axes, the windows would be one more", describe(x))
   end
-  local count, last = (n - size) // step + 1, #x.shape + 1
-  local y
-  if size <= SLICES then
-    local pieces = {}
-    for k = 1, size do
-      pieces[k] = x:slice { [axis] = { k, k + (count - 1) * step, step } }
-    end
-    y = dc.stack(pieces, last)
-  else
-    local at = dc.iota(("i32[%d, 1]"):format(count), 1) * step + dc.iota(size)
-    y = arrange.movedim(x:take(at, axis), axis + 1, last)
-  end
+  local y = core.windows(x, axis, size, step, 1, #x.shape + 1)
   return y
 end
 

@@ -231,7 +231,7 @@ local modules = {
     "deepc.api.order", "deepc.api.indexing", "deepc.api.functions", "deepc.api.control", "deepc.api.vmap",
     "deepc.api.scripts" },
   { "deepc.nn", "deepc.nn.class", "deepc.nn.layers", "deepc.nn.activations", "deepc.nn.norms", "deepc.nn.conv",
-    "deepc.nn.cells", "deepc.nn.recurrent",
+    "deepc.nn.resample", "deepc.nn.patches", "deepc.nn.cells", "deepc.nn.recurrent",
     "deepc.nn.losses", "deepc.nn.initial", "deepc.nn.summary" },
   { "deepc.optim", "deepc.optim" },
   { "deepc.schedules", "deepc.schedules" },

@@ -168,8 +168,6 @@ static names library[] = {
     {"SpatialMaxPooling", "nn.MaxPool2d(window)"},
     {"SpatialZeroPadding", "nn.Conv2d(inputs, outputs, window, { padding = 1 })"},
     {"TensorDataset", "data.set(x, y)"},
-    {"Upsample",
-     "x:reshape(b, c, h, 1, w, 1):expand(b, c, h, 2, w, 2):reshape(b, c, 2 * h, 2 * w)"},
     {"View", "a function in nn.Sequential: function(x) return x:reshape(...) end, or nn.Flatten()"},
     {"clip_grad_norm_", "optim.Adam(params, { clip_norm = 1 })"},
     {"clip_grad_value_", "optim.Adam(params, { clip_value = 1 })"},
