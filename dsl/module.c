@@ -494,8 +494,7 @@ static const dc_bindings *const all[] = {
     &dc_fntune_bindings,      &dc_batches_bindings,     &dc_file_bindings,
     &dc_layer_bindings,       &dc_terminal_bindings,    &dc_control_bindings,
     &dc_loop_bindings,        &dc_branch_bindings,      &dc_vmap_bindings,
-    &dc_cumulative_bindings,
-    &dc_sort_bindings,
+    &dc_cumulative_bindings,  &dc_sort_bindings,        &dc_pad_bindings,
 };
 
 /* Every type of userdata but the context, and its own functions. */

@@ -3,7 +3,7 @@
  *
  *   dc.concat({ a, b, ... }, axis)   dc.stack({ a, b, ... }, axis)   axis 1 if none is given
  *   x:split(3, axis)  x:split({ 2, 5, 1 }, axis)                     several results
- *   x:pad({ [2] = { 1, 1 }, batch = { 0, 3 } }, value)               x:flip(axes)  x:roll(by, axis)
+ *   x:flip(axes)  x:roll(by, axis)
  *
  * An axis whose size changes loses its name.
  */
@@ -25,7 +25,7 @@ static const int first_two[2] = {1, 2};
  * Both padded to the whole with what changes nothing, then put together: x + -0 is x for every
  * float, x | 0 for the rest. The gradient of either is its slice.
  */
-static dc_status build_concat(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+dc_status dc_concat_build(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const int axis = *(const int *)arg;
     const bool flt = dc_dtype_is_float((dc_dtype)in[0].type.dtype);
@@ -131,7 +131,7 @@ static void join(lua_State *L, dc_dsl *d, const char *op, int list, int n, int a
             if (i < n) {
                 lua_rawgeti(L, list, i + 1);
                 const int at[2] = {lua_gettop(L) - 1, lua_gettop(L)};
-                dc_apply_step(L, d, op, at, 2, build_concat, &axis, n == 2);
+                dc_apply_step(L, d, op, at, 2, dc_concat_build, &axis, n == 2);
             }
             lua_rawseti(L, list, ++to);
             lua_settop(L, list);
@@ -318,76 +318,7 @@ static int l_split(lua_State *L)
     return n;
 }
 
-/* ---- pad, flip, roll -------------------------------------------------------------------------- */
-
-typedef struct padding {
-    dc_type whole;
-    int64_t lo[DC_MAX_RANK];
-    double fill;
-} padding;
-
-static dc_status build_pad(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
-{
-    const padding *p = arg;
-    int64_t step[DC_MAX_RANK];
-    for (int k = 0; k < DC_MAX_RANK; k++)
-        step[k] = 1;
-    return dc_build_pad(j, f, in[0], p->lo, step, &p->whole, p->fill, out);
-}
-
-static int64_t margin(lua_State *L, dc_dsl *d, int idx)
-{
-    const int64_t n = dc_args_integer(L, d, idx, "pad", "a margin");
-    if (n < 0)
-        dc_error_raisef(L, d, DC_ERR_ARG, "pad", "a margin is 0 or more, not %" PRId64, n);
-    return n;
-}
-
-/* { before, after }, or one number for both, at the top. */
-static void read_margins(lua_State *L, dc_dsl *d, padding *p, int k)
-{
-    const int item = lua_gettop(L);
-    int64_t hi;
-    if (lua_type(L, item) == LUA_TTABLE) {
-        if (lua_rawlen(L, item) != 2)
-            dc_error_raisef(L, d, DC_ERR_ARG, "pad", "margins are {before, after}");
-        lua_rawgeti(L, item, 1);
-        lua_rawgeti(L, item, 2);
-        p->lo[k] = margin(L, d, item + 1);
-        hi = margin(L, d, item + 2);
-        lua_settop(L, item);
-    } else {
-        p->lo[k] = hi = margin(L, d, item);
-    }
-    dc_extents *e = d->rt->extents;
-    p->whole.dim[k] = dc_extent_add(e, dc_extent_add(e, p->whole.dim[k], p->lo[k]), hi);
-    if (p->whole.dim[k] == DC_EXTENT_NONE)
-        p->whole.dim[k] = INT64_MAX;
-}
-
-static int l_pad(lua_State *L)
-{
-    dc_dsl *d = dc_dsl_of(L);
-    const dc_handle *h = dc_handle_check(L, d, 1, "pad");
-    const dc_type t = *dc_handle_type(h);
-    padding p = {.whole = t};
-    lua_settop(L, 3);
-    if (lua_type(L, 2) != LUA_TTABLE)
-        dc_error_raisef(L, d, DC_ERR_ARG, "pad",
-                        "a table of margins such as { [2] = {1, 1} } is needed, not %s",
-                        dc_handle_describe(L, 2));
-    if (!lua_isnil(L, 3))
-        p.fill = dc_value_of((dc_dtype)t.dtype, dc_args_element(L, d, 3, "pad", (dc_dtype)t.dtype));
-    dc_axis_table_check(L, d, 2, &t, "pad");
-    for (int k = 0; k < t.rank; k++) {
-        dc_axis_table_push(L, d, 2, &t, k, "pad");
-        if (!lua_isnil(L, -1))
-            read_margins(L, d, &p, k);
-        lua_settop(L, 3);
-    }
-    dc_apply_to(L, d, "pad", first_two, 1, build_pad, &p);
-    return 1;
-}
+/* ---- flip, roll ------------------------------------------------------------------------------- */
 
 static dc_status build_flip(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
@@ -418,7 +349,7 @@ static dc_status build_roll(dc_job *j, dc_func *f, const void *arg, const dc_val
         return DC_OK;
     DC_TRY(build_cut(j, f, &back, in, &part[0]));
     DC_TRY(build_cut(j, f, &front, in, &part[1]));
-    DC_TRY(build_concat(j, f, &c->axis, part, out));
+    DC_TRY(dc_concat_build(j, f, &c->axis, part, out));
     out->type = in[0].type;
     return DC_OK;
 }
@@ -478,8 +409,8 @@ static int l_roll(lua_State *L)
 
 static const dc_binding bindings[] = {
     {"concat", l_concat, 2, DC_IN_MODULE}, {"stack", l_stack, 2, DC_IN_MODULE},
-    {"split", l_split, 3, DC_IN_BOTH},     {"pad", l_pad, 3, DC_IN_BOTH},
-    {"flip", l_flip, 2, DC_IN_BOTH},       {"roll", l_roll, 3, DC_IN_BOTH},
+    {"split", l_split, 3, DC_IN_BOTH},     {"flip", l_flip, 2, DC_IN_BOTH},
+    {"roll", l_roll, 3, DC_IN_BOTH},
 };
 
 const dc_bindings dc_concat_bindings = DC_BINDINGS(bindings);

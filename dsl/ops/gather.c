@@ -35,9 +35,10 @@ static dc_type integers(lua_State *L, dc_dsl *d, int idx, const char *op)
         dc_error_fact(L, d, DC_ERR_DTYPE, &(dc_fact){.op = op, .type = {t}, .word = {"an integer"}},
                       &(dc_blame){.in = &in,
                                   .n = 1,
-                                  .hint = kind == DC_KIND_BOOL
-                                              ? "dc.where(mask, x, 0) keeps the shape"
-                                              : NULL});
+                                  .hint = kind != DC_KIND_BOOL ? NULL
+                                          : strcmp(op, "put") == 0
+                                              ? "dc.where(mask, v, x) has v where the mask is true"
+                                              : "dc.where(mask, x, 0) keeps the shape"});
     return t;
 }
 

@@ -12,7 +12,8 @@ extern const dc_bindings dc_operator_bindings[3], dc_unary_bindings[2];
 extern const dc_bindings dc_reduce_bindings, dc_movement_bindings, dc_subscript_bindings,
     dc_einsum_bindings, dc_concat_bindings, dc_gather_bindings, dc_make_bindings, dc_rand_bindings,
     dc_tensor_bindings, dc_param_bindings, dc_gradient_bindings, dc_custom_grad_bindings,
-    dc_conv_pool_bindings, dc_cumulative_bindings, dc_sort_bindings, dc_size_methods;
+    dc_conv_pool_bindings, dc_cumulative_bindings, dc_sort_bindings, dc_pad_bindings,
+    dc_size_methods;
 
 /* A size at idx (dsl/base/size.h) becomes a traced scalar of this dtype; other values stay. */
 void dc_ops_size(lua_State *L, dc_dsl *d, int idx, dc_dtype dtype);
@@ -21,9 +22,11 @@ void dc_ops_size(lua_State *L, dc_dsl *d, int idx, dc_dtype dtype);
 void dc_operators_open(lua_State *L, int methods, int module, int meta);
 void dc_tensor_open(lua_State *L, dc_dsl *d, int methods, int meta);
 
+/* Two values one behind the other along the axis, an int; no name there. */
+dc_status dc_concat_build(dc_job *j, dc_func *f, const void *axis, const dc_val *in, dc_val *out);
 int dc_gather_put(lua_State *L, dc_dsl *d);                  /* x:put(idx, v, axis) */
 int dc_subscript_get(lua_State *L, dc_dsl *d, dc_handle *h); /* a[k]: key at 2 */
-int dc_print_value(lua_State *L, dc_dsl *d, dc_handle *h); /* pushes text */
+int dc_print_value(lua_State *L, dc_dsl *d, dc_handle *h);   /* pushes text */
 void dc_make_from_table(lua_State *L, dc_dsl *d, int idx, const dc_type *want, bool dtype_only,
                         const char *op); /* pushes a tensor */
 uint32_t dc_rand_bits(uint64_t seed, uint64_t stream, uint64_t i);

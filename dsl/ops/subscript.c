@@ -243,11 +243,14 @@ static int64_t integer(lua_State *L, const site *s, int idx, const char *what)
         dc_error_raisef(L, s->d, DC_ERR_INDEX_TEXT, s->op, "%s", text);
     const bool mask = h->kind != DC_HANDLE_CLOSED && dc_handle_type(h)->dtype == DC_BOOL;
     dc_error_fact(L, s->d, DC_ERR_INDEX_TEXT, &(dc_fact){.op = s->op, .word = {text}},
-                  &(dc_blame){.hint = mask ? "x:compact(mask, { bound = n }) has what it selects; "
-                                             "dc.where(mask, x, 0) keeps the shape"
-                                           : ":take(idx, axis), or :take_nd { i, j } of several "
-                                             "axes, takes positions from 0; "
-                                             ":item() gives the number of one element"});
+                  &(dc_blame){.hint = mask && strcmp(s->op, "put") == 0
+                                          ? "dc.where(mask, v, x) has v where the mask is true"
+                                      : mask
+                                          ? "x:compact(mask, { bound = n }) has what it selects; "
+                                            "dc.where(mask, x, 0) keeps the shape"
+                                          : ":take(idx, axis), or :take_nd { i, j } of several "
+                                            "axes, takes positions from 0; "
+                                            ":item() gives the number of one element"});
 }
 
 /* From 1, or from the end if negative; 0-based out, -1 and n for what lies just beside the axis. */

@@ -102,13 +102,18 @@ dc.cast = Tensor.cast
 ---@return deepc.Tensor
 function Tensor:rename(names, name) end
 
----More elements before and after, along some axes; those axes lose their names.
+---More elements before and after, along some axes; those axes lose their names (F.pad of PyTorch, np.pad).
 ---
 ---    dc.zeros "f32[2, 3]":pad { [2] = { 1, 1 } }     dc.zeros "f32[n=2]":pad({ n = { 0, 3 } }, -1)
+---    dc.iota(4):pad({ { 2, 1 } }, { mode = "reflect" })
 ---
----Errors: DC0103 for axes, DC0101 for margins, DC0203 for a value that the dtype does not hold.
+---Modes: "constant", "reflect" (backwards from the last element on, which is not repeated), "symmetric" (which is),
+---"replicate" (the last element again and again, "edge" of NumPy), "circular" (the other end, "wrap" of NumPy).
+---
+---Errors: DC0103 for axes, DC0101 for margins and modes, DC0203 for a value that the dtype does not hold, DC0301 for a
+---margin that an axis has not enough elements for, DC0311 where that is so for a size that a dim may have.
 ---@param margins table<deepc.Axis, integer|integer[]> { before, after }, or one number for both
----@param value? number|boolean 0
+---@param value? number|boolean|{ mode?: string, value?: number|boolean } 0
 ---@return deepc.Tensor
 function Tensor:pad(margins, value) end
 dc.pad = Tensor.pad

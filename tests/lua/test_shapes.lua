@@ -113,6 +113,57 @@ function TestArrange:test_steps_and_names_wherever_a_slice_is()
   lu.assertEquals(x:put({ 1, { 1, 6, 5 } }, 9):totable(), { { 9, 1, 2, 3, 4, 9 }, { 0, 1, 2, 3, 4, 5 } })
 end
 
+TestPad = {}
+
+function TestPad:test_modes()
+  local x = dc.iota "i32[t=4]"
+  for mode, want in pairs {
+    reflect = { 2, 1, 0, 1, 2, 3, 2, 1, 0 }, symmetric = { 1, 0, 0, 1, 2, 3, 3, 2, 1 },
+    replicate = { 0, 0, 0, 1, 2, 3, 3, 3, 3 }, edge = { 0, 0, 0, 1, 2, 3, 3, 3, 3 },
+    circular = { 2, 3, 0, 1, 2, 3, 0, 1, 2 }, wrap = { 2, 3, 0, 1, 2, 3, 0, 1, 2 },
+    constant = { 0, 0, 0, 1, 2, 3, 0, 0, 0 },
+  } do
+    local y = x:pad({ t = { 2, 3 } }, { mode = mode })
+    lu.assertEquals(y:totable(), want, mode)
+    lu.assertEquals(type_of(y), "i32[9]")
+  end
+  lu.assertEquals(x:pad({ 1 }, { value = 7 }):totable(), { 7, 0, 1, 2, 3, 7 })
+  lu.assertEquals(type_of(dc.zeros "f32[n=2, t=4]":pad({ t = 1 }, { mode = "wrap" })), "f32[n=2, 6]")
+  lu.assertEquals(dc.tensor({ true, false }, "bool"):pad({ { 1, 0 } }, { mode = "circular" }):totable(),
+    { false, true, false })
+end
+
+function TestPad:test_sizes_known_at_run_time()
+  for mode, want in pairs { replicate = { 1, 1, 2, 3, 3 }, circular = { 3, 1, 2, 3, 1 } } do
+    local f = typed(function(x) return dc.concat { dc.ones "f32[1]", x }:pad({ 1 }, { mode = mode }) end, "f32[t <= 8]")
+    lu.assertEquals(f({ 2, 3 }):totable(), want, mode)
+  end
+  raises('pad: a margin of 2 of mode "circular" needs 2 elements, axis 1 has t, which may be 1', "DC0311", function()
+    typed(function(x) return x:pad({ 2 }, { mode = "circular" }) end, "f32[t <= 8]") { 1 }
+  end)
+end
+
+function TestPad:test_wrong()
+  local x = dc.zeros "f32[3]"
+  raises('pad: a margin of 3 of mode "reflect" needs 4 elements, axis 1 has 3', "DC0301", dc.pad, x, { 3 },
+    { mode = "reflect" })
+  raises('pad: a margin of 1 of mode "replicate" needs 1 element, axis 1 has 0', "DC0301", dc.pad, dc.zeros "f32[0]",
+    { 1 }, { mode = "edge" })
+  raises('pad: a value is for mode "constant", not "reflect"', "DC0101", dc.pad, x, { 1 },
+    { mode = "reflect", value = 1 })
+  raises('pad: mode is "constant", "reflect", "symmetric", "replicate" or "circular", not the string \'mirror\'',
+    "DC0101", dc.pad, x, { 1 }, { mode = "mirror" })
+end
+
+function TestArrange:test_masks_are_no_index()
+  local x = dc.zeros "f32[3]"
+  local function hint_of(f) return select(2, pcall(f)).hint end
+  lu.assertEquals(hint_of(function() return x[x:gt(0)] end), "dc.where(mask, x, 0) keeps the shape")
+  lu.assertEquals(hint_of(function() return x:put(x:gt(0), 1) end), "dc.where(mask, v, x) has v where the mask is true")
+  lu.assertEquals(hint_of(function() return x:put({ x:gt(0) }, 1) end),
+    "dc.where(mask, v, x) has v where the mask is true")
+end
+
 function TestArrange:test_wrong()
   local x, m = dc.zeros "f32[3]", dc.zeros "f32[2, 3]"
   for text, case in pairs {

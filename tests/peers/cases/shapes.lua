@@ -78,6 +78,14 @@ return {
     return { a.x:unfold(1, 3), a.x:unfold(2, 2, 2), a.x:unfold(1, 1), a.x:unfold(1, 5) }
   end, peer = "(x.unfold(0, 3, 1), x.unfold(1, 2, 2), x.unfold(0, 1, 1), x.unfold(0, 5, 1))",
     args = { { x = "T[5, 4]" }, { x = "T[7, 3, 2]" } } },
+  { "pad reflect", run = function(a) return a.x:pad({ [3] = { 2, 1 }, [4] = { 0, 3 } }, { mode = "reflect" }) end,
+    peer = "F.pad(x, (0, 3, 2, 1), mode='reflect')", args = { { x = "T[2, 1, 3, 5]" }, { x = "T[1, 2, 4, 4]" } } },
+  { "pad replicate", run = function(a) return a.x:pad({ [3] = { 2, 1 }, [4] = { 0, 3 } }, { mode = "replicate" }) end,
+    peer = "F.pad(x, (0, 3, 2, 1), mode='replicate')", args = { { x = "T[2, 1, 3, 5]" }, { x = "T[1, 2, 1, 1]" } } },
+  { "pad circular", run = function(a) return a.x:pad({ [3] = { 2, 1 }, [4] = { 0, 3 } }, { mode = "circular" }) end,
+    peer = "F.pad(x, (0, 3, 2, 1), mode='circular')", args = { { x = "T[2, 1, 3, 5]" }, { x = "T[1, 2, 2, 3]" } } },
+  { "pad symmetric", run = function(a) return a.x:pad({ { 2, 1 }, { 0, 3 } }, { mode = "symmetric" }) end,
+    numpy = "np.pad(x, ((2, 1), (0, 3)), mode='symmetric')", args = { { x = "T[3, 5]" }, { x = "i32[2, 3]" } } },
   { "long windows", run = function(a) return a.x:unfold(1, 40, 7) end, peer = "x.unfold(0, 40, 7)",
     args = { { x = "T[70, 2]" } } },
 }
