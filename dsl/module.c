@@ -351,6 +351,7 @@ static const struct {
     {"unfold", "deepc.arrange"},
     {"vdot", "deepc.arrange"},
     {"meshgrid", "deepc.arrange"},
+    {"cdist", "deepc.distances"},
     {"linspace", "deepc.ranges"},
     {"logspace", "deepc.ranges"},
     {"arange", "deepc.ranges"},

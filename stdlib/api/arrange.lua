@@ -176,6 +176,23 @@ dc.rot90 = Tensor.rot90
 function Tensor:unfold(axis, size, step) end
 dc.unfold = Tensor.unfold
 
+-- ---- Distances ----
+
+---The distances of all pairs of rows: of x[..., n, size] and y[..., m, size] a tensor [..., n, m] (torch.cdist,
+---scipy.spatial.distance.cdist). Differences are taken before they are squared, so those of near rows are exact. At
+---distance 0 the gradient is 0. For vectors of one pair of rows each: nn.pairwise_distance.
+---
+---    dc.cdist(dc.tensor { { 0, 0 }, { 1, 1 } }, dc.tensor { { 3, 4 } })
+---
+---p is the order of the norm: 2, 1, math.huge (the largest difference), 0 (how many differ), or any other.
+---
+---Errors: DC0301 where sizes do not fit, DC0202 for dtypes, DC0101 for p, DC0305 where both rows have one name.
+---@param x deepc.Tensor floats
+---@param y deepc.Tensor of the dtype of x
+---@param options? { p?: number } 2
+---@return deepc.Tensor
+function dc.cdist(x, y, options) end
+
 -- ---- Numbers in a row ----
 
 ---Numbers from one to another in equal steps, both included (torch.linspace, np.linspace).

@@ -2,6 +2,7 @@
 -- with those of PyTorch and NumPy: tests/peers/cases/shapes.lua.
 local lu = require "luaunit"
 local dc = require "deepc"
+local nn = require "deepc.nn"
 local raises = require "tests.lua.check".raises
 
 local function type_of(x)
@@ -199,4 +200,37 @@ function TestArrange:test_wrong()
   } do
     raises(text, case[1], function() case[2](table.unpack(case, 3)) end)
   end
+end
+
+TestDistances = {}
+
+function TestDistances:test_names_dtypes_and_sizes()
+  local x, y = dc.zeros "f32[b=2, n=3, d=4]", dc.zeros "f32[b=2, m=5, d=4]"
+  lu.assertEquals(type_of(dc.cdist(x, y)), "f32[b=2, n=3, m=5]")
+  lu.assertEquals(dc.cdist(dc.zeros "f32[0, 2]", dc.zeros "f32[3, 2]").shape, { 0, 3 })
+  lu.assertEquals(dc.cdist(dc.zeros "f32[1, 0]", dc.zeros "f32[1, 0]", { p = math.huge }):totable(), { { 0 } })
+  for _, dtype in ipairs { "f16", "bf16" } do -- computed in f32
+    local v = dc.cdist(dc.tensor({ { 300, 400 } }, dtype), dc.zeros(dtype .. "[1, 2]"))
+    lu.assertEquals(v.dtype, dtype)
+    lu.assertEquals(v:item(), 500)
+    lu.assertEquals(nn.normalize(dc.tensor({ { 300, 400 } }, dtype)).dtype, dtype)
+  end
+  local f = dc.fn("f(x: f32[n <= 8, 2], y: f32[m <= 8, 2]) -> f32[n, m]", dc.cdist)
+  lu.assertEquals(f({ { 0, 0 }, { 3, 0 } }, { { 3, 4 } }):totable(), { { 5 }, { 4 } })
+  lu.assertEquals(nn.normalize(dc.tensor { 3, 4 }):totable()[1], dc.tensor(0.6):item())
+  lu.assertEquals(type_of(nn.normalize(x, { axis = "d" })), "f32[b=2, n=3, d=4]")
+  lu.assertEquals(type_of(nn.cosine_similarity(x, x, { axis = "d" })), "f32[b=2, n=3]")
+  local matrix = dc.vmap(function(v) return dc.cdist(v, v) end)(dc.iota "f32[2, 3, 1]")
+  lu.assertEquals(matrix[2]:totable(), { { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 } })
+end
+
+function TestDistances:test_wrong()
+  local x = dc.zeros "f32[2, 3]"
+  raises("cdist: x is f32[2, 3], y f32[2, 4]; [..., rows, size] with one size are needed", "DC0301", dc.cdist, x,
+    dc.zeros "f32[2, 4]")
+  raises("cdist: p is a number from 0 on, or math.huge, not -1", "DC0101", dc.cdist, x, x, { p = -1 })
+  raises("cdist: y is i32[2], floats are needed", "DC0202", dc.cdist, x, dc.iota(2))
+  raises("normalize: eps is a number from 0 on, not -1", "DC0101", nn.normalize, x, { eps = -1 })
+  raises("cosine_similarity: x is f32[2, 3], y f64[2, 3]", "DC0202", nn.cosine_similarity, x, x:cast "f64")
+  raises("pairwise_distance: y is i32[2], floats are needed", "DC0202", nn.pairwise_distance, x, dc.iota(2))
 end

@@ -1,6 +1,11 @@
 -- Making, arranging and resampling, beside PyTorch and NumPy.
 local dc = require "deepc"
+local nn = require "deepc.nn"
 
+
+local pairs_of_rows = {
+  { x = "T[4, 3]", y = "T[5, 3]" }, { x = "T[2, 3, 2]", y = "T[2, 4, 2]" }, { x = "T[2, 1]", y = "T[3, 1]" },
+}
 
 return {
   -- diagonals
@@ -88,4 +93,44 @@ return {
     numpy = "np.pad(x, ((2, 1), (0, 3)), mode='symmetric')", args = { { x = "T[3, 5]" }, { x = "i32[2, 3]" } } },
   { "long windows", run = function(a) return a.x:unfold(1, 40, 7) end, peer = "x.unfold(0, 40, 7)",
     args = { { x = "T[70, 2]" } } },
+
+  -- distances
+  { "cdist 2", run = function(a) return dc.cdist(a.x, a.y, { p = 2 }) end,
+    peer = "torch.cdist(x, y, p=2, compute_mode='donot_use_mm_for_euclid_dist')",
+    args = pairs_of_rows },
+  { "cdist 1", run = function(a) return dc.cdist(a.x, a.y, { p = 1 }) end,
+    peer = "torch.cdist(x, y, p=1, compute_mode='donot_use_mm_for_euclid_dist')",
+    args = pairs_of_rows },
+  { "cdist inf", run = function(a) return dc.cdist(a.x, a.y, { p = math.huge }) end,
+    peer = "torch.cdist(x, y, p=float('inf'), compute_mode='donot_use_mm_for_euclid_dist')",
+    args = pairs_of_rows },
+  { "cdist 3", run = function(a) return dc.cdist(a.x, a.y, { p = 3 }) end,
+    peer = "torch.cdist(x, y, p=3, compute_mode='donot_use_mm_for_euclid_dist')",
+    args = pairs_of_rows },
+  { "cdist 0.5", run = function(a) return dc.cdist(a.x, a.y, { p = 0.5 }) end,
+    peer = "torch.cdist(x, y, p=0.5, compute_mode='donot_use_mm_for_euclid_dist')",
+    args = pairs_of_rows },
+  { "cdist 0", run = function(a) return dc.cdist(a.x, a.y, { p = 0 }) end, peer = "torch.cdist(x, y, p=0.)",
+    args = { { x = { "T[2, 3]", values = { { 1, 2, 3 }, { 0, 2, 0 } } },
+      y = { "T[1, 3]", values = { { 1, 2, 0 } } } } },
+    grad = false },
+  { "cdist of equal rows", run = function(a) return { dc.cdist(a.x, a.x), dc.cdist(a.x, a.x, { p = 1.5 }) } end,
+    peer = "(torch.cdist(x, x, compute_mode='donot_use_mm_for_euclid_dist'), torch.cdist(x, x, p=1.5))",
+    args = { { x = { "T[3, 2]", values = { { 1, 2 }, { 1, 2 }, { 3, 5 } } } } } },
+  { "cosine_similarity", run = function(a)
+    return { nn.cosine_similarity(a.x, a.y), nn.cosine_similarity(a.x, a.y, { axis = 1, eps = 0.5 }) }
+  end, peer = "(F.cosine_similarity(x, y), F.cosine_similarity(x, y, dim=0, eps=0.5))",
+    args = { { x = "T[4, 3]", y = "T[4, 3]" }, { x = "T[2, 3, 4]", y = "T[3, 4]" } } },
+  { "pairwise_distance", run = function(a)
+    return { nn.pairwise_distance(a.x, a.y), nn.pairwise_distance(a.x, a.y, { p = 1, eps = 0.1, keep = true }),
+      nn.pairwise_distance(a.x, a.y, { p = 3 }) }
+  end, peer = [[(F.pairwise_distance(x, y), F.pairwise_distance(x, y, p=1, eps=0.1, keepdim=True),
+    F.pairwise_distance(x, y, p=3))]], args = { { x = "T[4, 3]", y = "T[4, 3]" }, { x = "T[2, 2, 3]", y = "T[3]" } } },
+  { "normalize", run = function(a)
+    return { nn.normalize(a.x), nn.normalize(a.x, { p = 1, axis = 1 }), nn.normalize(a.x, { p = math.huge, axis = -1 }),
+      nn.normalize(a.x, { eps = 3 }) }
+  end, peer = [[(F.normalize(x), F.normalize(x, p=1, dim=0), F.normalize(x, p=float("inf"), dim=-1),
+    F.normalize(x, eps=3))]], args = { { x = "T[4, 3]" }, { x = "T[2, 3, 4]" } } },
+  { "normalize nothing", run = function(a) return nn.normalize(a.x) end, peer = "F.normalize(x)",
+    args = { { x = { "T[2, 2]", values = { { 0, 0 }, { 3, 4 } } } } }, grad = false },
 }
