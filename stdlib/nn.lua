@@ -5,6 +5,8 @@ local _, core = ...
 
 require "deepc.nn.layers"
 require "deepc.nn.activations"
+require "deepc.nn.piecewise"
+require "deepc.nn.smooth"
 require "deepc.nn.norms"
 require "deepc.nn.conv"
 require "deepc.nn.resample"
@@ -15,5 +17,6 @@ require "deepc.nn.recurrent"
 require "deepc.nn.losses"
 require "deepc.nn.initial"
 require "deepc.nn.summary"
+require "deepc.nn.whole"
 
 return core.module("deepc.nn", nn)

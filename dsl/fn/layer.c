@@ -6,6 +6,7 @@
  *   watch(table, name)        the function being traced depends on the fields of the table
  *   tracing()                 is a typed function being traced?
  *   trainable(cell, whether)  of a parameter; a state is never trained
+ *   cell_kind(cell)           "param", frozen or not, "state", or "growing"
  */
 #include "dsl/base/binding.h"
 #include "dsl/base/trace.h"
@@ -46,11 +47,23 @@ static int l_trainable(lua_State *L)
     return 0;
 }
 
+static int l_cell_kind(lua_State *L)
+{
+    const dc_handle *h = dc_handle_test(L, 1);
+    if (h == NULL || h->kind != DC_HANDLE_CELL)
+        return 0;
+    lua_pushstring(L, h->cell->growth != NULL                  ? "growing"
+                      : h->cell->trainable || h->cell->frozen ? "param"
+                                                               : "state");
+    return 1;
+}
+
 static const dc_binding bindings[] = {
     {"static", l_static, DC_ANY, DC_IN_LIBRARY},
     {"watch", l_watch, DC_ANY, DC_IN_LIBRARY},
     {"tracing", l_tracing, DC_ANY, DC_IN_LIBRARY},
     {"trainable", l_trainable, DC_ANY, DC_IN_LIBRARY},
+    {"cell_kind", l_cell_kind, DC_ANY, DC_IN_LIBRARY},
 };
 
 const dc_bindings dc_layer_bindings = DC_BINDINGS(bindings);

@@ -13,6 +13,11 @@ local function check_number(op, what, value)
   end
 end
 
+-- x where it is not above 0, else 0: what is taken of it there does not overflow. The derivative at 0 is 1.
+function core.not_above_zero(x)
+  return dc.where(x:gt(0), 0, x)
+end
+
 ---x where it is above 0, slope * x elsewhere (Maas, Hannun and Ng, 2013).
 ---
 ---    nn.leaky_relu(dc.tensor { -1, 2 }, 0.1)
@@ -39,7 +44,7 @@ function nn.elu(x, alpha)
   core.check_tensor("elu", x)
   check_number("elu", "alpha", alpha)
   local narrow, wide = core.in_f32(x)
-  local y = narrow(dc.where(wide:gt(0), wide, wide:minimum(0):expm1() * alpha))
+  local y = narrow(dc.where(wide:gt(0), wide, core.not_above_zero(wide):expm1() * alpha))
   return y
 end
 
@@ -76,12 +81,6 @@ nn.Tanh = element_wise("nn.Tanh", dc.tanh)
 ---    nn.Sigmoid()
 ---@class deepc.nn.Sigmoid: deepc.nn.Layer
 nn.Sigmoid = element_wise("nn.Sigmoid", dc.sigmoid)
-
----log(1 + exp(x)).
----
----    nn.Softplus()
----@class deepc.nn.Softplus: deepc.nn.Layer
-nn.Softplus = element_wise("nn.Softplus", dc.softplus)
 
 ---x itself.
 ---
@@ -178,6 +177,7 @@ local function along_axis(class, f)
     return y
   end
 end
+core.along_axis = along_axis
 
 ---exp(x) divided by its sum along an axis, the last one. nn.cross_entropy takes what comes before it.
 ---

@@ -290,14 +290,51 @@ end
 -- For a list of parameters, the path of each below the layer that gave it: optimisers name their states so.
 core.paths_of = setmetatable({}, { __mode = "k" })
 
+-- Whether the options of parameters(), freeze() and unfreeze() choose a path.
+local function chooser(op, options)
+  core.options(op, options, "match", "except")
+  for _, key in ipairs { "match", "except" } do
+    local pattern = options and options[key]
+    if pattern ~= nil and (type(pattern) ~= "string" or not pcall(string.find, "", pattern)) then
+      core.fail("ARG", op, ("%s is a pattern of Lua for paths, not %s"):format(key, core.shown(pattern)),
+        'match = "^encoder%."')
+    end
+  end
+  local match, except = options and options.match, options and options.except
+  return function(path)
+    return (not match or path:find(match) ~= nil) and not (except and path:find(except))
+  end
+end
+
+-- A pattern that finds nothing is a mistake.
+local function refuse_no_match(op, layer, options)
+  local named = layer:named_cells()
+  core.fail("ARG", op, ("no parameter of %s has a path that %s"):format(path_of(layer),
+    options.match and ("matches '%s'"):format(options.match) or ("does not match '%s'"):format(options.except)),
+    named[1] and ("paths are like '%s'"):format(named[#named][1]) or nil)
+end
+
 ---The cells that are trained, in the order of their paths.
+---
+---    net:parameters { match = "weight$", except = "^1%." }
+---
+---Options: match, a pattern of Lua that paths have to match (string.find), except, one that they must not match. So an
+---optimiser, or a setting of one, has a group of parameters.
+---
+---Errors: DC0101 where no parameter is left by a pattern.
+---@param options? { match?: string, except?: string }
 ---@return deepc.Cell[]
-function Layer:parameters()
+function Layer:parameters(options)
   check_self("parameters", self)
-  local list, paths = {}, {}
+  local list, paths, chosen = {}, {}, chooser("parameters", options)
   assign_paths(self, path_of(self))
-  for i, named in ipairs(self:named_parameters()) do
-    list[i], paths[named[2]] = named[2], named[1]
+  for _, named in ipairs(self:named_parameters()) do
+    if chosen(named[1]) then
+      list[#list + 1], paths[named[2]] = named[2], named[1]
+    end
+  end
+  if #list == 0 and options and (options.match or options.except) then
+    refuse_no_match("parameters", self, options)
   end
   core.paths_of[list] = paths
   return list
@@ -368,9 +405,28 @@ function Layer:eval()
   return set_mode(self, "eval", true)
 end
 
-local function set_frozen(layer, what, frozen)
+-- Of the parameters that options choose by their paths. Every layer is another structure, since which of them it holds
+-- is not looked for.
+local function set_some_frozen(layer, what, frozen, options)
+  local chosen, count = chooser(what, options), 0
+  walk(layer, "", function(part, path)
+    if not is_layer(part) and core.cell_kind(part) == "param" and chosen(path:sub(2)) then
+      core.trainable(part, not frozen)
+      count = count + 1
+    end
+  end, { [layer] = true })
+  if count == 0 then
+    refuse_no_match(what, layer, options)
+  end
+  return each_layer(layer, restructure)
+end
+
+local function set_frozen(layer, what, frozen, options)
   check_self(what, layer)
   refuse_inside(layer, what .. "()")
+  if options ~= nil then
+    return set_some_frozen(layer, what, frozen, options)
+  end
   walk(layer, "", function(part)
     if not is_layer(part) then
       core.trainable(part, not frozen)
@@ -382,16 +438,23 @@ local function set_frozen(layer, what, frozen)
   end)
 end
 
----Its parameters, and those of all layers below, are no longer trained: optimisers leave them as they are.
+---Its parameters, and those of all layers below, are no longer trained: optimisers leave them as they are. With
+---patterns of Lua those alone whose paths match one, or do not match the other.
+---
+---    nn.Sequential({ nn.Linear(4, 4), nn.Linear(4, 2) }):freeze { match = "^1%." }
+---
+---Errors: DC0101 where a pattern chooses nothing.
+---@param options? { match?: string, except?: string }
 ---@return deepc.nn.Layer # itself
-function Layer:freeze()
-  return set_frozen(self, "freeze", true)
+function Layer:freeze(options)
+  return set_frozen(self, "freeze", true, options)
 end
 
----Its parameters are trained again.
+---Its parameters are trained again, or those that patterns choose, as for :freeze.
+---@param options? { match?: string, except?: string }
 ---@return deepc.nn.Layer # itself
-function Layer:unfreeze()
-  return set_frozen(self, "unfreeze", nil)
+function Layer:unfreeze(options)
+  return set_frozen(self, "unfreeze", nil, options)
 end
 
 ---What the layer computes; a class gives its own. Call the layer, not this.
@@ -425,15 +488,17 @@ local elsewhere = {
   backward = "opt:step(loss) takes the gradients, or dc.grad(loss, params)",
   children = "parts are fields: net[1], net.inner; net:named_parameters() lists cells",
   cuda = "DEEPC_DEVICE says where to compute; deepc --devices lists what there is",
-  double = "parameters of a class of yours may be f64: dc.param \"f64[3]\"",
+  double = ":cast \"f64\" of the layer converts its parameters",
+  half = ":cast \"f16\" of the layer converts its parameters",
+  bfloat16 = ":cast \"bf16\" of the layer converts its parameters",
   evaluate = ":eval()",
-  float = "parameters are f32; x:cast \"f32\" converts a tensor",
+  float = ":cast \"f32\" of the layer converts its parameters",
   getParameters = ":parameters()",
   load_state_dict = "dc.load(path, net)",
   modules = "parts are fields: net[1], net.inner; net:named_parameters() lists cells",
   requires_grad_ = ":freeze() and :unfreeze()",
   state_dict = ":named_cells(); dc.save(path, net)",
-  to = "DEEPC_DEVICE says where to compute; x:cast converts a tensor",
+  to = "DEEPC_DEVICE says where to compute; :cast \"bf16\" converts the parameters of a layer",
   updateParameters = "opt:step(loss), of require \"deepc.optim\"",
   zeroGradParameters = "gradients are not kept: opt:step(loss) takes them anew",
   zero_grad = "gradients are not kept: opt:step(loss) takes them anew",
@@ -508,5 +573,7 @@ end
 -- What the other files need.
 
 core.Layer, core.walk, core.refuse_inside, core.check_layer = Layer, walk, refuse_inside, check_self
+core.fields_of, core.part_keys, core.restructure, core.forget_paths = fields_of, part_keys, restructure, forget_paths
+core.path_of, core.assign_paths, core.each_layer = path_of, assign_paths, each_layer
 
 return nn

@@ -1,0 +1,100 @@
+-- What is done with a network as a whole: another dtype, a function for each layer.
+
+local dc = require "deepc"
+require "deepc.nn.class"
+local _, core = ...
+
+local Layer = core.Layer
+
+-- ---- whole networks ----
+
+local FLOATS = { f16 = true, bf16 = true, f32 = true, f64 = true }
+
+-- A cell of another dtype with the value of this one.
+local function converted(cell, dtype)
+  local kind = core.cell_kind(cell)
+  local new = (kind == "param" and dc.param or dc.state)(cell:cast(dtype))
+  if core.kind(cell) == "state" and kind == "param" then
+    core.trainable(new, false)
+  end
+  core.is_linear[new] = core.is_linear[cell]
+  return new
+end
+
+-- Puts converted cells in the places of those of floats below t; each cell becomes one, wherever it stands.
+local function convert(t, path, dtype, cells, seen)
+  seen[t] = true
+  local fields = core.fields_of(t)
+  for _, key in ipairs(core.part_keys(fields)) do
+    local part, at = rawget(fields, key), path .. "." .. key
+    local kind = core.cell_kind(part)
+    if kind and FLOATS[part.dtype] and part.dtype ~= dtype then
+      if kind == "growing" then
+        core.fail("DTYPE", "cast", ("%s is a state that grows; its dtype is that which it was made with"):format(at))
+      end
+      cells[part] = cells[part] or converted(part, dtype)
+      core.forget_paths(part, at)
+      rawset(fields, key, cells[part])
+    elseif type(part) == "table" and not seen[part] and (core.is_layer(part) or not getmetatable(part)) then
+      convert(part, at, dtype, cells, seen)
+    end
+  end
+end
+
+---Parameters and states of floats in another dtype, for this layer and all below: they are other cells then, with the
+---values converted, so optimisers are made afterwards. What goes in is not converted: a network of bf16 is given bf16.
+---torch.nn.Module.to(dtype).
+---
+---    nn.Linear(4, 2):cast "bf16"
+---
+---Errors: DC0101 for another dtype than f16, bf16, f32 and f64, DC0202 for a state that grows.
+---@param dtype deepc.Dtype "f16", "bf16", "f32" or "f64"
+---@return deepc.nn.Layer # itself
+function Layer:cast(dtype)
+  core.check_layer("cast", self)
+  if type(dtype) ~= "string" or not FLOATS[dtype] then
+    core.fail("ARG", "cast", ('a layer is "f16", "bf16", "f32" or "f64", not %s'):format(core.shown(dtype)))
+  end
+  core.refuse_inside(self, "cast()")
+  local path, cells = core.path_of(self), {}
+  convert(self, path, dtype, cells, {})
+  if next(cells) then
+    core.assign_paths(self, path)
+    core.each_layer(self, core.restructure)
+  end
+  return self
+end
+
+---Calls a function with each layer below and then with this one; layers that stand in several places once. Parameters
+---can be set in it. torch.nn.Module.apply.
+---
+---    nn.Sequential({ nn.Linear(4, 4), nn.ReLU() }):apply(function(layer)
+---      if layer.bias then layer.bias:set(nn.init.zeros(layer.bias)) end
+---    end)
+---
+---Errors: DC0101 for what cannot be called.
+---@param f fun(layer: deepc.nn.Layer)
+---@return deepc.nn.Layer # itself
+function Layer:apply(f)
+  core.check_layer("apply", self)
+  local mt = getmetatable(f)
+  if type(f) ~= "function" and not (type(mt) == "table" and mt.__call) then
+    core.fail("ARG", "apply", "a function is needed, not " .. core.describe(f),
+      "net:apply(function(layer) ... end); opt:apply(gradients) is that of an optimiser")
+  end
+  local function visit(part, seen)
+    seen[part] = true
+    local fields = core.fields_of(part)
+    for _, key in ipairs(core.part_keys(fields)) do
+      local below = rawget(fields, key)
+      if type(below) == "table" and not seen[below] and (core.is_layer(below) or not getmetatable(below)) then
+        visit(below, seen)
+      end
+    end
+    if core.is_layer(part) then
+      f(part)
+    end
+  end
+  visit(self, {})
+  return self
+end
