@@ -336,6 +336,25 @@ local function find_turned(path, file, from, cells, ours, linear)
   return turned
 end
 
+-- PyTorch's norms count batches, which ours do only where that is the weight of a batch.
+local function is_count_of_batches(name, used)
+  local before = name:match "^(.*)num_batches_tracked$"
+  return before ~= nil and used[before .. "running_mean"] == true
+end
+
+-- Names in a file that counts the parts of lists from 0.
+local function count_from_zero(list)
+  local function name_there(name)
+    return (("." .. name):gsub("%.(%d+)%f[.\0]", function(n) return (".%d"):format(tonumber(n) - 1) end):sub(2))
+  end
+  for _, entry in ipairs(list) do
+    entry.name = name_there(entry.name)
+    for i, name in ipairs(entry.also) do
+      entry.also[i] = name_there(name)
+    end
+  end
+end
+
 -- Names in the file and cells that belong together; the names of cells without a tensor. partial: nil where
 -- it was not asked for, false where it cannot be.
 local function match(path, list, names, aliases, partial)
@@ -355,7 +374,7 @@ local function match(path, list, names, aliases, partial)
     end
   end
   for _, name in ipairs(names) do
-    if not used[name] then
+    if not used[name] and not is_count_of_batches(name, used) then
       unexpected[#unexpected + 1] = name
     end
   end
@@ -384,9 +403,16 @@ end
 function files.load(path, into, options)
   core.refuse_tracing("dc.load")
   check_path("load", path)
-  core.options("load", options, "partial", "linear")
+  core.options("load", options, "partial", "linear", "first")
+  local first = options and options.first
   local linear = check_linear(into, options and options.linear)
   local list = into ~= nil and collect("load", into)
+  if first ~= nil and first ~= 0 and first ~= 1 then
+    core.fail("ARG", "load", ("first is 0 or 1, not %s"):format(core.shown(first)),
+      "first = 0 where the file counts the parts of lists from 0, as those of PyTorch do")
+  elseif first == 0 and list then
+    count_from_zero(list)
+  end
   local file <close> = core.file_open(path)
   if not file then
     return {}, {}

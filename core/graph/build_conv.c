@@ -78,6 +78,95 @@ dc_status dc_build_conv(dc_job *j, dc_func *f, dc_val x, dc_val kernel, const dc
     return DC_OK;
 }
 
+/* ---- transposed convolutions ---- */
+
+/* Attributes of the convolution over x with its elements `stride` apart. */
+static dc_conv transposed(const dc_conv_back *b, const dc_type *kernel)
+{
+    dc_conv c = dc_conv_plain(b->n);
+    c.groups = b->groups;
+    c.kernel[0] = 1;
+    c.kernel[1] = 0;
+    for (int i = 0; i < b->n; i++) {
+        const int64_t reach = (kernel->dim[2 + i] - 1) * b->dilate[i];
+        c.dim[i] = (dc_conv_dim){.stride = 1,
+                                 .lo = reach - b->lo[i],
+                                 .hi = reach - b->hi[i] + b->more[i],
+                                 .dilate_in = b->stride[i],
+                                 .dilate = b->dilate[i],
+                                 .reversed = 1};
+    }
+    return c;
+}
+
+static dc_status check_transposed(dc_job *j, const dc_type *x, const dc_type *kernel,
+                                  const dc_conv_back *b)
+{
+    const dc_type *types[2] = {x, kernel};
+    for (int i = 0; i < 2; i++) {
+        char words[40];
+        if (types[i]->rank == 2 + b->n)
+            continue;
+        snprintf(words, sizeof words, "%d are needed", 2 + b->n);
+        return dc_fail(
+            j, i == 0 && x->rank == 1 + b->n ? DC_ERR_CONV_RANK : DC_ERR_RANK,
+            &(dc_fact){
+                .num = {types[i]->rank}, .type = {*types[i]}, .word = {words}, .operand = 1 + i});
+    }
+    if (x->dim[1] != kernel->dim[0])
+        return dc_fail(
+            j, DC_ERR_CHANNELS,
+            &(dc_fact){.axis = {1, 0}, .num = {x->dim[1], kernel->dim[0]}, .type = {*x, *kernel}});
+    if (kernel->dim[0] % b->groups != 0)
+        return dc_fail(
+            j, DC_ERR_CONV_GROUPS,
+            &(dc_fact){
+                .axis = {0}, .num = {kernel->dim[0], b->groups}, .type = {*kernel}, .operand = 2});
+    for (int i = 0; i < b->n; i++) {
+        const int64_t window = (kernel->dim[2 + i] - 1) * b->dilate[i] + 1;
+        const int64_t whole =
+            (dc_extent_lo(j->extents, x->dim[2 + i]) - 1) * b->stride[i] + window + b->more[i];
+        if (dc_extent_is(kernel->dim[2 + i]) || x->dim[2 + i] == 0 || kernel->dim[2 + i] == 0)
+            continue; /* told as of any convolution */
+        if (whole <= b->lo[i] + b->hi[i])
+            return dc_failf(j, DC_ERR_ARG, NULL,
+                            "axis %d: a result of %" PRId64 " elements, of which %" PRId64
+                            " and %" PRId64 " are cut",
+                            3 + i, whole, b->lo[i], b->hi[i]);
+    }
+    return DC_OK;
+}
+
+dc_status dc_build_conv_transpose(dc_job *j, dc_func *f, dc_val x, dc_val kernel,
+                                  const dc_conv_back *b, dc_val *out)
+{
+    int64_t dim[DC_MAX_RANK];
+    const uint32_t axes = window_axes(&x.type, b->n);
+    DC_TRY(check_transposed(j, &x.type, &kernel.type, b));
+    const dc_conv c = transposed(b, &kernel.type);
+    dc_val whole = x;
+    if (dc_build_is_bounded(&x.type, axes))
+        DC_TRY(dc_build_at_bound(j, f, x, axes, 0, &whole));
+    if (b->groups > 1) {
+        kernel.ref = dc_conv_regroup(f, kernel.ref, 0, 1, b->groups);
+        kernel.type.dim[0] /= b->groups;
+        kernel.type.dim[1] *= b->groups;
+    }
+    DC_TRY(dc_build_conv(j, f, whole, kernel, &c, out));
+    if (!dc_build_is_bounded(&x.type, axes))
+        return DC_OK;
+    memcpy(dim, out->type.dim, sizeof dim);
+    for (int i = 0; i < b->n;
+         i++) { /* as many fewer as elements of x are missing, each a stride apart */
+        const int64_t n = x.type.dim[2 + i];
+        const int64_t rest = dim[2 + i] - dc_extent_bound(n) * b->stride[i];
+        if (dc_extent_is(n))
+            dim[2 + i] =
+                dc_extent_add(j->extents, dc_extent_mul(j->extents, n, b->stride[i]), rest);
+    }
+    return dc_build_up_to(j, f, *out, dim, out);
+}
+
 /* ---- windows ---- */
 
 /* A pool over x as a node: axes, the room it has with padding, and the result. */
@@ -88,7 +177,8 @@ typedef struct pooling {
     int first;                                   /* axis of x under dim 0 of the window */
     int64_t room[DC_MAX_RANK], dim[DC_MAX_RANK]; /* of x with padding; of the result */
     bool padded;
-    bool tiles; /* windows stand side by side, nothing between them and no padding */
+    bool beyond; /* a window looks behind the padding */
+    bool tiles;  /* windows stand side by side, nothing between them and no padding */
 } pooling;
 
 static dc_status check_dim(dc_job *j, const dc_type *x, const dc_pool *p, int i)
@@ -104,11 +194,22 @@ static dc_status check_dim(dc_job *j, const dc_type *x, const dc_pool *p, int i)
                         "axis %d: padding of %" PRId64 " for a window over %" PRId64
                         ", which would see nothing else",
                         axis + 1, lo >= window ? lo : hi, window);
-    if (x->dim[axis] + lo + hi < window)
+    if (x->dim[axis] + lo + hi < window &&
+        !(p->ceil && window - x->dim[axis] - lo - hi < p->stride[i]))
         return dc_fail(
             j, DC_ERR_CONV_WINDOW,
             &(dc_fact){.axis = {axis}, .num = {window, x->dim[axis], lo, hi}, .type = {*x}});
     return DC_OK;
+}
+
+/* How many places window i has on n elements. */
+static int64_t places_of(const dc_pool *p, int i, int64_t n, int64_t window)
+{
+    const int64_t left = n + p->lo[i] + p->hi[i] - window;
+    if (!p->ceil)
+        return left / p->stride[i] + 1;
+    const int64_t steps = left <= 0 ? 0 : (left + p->stride[i] - 1) / p->stride[i];
+    return steps * p->stride[i] >= n + p->lo[i] ? steps : steps + 1;
 }
 
 static dc_status begin_pool(dc_job *j, dc_func *f, const dc_val *x, const dc_pool *p, pooling *out)
@@ -128,8 +229,12 @@ static dc_status begin_pool(dc_job *j, dc_func *f, const dc_val *x, const dc_poo
         DC_TRY(check_dim(j, t, p, i));
         const int64_t window = (p->window[i] - 1) * p->dilate[i] + 1;
         out->room[axis] += p->lo[i] + p->hi[i];
-        out->dim[axis] = (out->room[axis] - window) / p->stride[i] + 1;
-        out->padded = out->padded || p->lo[i] > 0 || p->hi[i] > 0;
+        out->dim[axis] = places_of(p, i, t->dim[axis], window);
+        const int64_t behind =
+            dc_max_i64((out->dim[axis] - 1) * p->stride[i] + window - out->room[axis], 0);
+        out->room[axis] += behind;
+        out->beyond = out->beyond || behind > 0;
+        out->padded = out->padded || p->lo[i] > 0 || p->hi[i] > 0 || behind > 0;
         out->tiles =
             out->tiles && p->stride[i] == p->window[i] && (p->dilate[i] == 1 || p->window[i] == 1);
     }
@@ -337,6 +442,7 @@ static dc_status max_by_axis(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, 
             one.stride[k] = here ? p->stride[k] : 1;
             one.lo[k] = here ? p->lo[k] : 0;
             one.hi[k] = here ? p->hi[k] : 0;
+            one.ceil = p->ceil;
             one.dilate[k] = here ? p->dilate[k] : 1;
         }
         pooling v;
@@ -356,6 +462,9 @@ static dc_status pool_bounded(dc_job *j, dc_func *f, dc_val x, const dc_pool *p,
 {
     int64_t dim[DC_MAX_RANK];
     dc_val whole;
+    if (p->ceil)
+        return dc_failf(j, DC_ERR_ARG, NULL,
+                        "ceil_mode is for sizes that are numbers; an axis of x has a bound");
     DC_TRY(dc_build_at_bound(j, f, x, window_axes(&x.type, p->n), fill, &whole));
     DC_TRY(build(j, f, whole, p, out));
     memcpy(dim, out->type.dim, sizeof dim);
@@ -403,11 +512,15 @@ static dc_ref sums(const pooling *v, dc_ref padded)
     return padded;
 }
 
-/* How many elements of x each window sees, spread to the shape of the result. */
-static dc_ref seen(const pooling *v, dc_dtype t)
+/* How many elements of x, or of x and its padding, each window sees, spread to the shape of the result. */
+static dc_ref seen(const pooling *v, dc_dtype t, bool with_padding)
 {
     pooling one = *v;
     dc_type ones = dc_type_make(t, v->x.rank, v->x.dim);
+    for (int i = 0; i < v->p.n && with_padding; i++) {
+        ones.dim[v->first + i] += v->p.lo[i] + v->p.hi[i];
+        one.p.lo[i] = 0;
+    }
     for (int i = 0; i < v->first; i++)
         one.room[i] = one.dim[i] = ones.dim[i] = 1;
     return dc_graph_expand(v->f, sums(&one, pad(&one, dc_graph_const(v->f, &ones, 1), 0)), v->dim);
@@ -439,7 +552,8 @@ dc_status dc_build_mean_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, 
     dc_ref sum;
     if (!dc_dtype_is_float((dc_dtype)x.type.dtype))
         DC_TRY(dc_build_cast(j, f, x, DC_F32, &x));
-    if (dc_build_is_bounded(&x.type, window_axes(&x.type, p->n)) && !p->count_padding)
+    if (dc_build_is_bounded(&x.type, window_axes(&x.type, p->n)) && !p->count_padding &&
+        p->divisor == 0 && !p->ceil)
         return mean_of_seen(j, f, x, p, out);
     if (dc_build_is_bounded(&x.type, window_axes(&x.type, p->n)))
         return pool_bounded(j, f, x, p, 0, dc_build_mean_pool, out);
@@ -451,8 +565,10 @@ dc_status dc_build_mean_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, 
     } else {
         sum = sums(&v, pad(&v, x.ref, 0));
     }
-    const bool differ = v.padded && !p->count_padding;
-    const dc_ref count = differ ? seen(&v, t) : dc_graph_like(f, sum, (double)taps_of(&v));
+    const bool differ = p->divisor == 0 && (p->count_padding ? v.beyond : v.padded);
+    const int64_t all = p->divisor != 0 ? p->divisor : taps_of(&v);
+    const dc_ref count =
+        differ ? seen(&v, t, p->count_padding) : dc_graph_like(f, sum, (double)all);
     out->ref = dc_graph_op2(f, DC_OP_DIV, sum, count);
     out->type = result_type(&v, &x.type, t);
     return DC_OK;

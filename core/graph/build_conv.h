@@ -12,11 +12,28 @@
 dc_status dc_build_conv(dc_job *j, dc_func *f, dc_val x, dc_val kernel, const dc_conv *c,
                         dc_val *out);
 
+/*
+ * The gradient of a convolution for its input, as a function of its own: kernel is [channels of x, channels of the
+ * result / groups, window], stride is how far elements of x lie apart in the result, lo and hi cut the result, `more`
+ * adds positions behind it.
+ */
+typedef struct dc_conv_back {
+    int n;
+    int64_t groups;
+    int64_t stride[DC_CONV_DIMS], lo[DC_CONV_DIMS], hi[DC_CONV_DIMS], more[DC_CONV_DIMS],
+        dilate[DC_CONV_DIMS];
+} dc_conv_back;
+
+dc_status dc_build_conv_transpose(dc_job *j, dc_func *f, dc_val x, dc_val kernel,
+                                  const dc_conv_back *c, dc_val *out);
+
 typedef struct dc_pool {
     int n; /* dims of the window: the last n of x */
     int64_t window[DC_CONV_DIMS], stride[DC_CONV_DIMS], lo[DC_CONV_DIMS], hi[DC_CONV_DIMS],
         dilate[DC_CONV_DIMS];
     bool count_padding; /* of the mean: zeros around x count as elements */
+    bool ceil;       /* a last window may look behind x and its padding, where it begins inside */
+    int64_t divisor; /* of the mean: of each sum, instead of how many elements; 0: none */
 } dc_pool;
 
 enum { DC_POOL_WINDOW = 256 }; /* elements of a window along an axis, at most */

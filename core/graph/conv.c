@@ -202,8 +202,7 @@ dc_status dc_conv_shape(dc_job *j, const char *op, const dc_conv *c, const dc_ty
 
 /* ---- gradients ---- */
 
-/* Axis `from` falls into g groups; their number becomes the slower part of axis `to`. */
-static dc_ref regroup(dc_func *f, dc_ref r, int64_t from, int64_t to, int64_t g)
+dc_ref dc_conv_regroup(dc_func *f, dc_ref r, int64_t from, int64_t to, int64_t g)
 {
     const dc_node n = *dc_node_at(f, r);
     int64_t split[DC_CONV_AXES + 1], perm[DC_CONV_AXES + 1], dim[DC_CONV_AXES];
@@ -254,9 +253,9 @@ static dc_ref input_part(dc_func *f, dc_ref r, dc_ref g)
                                  .dilate = e->dilate,
                                  .reversed = 1 - e->reversed};
     }
-    const dc_ref kernel = regroup(f, n.in[1], c.kernel[0], c.kernel[1], groups);
+    const dc_ref kernel = dc_conv_regroup(f, n.in[1], c.kernel[0], c.kernel[1], groups);
     const dc_ref part = dc_graph_conv(f, g, kernel, &d);
-    return regroup(f, part, c.in[1], c.in[0], c.batch_groups);
+    return dc_conv_regroup(f, part, c.in[1], c.in[0], c.batch_groups);
 }
 
 /* For the kernel: the cotangent is the window, its elements as far apart as the stride was. */

@@ -53,6 +53,9 @@ dc_conv dc_conv_of(const dc_node *n); /* of a conv node */
 dc_status dc_conv_shape(dc_job *j, const char *op, const dc_conv *c, const dc_type *input,
                         const dc_type *kernel, dc_type *out);
 
+/* Axis `from` falls into so many groups; their number becomes the slower part of axis `to`. */
+dc_ref dc_conv_regroup(dc_func *f, dc_ref r, int64_t from, int64_t to, int64_t groups);
+
 dc_ref dc_graph_conv(dc_func *f, dc_ref input, dc_ref kernel, const dc_conv *c);
 
 /* The part of operand `side` of conv node r, given the cotangent g of r. */

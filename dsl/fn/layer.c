@@ -52,9 +52,9 @@ static int l_cell_kind(lua_State *L)
     const dc_handle *h = dc_handle_test(L, 1);
     if (h == NULL || h->kind != DC_HANDLE_CELL)
         return 0;
-    lua_pushstring(L, h->cell->growth != NULL                  ? "growing"
+    lua_pushstring(L, h->cell->growth != NULL                 ? "growing"
                       : h->cell->trainable || h->cell->frozen ? "param"
-                                                               : "state");
+                                                              : "state");
     return 1;
 }
 

@@ -194,6 +194,56 @@ static int l_conv3d(lua_State *L)
     return conv(L, "conv3d", 3);
 }
 
+static dc_status build_transpose(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                                 dc_val *out)
+{
+    return dc_build_conv_transpose(j, f, in[0], in[1], arg, out);
+}
+
+static int conv_transpose(lua_State *L, const char *op, int n)
+{
+    static const char *const known[] = {"stride",   "padding", "output_padding",
+                                        "dilation", "groups",  NULL};
+    dc_dsl *d = dc_dsl_of(L);
+    const int idx[2] = {1, 2};
+    lua_settop(L, 3);
+    const reading r = {L, d, op, 3, n};
+    dc_conv_back c = {.n = n, .groups = 1};
+    dc_handle_check(L, d, 1, op);
+    dc_handle_check(L, d, 2, op);
+    dc_args_options(L, d, 3, op, known);
+    read_option(&r, "stride", 1, 1, c.stride);
+    read_option(&r, "dilation", 1, 1, c.dilate);
+    read_option(&r, "output_padding", 0, 0, c.more);
+    read_padding(&r, c.lo, c.hi);
+    for (int i = 0; i < n; i++)
+        if (c.more[i] >= dc_max_i64(c.stride[i], c.dilate[i]) && c.more[i] > 0)
+            dc_error_raisef(L, d, DC_ERR_ARG, op,
+                            "output_padding of %" PRId64 " is not below the stride of %" PRId64
+                            " or the dilation of %" PRId64,
+                            c.more[i], c.stride[i], c.dilate[i]);
+    if (push_option(&r, "groups"))
+        c.groups = read_number(&r, lua_gettop(L), "groups", 1);
+    lua_pop(L, 1);
+    dc_apply_to(L, d, op, idx, 2, build_transpose, &c);
+    return 1;
+}
+
+static int l_conv_transpose1d(lua_State *L)
+{
+    return conv_transpose(L, "conv_transpose1d", 1);
+}
+
+static int l_conv_transpose2d(lua_State *L)
+{
+    return conv_transpose(L, "conv_transpose2d", 2);
+}
+
+static int l_conv_transpose3d(lua_State *L)
+{
+    return conv_transpose(L, "conv_transpose3d", 3);
+}
+
 /* ---- pools ------------------------------------------------------------------------------------- */
 
 static dc_status build_max(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
@@ -206,15 +256,27 @@ static dc_status build_mean(dc_job *j, dc_func *f, const void *arg, const dc_val
     return dc_build_mean_pool(j, f, in[0], arg, out);
 }
 
+static bool read_flag(const reading *r, const char *name, bool dflt)
+{
+    const bool given = push_option(r, name);
+    if (given && lua_type(r->L, -1) != LUA_TBOOLEAN)
+        dc_error_raisef(r->L, r->d, DC_ERR_ARG, r->op, "%s must be true or false, not %s", name,
+                        dc_handle_describe(r->L, lua_gettop(r->L)));
+    const bool value = given ? lua_toboolean(r->L, -1) : dflt;
+    lua_pop(r->L, 1);
+    return value;
+}
+
 static int pool(lua_State *L, const char *op, int n, bool mean)
 {
-    static const char *const of_max[] = {"stride", "padding", "dilation", NULL};
-    static const char *const of_mean[] = {"stride", "padding", "count_padding", NULL};
+    static const char *const of_max[] = {"stride", "padding", "dilation", "ceil_mode", NULL};
+    static const char *const of_mean[] = {"stride",    "padding",          "count_padding",
+                                          "ceil_mode", "divisor_override", NULL};
     dc_dsl *d = dc_dsl_of(L);
     const int idx[1] = {1};
     lua_settop(L, 3);
     const reading r = {L, d, op, 3, n};
-    dc_pool p = {.n = n, .count_padding = true};
+    dc_pool p = {.n = n};
     dc_handle_check(L, d, 1, op);
     dc_args_options(L, d, 3, op, mean ? of_mean : of_max);
     lua_pushvalue(L, 2);
@@ -226,12 +288,10 @@ static int pool(lua_State *L, const char *op, int n, bool mean)
     lua_pop(L, 1);
     read_option(&r, "dilation", 1, 1, p.dilate);
     read_padding(&r, p.lo, p.hi);
-    if (push_option(&r, "count_padding")) {
-        if (lua_type(L, -1) != LUA_TBOOLEAN)
-            dc_error_raisef(L, d, DC_ERR_ARG, op, "count_padding must be true or false, not %s",
-                            dc_handle_describe(L, lua_gettop(L)));
-        p.count_padding = lua_toboolean(L, -1);
-    }
+    p.count_padding = read_flag(&r, "count_padding", true);
+    p.ceil = read_flag(&r, "ceil_mode", false);
+    if (push_option(&r, "divisor_override"))
+        p.divisor = read_number(&r, lua_gettop(L), "divisor_override", 1);
     lua_pop(L, 1);
     dc_apply a = {.once = true, .build = mean ? build_mean : build_max, .arg = &p};
     dc_apply_operands(L, d, &a, op, idx, 1);
@@ -270,10 +330,17 @@ static int l_avg_pool3d(lua_State *L)
 }
 
 static const dc_binding bindings[] = {
-    {"conv1d", l_conv1d, 3, DC_IN_MODULE},         {"conv2d", l_conv2d, 3, DC_IN_MODULE},
-    {"conv3d", l_conv3d, 3, DC_IN_MODULE},         {"max_pool1d", l_max_pool1d, 3, DC_IN_MODULE},
-    {"max_pool2d", l_max_pool2d, 3, DC_IN_MODULE}, {"max_pool3d", l_max_pool3d, 3, DC_IN_MODULE},
-    {"avg_pool1d", l_avg_pool1d, 3, DC_IN_MODULE}, {"avg_pool2d", l_avg_pool2d, 3, DC_IN_MODULE},
+    {"conv1d", l_conv1d, 3, DC_IN_MODULE},
+    {"conv2d", l_conv2d, 3, DC_IN_MODULE},
+    {"conv3d", l_conv3d, 3, DC_IN_MODULE},
+    {"conv_transpose1d", l_conv_transpose1d, 3, DC_IN_MODULE},
+    {"conv_transpose2d", l_conv_transpose2d, 3, DC_IN_MODULE},
+    {"conv_transpose3d", l_conv_transpose3d, 3, DC_IN_MODULE},
+    {"max_pool1d", l_max_pool1d, 3, DC_IN_MODULE},
+    {"max_pool2d", l_max_pool2d, 3, DC_IN_MODULE},
+    {"max_pool3d", l_max_pool3d, 3, DC_IN_MODULE},
+    {"avg_pool1d", l_avg_pool1d, 3, DC_IN_MODULE},
+    {"avg_pool2d", l_avg_pool2d, 3, DC_IN_MODULE},
     {"avg_pool3d", l_avg_pool3d, 3, DC_IN_MODULE},
 };
 

@@ -21,7 +21,8 @@ function dc.save(path, what, metadata) end
 ---The tensors of a safetensors file by name, and its metadata. With `into`, sets the cells of a layer, an
 ---optimiser or a table instead: all names, dtypes and sizes are compared before anything is changed.
 ---`partial` loads what has the same name on both sides. `linear` says how the file keeps the weights of linear
----layers, "in, out" or, as PyTorch does, "out, in", where it does not say so itself.
+---layers, "in, out" or, as PyTorch does, "out, in", where it does not say so itself. `first = 0` is for files that count
+---the parts of lists from 0, as those of PyTorch do: "0.weight" is the weight of net[1].
 ---
 ---    local path = os.tmpname()
 ---    dc.save(path, net)
@@ -30,7 +31,7 @@ function dc.save(path, what, metadata) end
 ---Errors: DC0801 where the file cannot be read, DC0802 where it is damaged, DC0804 where it does not fit.
 ---@param path string
 ---@param into? deepc.nn.Layer|deepc.optim.Optimizer|table
----@param options? { partial?: boolean, linear?: string } as above
+---@param options? { partial?: boolean, linear?: string, first?: integer } as above
 ---@return table<string, deepc.Tensor>|table<string, string> # tensors by name; with `into`, metadata
 ---@return table<string, string>|string[] # metadata; with `into`, the names of cells that got nothing
 ---@return table<string, string>? # without `into`: dtypes that are not read, by the names of tensors left out

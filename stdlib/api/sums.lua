@@ -279,17 +279,57 @@ function dc.conv1d(x, w, options) end
 ---@return deepc.Tensor
 function dc.conv3d(x, w, options) end
 
+---A convolution the other way round, the gradient of dc.conv2d for its x: each element of x adds the kernel, times
+---itself, to the result, `stride` apart. x is [batch, channels, height, width], w [channels, channels of the result
+---/ groups, height, width of the window]. torch.nn.functional.conv_transpose2d.
+---
+---    dc.conv_transpose2d(dc.zeros "f32[8, 16, 14, 14]", dc.zeros "f32[16, 3, 4, 4]", { stride = 2, padding = 1 })
+---
+---Options: stride (1), dilation (1), groups (1), padding (0): what is cut from the result, as a number, a list of
+---one for each dim, a list of lists with both sides; output_padding (0): so many more elements behind it, of which
+---only those of padding that was not needed are not 0.
+---
+---Errors: DC0301 where channels differ, DC0302, DC0310 for groups, DC0101 where nothing is left.
+---@param x deepc.Tensor|deepc.Cell
+---@param w deepc.Tensor|deepc.Cell of the same dtype
+---@param options? table see above
+---@return deepc.Tensor of the dtype of both; of 8/16-bit integers i32
+function dc.conv_transpose2d(x, w, options) end
+
+---dc.conv_transpose2d for one dim: x is [batch, channels, length].
+---
+---    dc.conv_transpose1d(dc.zeros "f32[8, 16, 14]", dc.zeros "f32[16, 3, 4]", { stride = 2 })
+---
+---Errors: as dc.conv_transpose2d.
+---@param x deepc.Tensor|deepc.Cell
+---@param w deepc.Tensor|deepc.Cell
+---@param options? table as of dc.conv_transpose2d
+---@return deepc.Tensor
+function dc.conv_transpose1d(x, w, options) end
+
+---dc.conv_transpose2d for three dims: x is [batch, channels, depth, height, width].
+---
+---    dc.conv_transpose3d(dc.zeros "f32[1, 2, 4, 4, 4]", dc.zeros "f32[2, 3, 2, 2, 2]", { stride = 2 })
+---
+---Errors: as dc.conv_transpose2d.
+---@param x deepc.Tensor|deepc.Cell
+---@param w deepc.Tensor|deepc.Cell
+---@param options? table as of dc.conv_transpose2d
+---@return deepc.Tensor
+function dc.conv_transpose3d(x, w, options) end
+
 ---The largest element of each window, NaN where there is one. The gradient goes to the first of equal
 ---elements, the last axis counting fastest.
 ---
 ---    dc.max_pool2d(dc.zeros "f32[8, 16, 28, 28]", 2)
 ---
----Options: stride (that of the window), padding (0; what is outside is never the largest), dilation (1).
+---Options: stride (that of the window), padding (0; what is outside is never the largest), dilation (1), ceil_mode
+---(false; true: a last window may look behind the padding if it begins before).
 ---
 ---Errors: DC0302, DC0309 for a window larger than x.
 ---@param x deepc.Tensor|deepc.Cell [batch, channels, height, width]
 ---@param window deepc.PerDim
----@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim }
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim, ceil_mode?: boolean }
 ---@return deepc.Tensor of the dtype of x, with one element for each place of the window
 function dc.max_pool2d(x, window, options) end
 
@@ -300,7 +340,7 @@ function dc.max_pool2d(x, window, options) end
 ---Errors: as dc.max_pool2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param window deepc.PerDim
----@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim }
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim, ceil_mode?: boolean }
 ---@return deepc.Tensor
 function dc.max_pool1d(x, window, options) end
 
@@ -311,7 +351,7 @@ function dc.max_pool1d(x, window, options) end
 ---Errors: as dc.max_pool2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param window deepc.PerDim
----@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim }
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim, ceil_mode?: boolean }
 ---@return deepc.Tensor
 function dc.max_pool3d(x, window, options) end
 
@@ -320,12 +360,13 @@ function dc.max_pool3d(x, window, options) end
 ---    dc.avg_pool2d(dc.zeros "f32[8, 16, 28, 28]", 2)
 ---
 ---Options: stride (that of the window), padding (0), count_padding (true: padding counts as zeros; false:
----not at all).
+---not at all; torch's count_include_pad), ceil_mode (false; true: a last window may look behind the padding if it
+---begins before, which never counts), divisor_override (a number by which every sum is divided).
 ---
 ---Errors: DC0302, DC0309 for a window larger than x.
 ---@param x deepc.Tensor|deepc.Cell [batch, channels, height, width]
 ---@param window deepc.PerDim
----@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, count_padding?: boolean }
+---@param options? table see above
 ---@return deepc.Tensor as dc.max_pool2d; of integers f32
 function dc.avg_pool2d(x, window, options) end
 
@@ -336,7 +377,7 @@ function dc.avg_pool2d(x, window, options) end
 ---Errors: as dc.avg_pool2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param window deepc.PerDim
----@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, count_padding?: boolean }
+---@param options? table see above
 ---@return deepc.Tensor
 function dc.avg_pool1d(x, window, options) end
 
@@ -347,6 +388,6 @@ function dc.avg_pool1d(x, window, options) end
 ---Errors: as dc.avg_pool2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param window deepc.PerDim
----@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, count_padding?: boolean }
+---@param options? table see above
 ---@return deepc.Tensor
 function dc.avg_pool3d(x, window, options) end

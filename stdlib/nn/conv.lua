@@ -1,42 +1,136 @@
--- Layers for images: [batch, channels, height, width].
+-- Convolutions over [batch, channels, dims...] as layers: of one, two and three dims, and transposed ones.
 
 local dc = require "deepc"
 local nn = require "deepc.nn.class"
 local _, core = ...
 
--- A positive integer (or one from 0 on), for both dims, or a list of two; as a list.
-local function pair(op, what, v, least)
-  local list = type(v) == "table" and v or { v, v }
-  if type(v) ~= "table" and math.type(v) ~= "integer" then
-    core.fail("ARG", op, ("%s is an integer from %d on, or a list of two, not %s"):format(what, least, core.shown(v)))
-  elseif #list ~= 2 then
-    core.fail("ARG", op, ("%s is an integer or a list of two, not a list of %d"):format(what, #list))
-  end
-  for i = 1, 2 do
-    if math.type(list[i]) ~= "integer" or list[i] < least then
-      core.fail("ARG", op, ("%s is an integer from %d on, or a list of two, not %s"):format(what, least,
-        core.shown(list[i])))
+-- ---- what is given for each dim ----
+
+local WORDS = { "one", "two", "three" }
+
+-- An integer from `least` on, for all n dims, or a list of n; as a list.
+local function per_dim(op, what, v, least, n)
+  local function check(size)
+    if math.type(size) ~= "integer" or size < least then
+      core.fail("ARG", op, ("%s is an integer from %d on, or a list of %s, not %s"):format(what, least, WORDS[n],
+        core.shown(size)))
     end
   end
-  return { list[1], list[2] }
+  if type(v) ~= "table" then
+    check(v)
+    v = { v, v, v }
+  elseif #v ~= n then
+    core.fail("ARG", op, ("%s is an integer or a list of %s, not a list of %d"):format(what, WORDS[n], #v))
+  end
+  local list = {}
+  for i = 1, n do
+    check(v[i])
+    list[i] = v[i]
+  end
+  return list
 end
+core.per_dim = per_dim
 
--- "same", an integer, a list of two, or a list of two such lists: both sides of each dim.
-local function padding(op, v)
+-- "same", an integer, a list of n, or a list of n lists of two: both sides of each dim.
+function core.padding_of(op, v, n)
   if v == "same" then
     return v
+  elseif v == "valid" then
+    v = 0
   end
-  if type(v) == "table" and #v == 2 and type(v[1]) == "table" then
-    return { pair(op, "padding of a dim", v[1], 0), pair(op, "padding of a dim", v[2], 0) }
+  if type(v) == "table" and #v == n and type(v[1]) == "table" then
+    local list = {}
+    for i = 1, n do
+      list[i] = per_dim(op, "padding of a dim", v[i], 0, 2)
+    end
+    return list
   end
-  return pair(op, "padding", v or 0, 0)
+  return per_dim(op, "padding", v or 0, 0, n)
 end
 
-local function text_of(list)
-  return list[1] == list[2] and tostring(list[1]) or list[1] .. "x" .. list[2]
+-- "3" for { 3, 3 }, "3x5".
+function core.window_text(list)
+  for i = 2, #list do
+    if list[i] ~= list[1] then
+      return table.concat(list, "x")
+    end
+  end
+  return tostring(list[1])
 end
 
--- ---- convolutions and pools ----
+local function all_ones(list)
+  return core.window_text(list) == "1"
+end
+
+-- ---- convolutions ----
+
+-- Checks what all have, and gives the layer its weight and bias; `transposed`: the weight is [inputs, outputs /
+-- groups].
+local function init_conv(op, self, n, transposed, inputs, outputs, window, options)
+  core.check_size(op, "the number of inputs", inputs)
+  core.check_size(op, "the number of outputs", outputs)
+  local groups, size = options.groups or 1, per_dim(op, "the window", window, 1, n)
+  core.check_size(op, "groups", groups)
+  if inputs % groups ~= 0 or outputs % groups ~= 0 then
+    core.fail("ARG", op, ("%d and %d channels do not divide into %d groups"):format(inputs, outputs, groups))
+  end
+  local first, second = outputs, inputs // groups
+  if transposed then
+    first, second = inputs, outputs // groups
+  end
+  local terms = second
+  for i = 1, n do
+    terms = terms * size[i]
+  end
+  local bound = terms ^ -0.5
+  local function uniform(type_text)
+    return dc.param(type_text, dc.rand(type_text, { low = -bound, high = bound }))
+  end
+  self.inputs, self.outputs, self.window, self.groups = inputs, outputs, size, groups
+  self.stride = per_dim(op, "stride", options.stride or 1, 1, n)
+  self.dilation = per_dim(op, "dilation", options.dilation or 1, 1, n)
+  self.padding = core.padding_of(op, options.padding, n)
+  if self.padding == "same" and (transposed or not all_ones(self.stride)) then
+    core.fail("ARG", op, transposed and "padding is a number or a list" or 'padding "same" is for stride 1')
+  end
+  self.weight = uniform(("f32[%d, %d, %s]"):format(first, second, table.concat(size, ", ")))
+  if core.unless_false(op, options, "bias") then
+    self.bias = uniform(("f32[%d]"):format(outputs))
+  end
+end
+
+local function add_bias(layer, y, n)
+  if layer.bias then
+    local sizes = { layer.outputs, 1, 1, 1 }
+    y = y + layer.bias:reshape { table.unpack(sizes, 1, 1 + n) }
+  end
+  return y
+end
+
+local function describe(self)
+  return ("%s %d -> %d, %s"):format(getmetatable(self).__name, self.inputs, self.outputs,
+    core.window_text(self.window))
+end
+
+-- The class of convolutions over n dims, each computed by f.
+local function conv_class(n, f)
+  local op = ("nn.Conv%dd"):format(n)
+  local class = nn.class(op)
+
+  function class:init(inputs, outputs, window, options)
+    core.options(op, options, "stride", "padding", "dilation", "groups", "bias")
+    init_conv(op, self, n, false, inputs, outputs, window, options or {})
+  end
+  class.describe = describe
+
+  function class:forward(x)
+    local y = f(x, self.weight,
+      { stride = self.stride, padding = self.padding, dilation = self.dilation, groups = self.groups })
+    y = add_bias(self, y, n)
+    return y
+  end
+  return class
+end
 
 ---dc.conv2d(x, weight, options) + bias for x of [batch, inputs, height, width]; weight is
 ---f32[outputs, inputs / groups, height, width of the window]. Both start uniform in
@@ -44,204 +138,206 @@ end
 ---
 ---    nn.Conv2d(1, 32, 3, { padding = 1 })
 ---
----Options: stride (1), padding (0; a number, a list of two, or "same"), dilation (1), groups (1), bias
----(true). Numbers are for both dims, lists have one for each.
+---Arguments: channels of x, channels of the result, the window. Options: stride (1), padding (0; a number, a list of
+---two, "same" or "valid"), dilation (1), groups (1), bias (true). Numbers are for both dims, lists have one for each.
 ---
 ---Errors: DC0101 for sizes and options; when it is called, as dc.conv2d.
 ---@class deepc.nn.Conv2d: deepc.nn.Layer
-local Conv2d = nn.class "nn.Conv2d"
-nn.Conv2d = Conv2d
+---@overload fun(inputs: integer, outputs: integer, window: deepc.PerDim, options?: table): deepc.nn.Conv2d
+nn.Conv2d = conv_class(2, dc.conv2d)
 
----@param inputs integer channels of x
----@param outputs integer channels of the result
----@param window integer|integer[] its height and width
----@param options? table see above
-function Conv2d:init(inputs, outputs, window, options)
-  local op = "nn.Conv2d"
-  core.check_size(op, "the number of inputs", inputs)
-  core.check_size(op, "the number of outputs", outputs)
-  core.options(op, options, "stride", "padding", "dilation", "groups", "bias")
-  options = options or {}
-  local groups, size = options.groups or 1, pair(op, "the window", window, 1)
-  core.check_size(op, "groups", groups)
-  if inputs % groups ~= 0 or outputs % groups ~= 0 then
-    core.fail("ARG", op, ("%d and %d channels do not divide into %d groups"):format(inputs, outputs, groups))
-  end
-  local bound = (inputs // groups * size[1] * size[2]) ^ -0.5
-  local function uniform(type_text)
-    return dc.param(type_text, dc.rand(type_text, { low = -bound, high = bound }))
-  end
-  self.inputs, self.outputs, self.window, self.groups = inputs, outputs, size, groups
-  self.stride = pair(op, "stride", options.stride or 1, 1)
-  self.dilation = pair(op, "dilation", options.dilation or 1, 1)
-  self.padding = padding(op, options.padding)
-  if self.padding == "same" and (self.stride[1] > 1 or self.stride[2] > 1) then
-    core.fail("ARG", op, 'padding "same" is for stride 1')
-  end
-  self.weight = uniform(("f32[%d, %d, %d, %d]"):format(outputs, inputs // groups, size[1], size[2]))
-  if core.unless_false(op, options, "bias") then
-    self.bias = uniform(("f32[%d]"):format(outputs))
-  end
-end
-
-function Conv2d:describe()
-  return ("nn.Conv2d %d -> %d, %s"):format(self.inputs, self.outputs, text_of(self.window))
-end
-
-function Conv2d:forward(x)
-  local y = dc.conv2d(x, self.weight,
-    { stride = self.stride, padding = self.padding, dilation = self.dilation, groups = self.groups })
-  if self.bias then
-    y = y + self.bias:reshape(self.outputs, 1, 1)
-  end
-  return y
-end
-
-local function init_pool(op, self, window, options, ...)
-  core.options(op, options, "stride", "padding", ...)
-  options = options or {}
-  self.window = pair(op, "the window", window, 1)
-  self.stride = pair(op, "stride", options.stride or self.window, 1)
-  self.padding = padding(op, options.padding)
-  if self.padding == "same" then
-    core.fail("ARG", op, "padding is a number or a list of two")
-  end
-end
-
----The largest element of each window: dc.max_pool2d(x, window, options).
+---nn.Conv2d for one dim: x is [batch, inputs, length], weight f32[outputs, inputs / groups, window].
 ---
----    nn.MaxPool2d(2)
+---    nn.Conv1d(64, 128, 5, { padding = "same" })
 ---
----Options: stride (that of the window), padding (0), dilation (1).
+---Errors: DC0101 for sizes and options; when it is called, as dc.conv1d.
+---@class deepc.nn.Conv1d: deepc.nn.Layer
+---@overload fun(inputs: integer, outputs: integer, window: deepc.PerDim, options?: table): deepc.nn.Conv1d
+nn.Conv1d = conv_class(1, dc.conv1d)
+
+---nn.Conv2d for three dims: x is [batch, inputs, depth, height, width].
 ---
----Errors: DC0101 for options; when it is called, as dc.max_pool2d.
----@class deepc.nn.MaxPool2d: deepc.nn.Layer
-local MaxPool2d = nn.class "nn.MaxPool2d"
-nn.MaxPool2d = MaxPool2d
-
----@param window integer|integer[] its height and width
----@param options? { stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[] }
-function MaxPool2d:init(window, options)
-  init_pool("nn.MaxPool2d", self, window, options, "dilation")
-  self.dilation = pair("nn.MaxPool2d", "dilation", options and options.dilation or 1, 1)
-end
-
-function MaxPool2d:describe()
-  return "nn.MaxPool2d " .. text_of(self.window)
-end
-
-function MaxPool2d:forward(x)
-  local y = dc.max_pool2d(x, self.window,
-    { stride = self.stride, padding = self.padding, dilation = self.dilation })
-  return y
-end
-
----The mean of each window: dc.avg_pool2d(x, window, options).
+---    nn.Conv3d(1, 8, 3, { padding = 1 })
 ---
----    nn.AvgPool2d(2)
----
----Options: stride (that of the window), padding (0), count_padding (true: padding counts as zeros).
----
----Errors: DC0101 for options; when it is called, as dc.avg_pool2d.
----@class deepc.nn.AvgPool2d: deepc.nn.Layer
-local AvgPool2d = nn.class "nn.AvgPool2d"
-nn.AvgPool2d = AvgPool2d
+---Errors: DC0101 for sizes and options; when it is called, as dc.conv3d.
+---@class deepc.nn.Conv3d: deepc.nn.Layer
+---@overload fun(inputs: integer, outputs: integer, window: deepc.PerDim, options?: table): deepc.nn.Conv3d
+nn.Conv3d = conv_class(3, dc.conv3d)
 
----@param window integer|integer[] its height and width
----@param options? { stride?: integer|integer[], padding?: integer|integer[], count_padding?: boolean }
-function AvgPool2d:init(window, options)
-  init_pool("nn.AvgPool2d", self, window, options, "count_padding")
-  self.count_padding = not options or options.count_padding ~= false
-end
+-- ---- transposed convolutions ----
 
-function AvgPool2d:describe()
-  return "nn.AvgPool2d " .. text_of(self.window)
-end
+local function transposed_class(n, f)
+  local op = ("nn.ConvTranspose%dd"):format(n)
+  local class = nn.class(op)
 
-function AvgPool2d:forward(x)
-  local y = dc.avg_pool2d(x, self.window,
-    { stride = self.stride, padding = self.padding, count_padding = self.count_padding })
-  return y
-end
-
----Each channel brought to mean 0 and variance 1, then times weight plus bias, which are f32[channels]
----(Ioffe and Szegedy, 2015). While training by the mean and variance of the batch, which also move the
----states running_mean and running_var; in evaluation mode by those.
----
----    nn.BatchNorm2d(32)
----
----Options: momentum (0.1, how far a batch moves the running values), eps (1e-5), affine (true; false:
----no weight and no bias).
----
----Errors: DC0101 for options; when it is called, DC0301 where x is not [batch, channels, height, width].
----@class deepc.nn.BatchNorm2d: deepc.nn.Layer
-local BatchNorm2d = nn.class "nn.BatchNorm2d"
-nn.BatchNorm2d = BatchNorm2d
-
----@param channels integer
----@param options? { momentum?: number, eps?: number, affine?: boolean }
-function BatchNorm2d:init(channels, options)
-  local op = "nn.BatchNorm2d"
-  core.check_size(op, "the number of channels", channels)
-  core.options(op, options, "momentum", "eps", "affine")
-  options = options or {}
-  self.channels, self.momentum, self.eps = channels, options.momentum or 0.1, options.eps or 1e-5
-  for _, name in ipairs { "momentum", "eps" } do
-    local v = self[name]
-    local most = name == "momentum" and 1 or math.maxinteger
-    if type(v) ~= "number" or not (v >= 0 and v <= most) then
-      core.fail("ARG", op, ("%s is a number from 0 %s, not %s"):format(name, most == 1 and "to 1" or "on",
-        core.shown(v)))
+  function class:init(inputs, outputs, window, options)
+    core.options(op, options, "stride", "padding", "output_padding", "dilation", "groups", "bias")
+    options = options or {}
+    init_conv(op, self, n, true, inputs, outputs, window, options)
+    self.output_padding = per_dim(op, "output_padding", options.output_padding or 0, 0, n)
+    for i, more in ipairs(self.output_padding) do
+      if more > 0 and more >= math.max(self.stride[i], self.dilation[i]) then
+        core.fail("ARG", op, ("output_padding of %d is not below the stride of %d or the dilation of %d"):format(more,
+          self.stride[i], self.dilation[i]))
+      end
     end
   end
-  local t = ("f32[%d]"):format(channels)
-  if core.unless_false(op, options, "affine") then
-    self.weight = dc.param(t, dc.ones(t))
-    self.bias = dc.param(t, dc.zeros(t))
+  class.describe = describe
+
+  function class:forward(x)
+    local y = f(x, self.weight, { stride = self.stride, padding = self.padding, output_padding = self.output_padding,
+      dilation = self.dilation, groups = self.groups })
+    y = add_bias(self, y, n)
+    return y
   end
-  self.running_mean = dc.state(t, dc.zeros(t))
-  self.running_var = dc.state(t, dc.ones(t))
+  return class
 end
 
-function BatchNorm2d:describe()
-  return ("nn.BatchNorm2d %d"):format(self.channels)
+---dc.conv_transpose2d(x, weight, options) + bias: a convolution the other way round, which makes images larger. x is
+---[batch, inputs, height, width], weight f32[inputs, outputs / groups, height, width of the window]; each dim of the
+---result has (size - 1) * stride - 2 * padding + dilation * (window - 1) + output_padding + 1 elements.
+---
+---    nn.ConvTranspose2d(64, 32, 4, { stride = 2, padding = 1 })
+---
+---Arguments: channels of x, channels of the result, the window. Options: stride (1), padding (0, what is cut from the
+---result), output_padding (0), dilation (1), groups (1), bias (true). Numbers are for both dims, lists have one for
+---each.
+---
+---Errors: DC0101 for sizes and options; when it is called, as dc.conv_transpose2d.
+---@class deepc.nn.ConvTranspose2d: deepc.nn.Layer
+---@overload fun(inputs: integer, outputs: integer, window: deepc.PerDim, options?: table): deepc.nn.ConvTranspose2d
+nn.ConvTranspose2d = transposed_class(2, dc.conv_transpose2d)
+
+---nn.ConvTranspose2d for one dim: x is [batch, inputs, length].
+---
+---    nn.ConvTranspose1d(64, 32, 4, { stride = 2, padding = 1 })
+---
+---Errors: DC0101 for sizes and options; when it is called, as dc.conv_transpose1d.
+---@class deepc.nn.ConvTranspose1d: deepc.nn.Layer
+---@overload fun(inputs: integer, outputs: integer, window: deepc.PerDim, options?: table): deepc.nn.ConvTranspose1d
+nn.ConvTranspose1d = transposed_class(1, dc.conv_transpose1d)
+
+---nn.ConvTranspose2d for three dims: x is [batch, inputs, depth, height, width].
+---
+---    nn.ConvTranspose3d(8, 4, 2, { stride = 2 })
+---
+---Errors: DC0101 for sizes and options; when it is called, as dc.conv_transpose3d.
+---@class deepc.nn.ConvTranspose3d: deepc.nn.Layer
+---@overload fun(inputs: integer, outputs: integer, window: deepc.PerDim, options?: table): deepc.nn.ConvTranspose3d
+nn.ConvTranspose3d = transposed_class(3, dc.conv_transpose3d)
+
+-- ---- channels and pixels ----
+
+-- The sizes of x, which has batch and channels first and as many axes as are given.
+local function image_shape(op, x, least)
+  core.check_tensor(op, x)
+  local shape = x.shape
+  if #shape < least then
+    core.fail("DIMS", op, ("x is %s[%s]; [batch, channels%s] is needed"):format(x.dtype, core.sizes(shape),
+      least == 4 and ", height, width" or ", ..."), nil, "x", x)
+  end
+  return shape
 end
 
--- Of x for each channel, as [1, channels, 1, 1]; the running values move.
-local function of_batch(self, x)
-  local axes = { axis = { 1, 3, 4 }, keep = true }
-  local mean = x:mean(axes)
-  local var = (x - mean):square():mean(axes)
-  local n = x:size(1) * x:size(3) * x:size(4)
-  local m = self.momentum
-  local seen_mean, seen_var = dc.stop_gradient(mean):reshape(-1), dc.stop_gradient(var):reshape(-1)
-  self.running_mean:set(self.running_mean * (1 - m) + seen_mean * m)
-  local unbiased = core.is_size(n) and m * n:cast "f32" / dc.maximum((n - 1):cast "f32", 1) or
-    m * n / math.max(n - 1, 1)
-  self.running_var:set(self.running_var * (1 - m) + seen_var * unbiased)
-  return mean, var
+local function check_divides(op, x, axis, n, by)
+  if core.is_size(n) or n % by ~= 0 then
+    core.fail("DIMS", op, ("axis %d of %s[%s] does not divide into parts of %d"):format(axis, x.dtype,
+      core.sizes(x.shape), by), nil, "x", x)
+  end
 end
 
-function BatchNorm2d:forward(x)
-  local c = self.channels
-  core.check_tensor("nn.BatchNorm2d", x)
-  if #x.shape ~= 4 or x:size(2) ~= c then
-    core.fail("DIMS", "nn.BatchNorm2d", ("x is %s[%s]; [batch, %d, height, width] is needed"):format(x.dtype,
-      core.sizes(x.shape), c), nil, "x", x)
-  end
-  local mean, var
-  if self.training then
-    mean, var = of_batch(self, x)
-  else
-    mean, var = self.running_mean:reshape(1, c, 1, 1), self.running_var:reshape(1, c, 1, 1)
-  end
-  local scale = (var + self.eps):rsqrt()
-  if self.weight then
-    scale = scale * self.weight:reshape(1, c, 1, 1)
-  end
-  local y = (x - mean) * scale
-  if self.bias then
-    y = y + self.bias:reshape(1, c, 1, 1)
-  end
+---Channels in so many groups become pixels: [batch, channels * r * r, height, width] to
+---[batch, channels, height * r, width * r] (Shi et al., 2016). torch.nn.functional.pixel_shuffle.
+---
+---    nn.pixel_shuffle(dc.zeros "f32[1, 8, 3, 3]", 2)
+---
+---Errors: DC0301 where the channels do not divide into r * r.
+---@param x deepc.Tensor
+---@param factor integer r
+---@return deepc.Tensor
+function nn.pixel_shuffle(x, factor)
+  local op = "pixel_shuffle"
+  core.check_size(op, "the factor", factor)
+  local b, c, h, w = table.unpack(image_shape(op, x, 4))
+  check_divides(op, x, 2, c, factor * factor)
+  local y = x:reshape(b, c // (factor * factor), factor, factor, h, w):permute(1, 2, 5, 3, 6, 4)
+    :reshape(b, c // (factor * factor), h * factor, w * factor)
   return y
 end
+
+---Pixels become channels: the inverse of nn.pixel_shuffle. torch.nn.functional.pixel_unshuffle.
+---
+---    nn.pixel_unshuffle(dc.zeros "f32[1, 2, 6, 6]", 2)
+---
+---Errors: DC0301 where height or width does not divide by the factor.
+---@param x deepc.Tensor
+---@param factor integer r
+---@return deepc.Tensor
+function nn.pixel_unshuffle(x, factor)
+  local op = "pixel_unshuffle"
+  core.check_size(op, "the factor", factor)
+  local b, c, h, w = table.unpack(image_shape(op, x, 4))
+  check_divides(op, x, 3, h, factor)
+  check_divides(op, x, 4, w, factor)
+  local y = x:reshape(b, c, h // factor, factor, w // factor, factor):permute(1, 2, 4, 6, 3, 5)
+    :reshape(b, c * factor * factor, h // factor, w // factor)
+  return y
+end
+
+---Channels, axis 2, in another order: the first of each group, then the second of each (Zhang et al., 2018).
+---torch.nn.functional.channel_shuffle.
+---
+---    nn.channel_shuffle(dc.zeros "f32[1, 4, 3, 3]", 2)
+---
+---Errors: DC0301 where the channels do not divide into the groups.
+---@param x deepc.Tensor
+---@param groups integer
+---@return deepc.Tensor
+function nn.channel_shuffle(x, groups)
+  local op = "channel_shuffle"
+  core.check_size(op, "the number of groups", groups)
+  local shape = image_shape(op, x, 2)
+  check_divides(op, x, 2, shape[2], groups)
+  local y = x:reshape(shape[1], groups, shape[2] // groups, table.unpack(shape, 3)):transpose(2, 3):reshape(shape)
+  return y
+end
+
+-- A class whose layers are f(x, n).
+local function of_one_number(name, what, f)
+  local class = nn.class(name)
+  function class:init(n)
+    core.check_size(name, what, n)
+    self.n = n
+  end
+
+  function class:describe()
+    return ("%s %d"):format(name, self.n)
+  end
+
+  function class:forward(x)
+    local y = f(x, self.n)
+    return y
+  end
+  return class
+end
+
+---nn.pixel_shuffle.
+---
+---    nn.PixelShuffle(2)
+---@class deepc.nn.PixelShuffle: deepc.nn.Layer
+---@overload fun(factor: integer): deepc.nn.PixelShuffle
+nn.PixelShuffle = of_one_number("nn.PixelShuffle", "the factor", nn.pixel_shuffle)
+
+---nn.pixel_unshuffle.
+---
+---    nn.PixelUnshuffle(2)
+---@class deepc.nn.PixelUnshuffle: deepc.nn.Layer
+---@overload fun(factor: integer): deepc.nn.PixelUnshuffle
+nn.PixelUnshuffle = of_one_number("nn.PixelUnshuffle", "the factor", nn.pixel_unshuffle)
+
+---nn.channel_shuffle.
+---
+---    nn.ChannelShuffle(2)
+---@class deepc.nn.ChannelShuffle: deepc.nn.Layer
+---@overload fun(groups: integer): deepc.nn.ChannelShuffle
+nn.ChannelShuffle = of_one_number("nn.ChannelShuffle", "the number of groups", nn.channel_shuffle)

@@ -63,7 +63,7 @@ local function activation()
   return pick { nn.ReLU, nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Softplus,
     function() return nn.GELU { approximate = "tanh" } end,
     function() return nn.LeakyReLU(0.1) end,
-    function() return nn.ELU(0.5) end }()
+    function() return nn.ELU(0.5) end, nn.Hardswish, nn.Mish, nn.SELU, nn.PReLU, nn.Softsign, nn.ReLU6 }()
 end
 
 local function norm(n)
@@ -120,12 +120,23 @@ function networks.images()
     local options = { padding = i == 1 and pick { 0, 1 } or pick { 1, "same" } }
     if chance(30) then options = { stride = 2, padding = 1, bias = chance(70) } end
     layers[#layers + 1] = nn.Conv2d(channels, out, pick { 1, 2, 3 }, options)
-    if chance(40) then layers[#layers + 1] = nn.BatchNorm2d(out) end
+    if chance(55) then
+      layers[#layers + 1] = pick { nn.BatchNorm2d(out), nn.BatchNorm2d(out), nn.InstanceNorm2d(out, { affine = true }),
+        nn.GroupNorm(out % 2 == 0 and 2 or 1, out), nn.LocalResponseNorm(3) }
+    end
     layers[#layers + 1] = activation()
     if i == 1 and chance(60) then
-      layers[#layers + 1] = pick { nn.MaxPool2d, nn.AvgPool2d }(2)
+      layers[#layers + 1] = pick { nn.MaxPool2d(2), nn.AvgPool2d(2), nn.MaxPool2d(2, { ceil_mode = true }),
+        nn.AvgPool2d(3, { stride = 2, padding = 1, ceil_mode = true, count_padding = chance(50) }),
+        nn.AdaptiveAvgPool2d(math.random(4)), nn.AdaptiveMaxPool2d { math.random(4), false } }
     end
     channels = out
+    if chance(20) then
+      out = pick { 1, 2, 4, 9 }
+      layers[#layers + 1] = nn.ConvTranspose2d(channels, out, pick { 2, 3, 4 }, { stride = pick { 1, 2, 3 },
+        padding = pick { 0, 1 } })
+      channels = out
+    end
   end
   layers[#layers + 1] = chance(70) and nn.Flatten() or function(x) return x:mean { 3, 4 } end
   local net = nn.Sequential(layers)

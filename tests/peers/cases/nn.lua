@@ -7,6 +7,30 @@ local function add(case)
   cases[#cases + 1] = case
 end
 
+-- The result of a layer for a.x, with its cells set to the arguments of their names, and these cells. It is made by the
+-- lazy run, of a's dtype, and is there for the compiled one.
+local layers = {}
+
+local function with_cells(make, a, names, call)
+  local key = tostring(make) .. a.x.dtype
+  local layer, cells = layers[key] or make():cast(a.x.dtype), {}
+  layers[key] = layer
+  for argument, path in pairs(names) do
+    local cell = layer
+    for part in path:gmatch "[^.]+" do
+      cell = cell[tonumber(part) or part]
+    end
+    cell:set(a[argument])
+    cells[argument] = cell
+  end
+  if call then
+    return call(layer, a), cells
+  end
+  return layer(a.x), cells
+end
+
+local BOTH = { w = "weight", b = "bias" }
+
 -- ---- activations ----
 
 local SPECIAL = { x = { "T[11]", values = { -8, -3, -1, -0.5, -0.0, 0, 0.25, 1, 3, 6, 9 } } }
@@ -53,5 +77,132 @@ add { "nn.softmin", run = function(a) return nn.softmin(a.x, 1) end, peer = "F.s
   args = { { x = "T[4, 3]" } } }
 add { "nn.Softmax2d", run = function(a) return nn.Softmax2d()(a.x) end, peer = "F.softmax(x, 1)",
   args = { { x = "T[2, 3, 2, 2]" } } }
+
+-- ---- convolutions ----
+
+local function conv(name, make, peer, ...)
+  add { name, run = function(a) return with_cells(make, a, a.b and BOTH or { w = "weight" }) end, peer = peer,
+    args = { ... } }
+end
+
+conv("nn.Conv1d", function() return nn.Conv1d(4, 6, 3, { stride = 2, padding = 1, groups = 2 }) end,
+  "F.conv1d(x, w, b, 2, 1, 1, 2)", { x = "T[2, 4, 9]", w = "T[6, 2, 3]", b = "T[6]" })
+conv("nn.Conv1d, same", function() return nn.Conv1d(2, 3, 4, { padding = "same", dilation = 2, bias = false }) end,
+  "F.conv1d(x, w, None, 1, 'same', 2)", { x = "T[2, 2, 9]", w = "T[3, 2, 4]" })
+conv("nn.Conv2d", function() return nn.Conv2d(2, 3, { 3, 2 }, { padding = { 1, 0 }, dilation = { 1, 2 } }) end,
+  "F.conv2d(x, w, b, 1, (1, 0), (1, 2))", { x = "T[2, 2, 5, 6]", w = "T[3, 2, 3, 2]", b = "T[3]" })
+conv("nn.Conv3d", function() return nn.Conv3d(2, 4, 2, { stride = { 1, 2, 1 }, padding = 1 }) end,
+  "F.conv3d(x, w, b, (1, 2, 1), 1)", { x = "T[1, 2, 3, 4, 3]", w = "T[4, 2, 2, 2, 2]", b = "T[4]" })
+conv("nn.ConvTranspose1d", function() return nn.ConvTranspose1d(4, 6, 3, { stride = 3, padding = 1, groups = 2 }) end,
+  "F.conv_transpose1d(x, w, b, 3, 1, 0, 2)", { x = "T[2, 4, 5]", w = "T[4, 3, 3]", b = "T[6]" },
+  { x = "T[1, 4, 1]", w = "T[4, 3, 3]", b = "T[6]" })
+conv("nn.ConvTranspose2d", function() return nn.ConvTranspose2d(3, 2, 4, { stride = 2, padding = 1 }) end,
+  "F.conv_transpose2d(x, w, b, 2, 1)", { x = "T[2, 3, 4, 5]", w = "T[3, 2, 4, 4]", b = "T[2]" })
+conv("nn.ConvTranspose2d, all", function()
+  return nn.ConvTranspose2d(4, 4, { 3, 2 }, { stride = { 2, 3 }, padding = { 2, 0 }, output_padding = { 1, 2 },
+    dilation = { 2, 1 }, groups = 2, bias = false })
+end, "F.conv_transpose2d(x, w, None, (2, 3), (2, 0), (1, 2), 2, (2, 1))", { x = "T[2, 4, 3, 2]", w = "T[4, 2, 3, 2]" })
+conv("nn.ConvTranspose3d", function() return nn.ConvTranspose3d(2, 3, 2, { stride = 2, output_padding = 1 }) end,
+  "F.conv_transpose3d(x, w, b, 2, 0, 1)", { x = "T[1, 2, 2, 3, 2]", w = "T[2, 3, 2, 2, 2]", b = "T[3]" })
+conv("nn.ConvTranspose1d, stride 1", function() return nn.ConvTranspose1d(2, 2, 3, { padding = 2, bias = false }) end,
+  "F.conv_transpose1d(x, w, None, 1, 2)", { x = "T[1, 2, 5]", w = "T[2, 2, 3]" })
+
+add { "nn.pixel_shuffle", run = function(a) return nn.pixel_shuffle(a.x, 2) end, peer = "F.pixel_shuffle(x, 2)",
+  args = { { x = "T[2, 8, 2, 3]" } } }
+add { "nn.pixel_unshuffle", run = function(a) return nn.PixelUnshuffle(2)(a.x) end, peer = "F.pixel_unshuffle(x, 2)",
+  args = { { x = "T[2, 2, 4, 6]" } } }
+add { "nn.channel_shuffle", run = function(a) return nn.channel_shuffle(a.x, 3) end,
+  peer = "F.channel_shuffle(x, 3)", args = { { x = "T[2, 6, 2, 2]" } } }
+
+-- ---- pools ----
+
+local EQUAL = { { { 1, 1, 0, 2, 2, 2, 0 } } }
+
+add { "nn.MaxPool1d", run = function(a)
+  return { nn.MaxPool1d(2)(a.x), nn.MaxPool1d(3, { stride = 2, padding = 1, ceil_mode = true })(a.x) }
+end, peer = "(F.max_pool1d(x, 2), F.max_pool1d(x, 3, 2, 1, ceil_mode=True))",
+  args = { { x = "T[2, 3, 7]" }, { x = "T[1, 1, 8]" }, { x = { "T[1, 1, 7]", values = EQUAL } } } }
+add { "nn.MaxPool2d", run = function(a)
+  return { nn.MaxPool2d(2, { ceil_mode = true })(a.x), nn.MaxPool2d(2, { dilation = 2, stride = 1 })(a.x) }
+end, peer = "(F.max_pool2d(x, 2, ceil_mode=True), F.max_pool2d(x, 2, 1, 0, 2))", args = { { x = "T[2, 2, 5, 4]" } } }
+add { "nn.MaxPool3d", run = function(a) return nn.MaxPool3d({ 2, 3, 2 }, { stride = 2, padding = 1 })(a.x) end,
+  peer = "F.max_pool3d(x, (2, 3, 2), 2, 1)", args = { { x = "T[1, 2, 4, 5, 3]" } } }
+add { "nn.AvgPool1d", run = function(a)
+  return { nn.AvgPool1d(3, { padding = 1, ceil_mode = true })(a.x),
+    nn.AvgPool1d(3, { padding = 1, ceil_mode = true, count_padding = false })(a.x) }
+end, peer = "(F.avg_pool1d(x, 3, 3, 1, True), F.avg_pool1d(x, 3, 3, 1, True, False))",
+  args = { { x = "T[2, 3, 8]" }, { x = "T[1, 1, 6]" }, { x = "T[1, 1, 3]" } } }
+add { "nn.AvgPool2d", run = function(a)
+  return { nn.AvgPool2d(2, { ceil_mode = true })(a.x), nn.AvgPool2d(3, { stride = 2, padding = 1 })(a.x),
+    nn.AvgPool2d(2, { divisor_override = 3, count_padding = false, padding = 1 })(a.x) }
+end, peer = "(F.avg_pool2d(x, 2, ceil_mode=True), F.avg_pool2d(x, 3, 2, 1), F.avg_pool2d(x, 2, 2, 1, False, False, 3))",
+  args = { { x = "T[2, 2, 5, 4]" } } }
+add { "nn.AvgPool3d", run = function(a) return nn.AvgPool3d(2, { stride = { 1, 2, 2 }, ceil_mode = true })(a.x) end,
+  peer = "F.avg_pool3d(x, 2, (1, 2, 2), 0, True)", args = { { x = "T[1, 2, 3, 5, 4]" } } }
+
+for n, x in ipairs { "T[2, 3, 7]", "T[2, 2, 7, 6]", "T[1, 2, 5, 4, 6]" } do
+  local sizes, text = ({ { 3 }, { 3, false }, { 2, 6, 3 } })[n], ({ "3", "(3, None)", "(2, 6, 3)" })[n]
+  for _, kind in ipairs { "avg", "max" } do
+    local f, theirs = nn[("adaptive_%s_pool%dd"):format(kind, n)], ("F.adaptive_%s_pool%dd(x, "):format(kind, n)
+    add { ("nn.adaptive_%s_pool%dd"):format(kind, n), run = function(a) return { f(a.x, sizes), f(a.x, 1), f(a.x,
+      4) } end,
+      peer = ("(%s%s), %s1), %s4))"):format(theirs, text, theirs, theirs), args = { { x = x } } }
+  end
+end
+add { "nn.GlobalAvgPool", run = function(a) return { nn.GlobalAvgPool()(a.x), nn.GlobalMaxPool()(a.x) } end,
+  peer = "(x.mean((2, 3)), x.amax((2, 3)))", args = { { x = "T[2, 3, 4, 2]" } } }
+
+-- ---- norms ----
+
+for n, shape in ipairs { "T[3, 4, 5]", "T[3, 4, 2, 3]", "T[2, 4, 2, 1, 3]" } do
+  local batch, instance = nn[("BatchNorm%dd"):format(n)], nn[("InstanceNorm%dd"):format(n)]
+  local args = { { x = shape, w = "T[4]", b = "T[4]" }, n == 1 and { x = "T[5, 4]", w = "T[4]", b = "T[4]" } or nil }
+  local function batch_layer() return batch(4) end
+  local function instance_layer() return instance(4, { affine = true, eps = 1e-3 }) end
+  add { ("nn.BatchNorm%dd"):format(n), run = function(a) return with_cells(batch_layer, a, BOTH) end,
+    peer = "F.batch_norm(x, None, None, w, b, True)", args = args }
+  add { ("nn.InstanceNorm%dd"):format(n),
+    run = function(a) return with_cells(instance_layer, a, BOTH) end,
+    peer = "F.instance_norm(x, None, None, w, b, eps=1e-3)", args = { args[1] } }
+end
+
+-- Two batches, then evaluation mode.
+local function running(make)
+  return function(a)
+    local layer = make():cast(a.x.dtype)
+    layer(a.x)
+    layer(a.x * 2 + 1)
+    local trained = { layer.running_mean * 1, layer.running_var * 1 }
+    layer:eval()
+    return { layer(a.x), table.unpack(trained) }
+  end
+end
+
+local RUNNING = [[
+layer(x); layer(x * 2 + 1)
+seen = (layer.running_mean.clone(), layer.running_var.clone())
+layer.eval()
+result = (layer(x),) + seen]]
+
+local LIKE = { { x = "T[3, 2, 4, 3]" }, grad = false }
+add { "nn.BatchNorm2d, running", lazy_only = true, run = running(function() return nn.BatchNorm2d(2, {
+  momentum = 0.3 }) end),
+  peer = "layer = torch.nn.BatchNorm2d(2, momentum=0.3, dtype=x.dtype)\n" .. RUNNING, grad = false, args = LIKE }
+add { "nn.BatchNorm2d, mean of all", lazy_only = true, grad = false, args = LIKE,
+  run = running(function() return nn.BatchNorm2d(2, { momentum = false, affine = false }) end),
+  peer = "layer = torch.nn.BatchNorm2d(2, momentum=None, affine=False, dtype=x.dtype)\n" .. RUNNING }
+add { "nn.InstanceNorm2d, running", lazy_only = true, grad = false, args = LIKE,
+  run = running(function() return nn.InstanceNorm2d(2, { track_running_stats = true }) end),
+  peer = "layer = torch.nn.InstanceNorm2d(2, track_running_stats=True, dtype=x.dtype)\n" .. RUNNING }
+
+local function group() return nn.GroupNorm(2, 4) end
+add { "nn.GroupNorm", run = function(a) return with_cells(group, a, BOTH) end,
+  peer = "F.group_norm(x, 2, w, b)",
+  args = { { x = "T[3, 4, 5]", w = "T[4]", b = "T[4]" }, { x = "T[2, 4, 3, 2]", w = "T[4]", b = "T[4]" },
+    { x = "T[3, 4]", w = "T[4]", b = "T[4]" } } }
+add { "nn.local_response_norm", run = function(a)
+  return { nn.local_response_norm(a.x, 3), nn.local_response_norm(a.x, 2, { alpha = 0.5, beta = 0.5, k = 2 }) }
+end, peer = "(F.local_response_norm(x, 3), F.local_response_norm(x, 2, 0.5, 0.5, 2))",
+  args = { { x = "T[2, 5, 3]" }, { x = "T[2, 4, 2, 3]" } } }
 
 return cases
