@@ -179,13 +179,23 @@ function networks.tokens()
   local net = nn.Sequential {}
   net.embed = nn.Embedding(words, n)
   net.place = dc.param(("f32[%d, %d]"):format(t, n), nn.init.normal(("f32[%d, %d]"):format(t, n), { std = 0.1 }))
-  net.block = Attention(n, heads, chance(60))
+  local own = chance(50)
+  net.block = own and Attention(n, heads, chance(60)) or nn.TransformerEncoderLayer(n, heads, { batch_first = true,
+    feedforward = size(), norm_first = chance(50), dropout = pick { 0, 0.1 }, activation = pick { "relu", "gelu",
+      "silu" },
+    kv_heads = heads % 2 == 0 and chance(30) and heads // 2 or nil })
+  local call = not own and chance(70) and { causal = chance(60), mask = chance(50) and
+    (dc.iota(t):reshape(1, t) % 3):ne(1) or nil } or nil
+  local turned = not own and n % 2 == 0 and chance(30)
   local rest, m = features(n, math.random(2))
   net.rest = rest
   integers("tokens", words, b, t)
   local tied = m == n and chance(50)
   return function(x)
-    local y = net.rest(net.block(net.embed(x) + net.place))
+    local placed = net.embed(x) + net.place
+    placed = turned and nn.rotary(placed, { interleaved = tied }) or placed
+    local y = own and net.block(placed) or net.block(placed, call)
+    y = net.rest(y)
     return tied and y:matmul(net.embed.weight:transpose()) or y
   end, net, { b, t, tied and words or m }
 end

@@ -1,4 +1,5 @@
 -- Layers of deepc.nn, and their functions, beside torch.nn and torch.nn.functional. Layers are cast to the dtype.
+local dc = require "deepc"
 local nn = require "deepc.nn"
 
 local cases = {}
@@ -204,5 +205,169 @@ add { "nn.local_response_norm", run = function(a)
   return { nn.local_response_norm(a.x, 3), nn.local_response_norm(a.x, 2, { alpha = 0.5, beta = 0.5, k = 2 }) }
 end, peer = "(F.local_response_norm(x, 3), F.local_response_norm(x, 2, 0.5, 0.5, 2))",
   args = { { x = "T[2, 5, 3]" }, { x = "T[2, 4, 2, 3]" } } }
+
+-- ---- attention ----
+
+local QKV = { q = "T[2, 3, 4, 5]", k = "T[2, 3, 6, 5]", v = "T[2, 3, 6, 2]" }
+
+local function with(t, more)
+  local all = {}
+  for key, value in pairs(t) do all[key] = value end
+  for key, value in pairs(more) do all[key] = value end
+  return all
+end
+
+local attend = nn.scaled_dot_product_attention
+local THEIRS = "F.scaled_dot_product_attention(q, k, v%s)"
+
+add { "attention", run = function(a) return attend(a.q, a.k, a.v) end, peer = THEIRS:format "", args = { QKV,
+  { q = "T[1, 2]", k = "T[1, 2]", v = "T[1, 3]" } } }
+add { "attention, causal", run = function(a) return attend(a.q, a.k, a.v, { causal = true, scale = 0.3 }) end,
+  peer = THEIRS:format ", is_causal=True, scale=0.3", args = { QKV } }
+-- the second row of the mask is all false: zeros
+add { "attention, bools", run = function(a) return attend(a.q, a.k, a.v, { mask = a.m }) end,
+  peer = THEIRS:format ", attn_mask=m", args = { with(QKV, { m = { "bool[4, 6]", p = 0.6 } }),
+    with(QKV, { m = "bool[2, 1, 1, 6]" }), { q = "T[2, 2]", k = "T[2, 2]", v = "T[2, 2]",
+      m = { "bool[2, 2]", values = { { true, false }, { false, false } } } } } }
+add { "attention, added", run = function(a) return attend(a.q, a.k, a.v, { mask = a.m }) end,
+  peer = THEIRS:format ", attn_mask=m", args = { with(QKV, { m = "T[3, 4, 6]" }),
+    { q = "T[2, 2]", k = "T[2, 2]", v = "T[2, 2]",
+      m = { "T[2, 2]", values = { { 0.5, -math.huge }, { -math.huge, -math.huge } }, grad = false } } } }
+add { "attention, groups", run = function(a)
+  return { attend(a.q, a.k, a.v, { enable_gqa = true, causal = true }),
+    attend(a.q, a.k, a.v, { enable_gqa = true, mask = a.m }) }
+end, peer = ("(%s, %s)"):format(THEIRS:format ", is_causal=True, enable_gqa=True",
+  THEIRS:format ", attn_mask=m, enable_gqa=True"),
+  args = { { q = "T[2, 4, 3, 5]", k = "T[2, 2, 6, 5]", v = "T[2, 2, 6, 2]", m = { "bool[4, 3, 6]", p = 0.8 } } } }
+
+-- Parameters of a layer by short names; matrices are turned for the peer.
+local HEADS = { wi = "in_proj_weight", bi = "in_proj_bias", wo = "out_proj.weight", bo = "out_proj.bias" }
+local HEAD_ARGS = { wi = "T[4, 12]", bi = "T[12]", wo = "T[4, 4]", bo = "T[4]" }
+local function attention_of(options)
+  return function() return nn.MultiheadAttention(4, 2, options) end
+end
+
+local PLAIN, FRONT, OTHER, FEWER = attention_of(), attention_of { batch_first = true },
+  attention_of { k_size = 3, v_size = 5, bias = false }, attention_of { kv_heads = 1, bias = false }
+local MULTI = "F.multi_head_attention_forward(%s, 4, 2, wi.t(), bi, None, None, False, 0.0, wo.t(), bo, %s)"
+
+add { "nn.MultiheadAttention", run = function(a)
+  local y, cells = with_cells(PLAIN, a, HEADS, function(layer)
+    local results = { layer(a.x, nil, nil, { causal = true, need_weights = true }) }
+    results[3], results[4] = layer(a.x, a.m, a.m, { need_weights = true, average_weights = false,
+      key_padding_mask = a.pad })
+    return results
+  end)
+  return y, cells
+end, peer = "result = " .. MULTI:format("x, x, x", "attn_mask=torch.ones(3, 3, dtype=torch.bool).triu(1)") .. " + " ..
+  MULTI:format("x, m, m", "key_padding_mask=pad, average_attn_weights=False"),
+  args = { with(HEAD_ARGS, { x = "T[3, 2, 4]", m = "T[5, 2, 4]",
+    pad = { "bool[2, 5]", values = { { false, true, false, false, true }, { false, false, false, false,
+      false } } } }) } }
+add { "nn.MultiheadAttention, batch first", run = function(a)
+  return with_cells(FRONT, a, HEADS, function(layer) return layer(a.x, a.k, a.v) end)
+end, peer = MULTI:format("x.transpose(0, 1), k.transpose(0, 1), v.transpose(0, 1)", "need_weights=False") ..
+  "[0].transpose(0, 1)", args = { with(HEAD_ARGS, { x = "T[2, 3, 4]", k = "T[2, 5, 4]", v = "T[2, 5, 4]" }) } }
+add { "nn.MultiheadAttention, no batch", run = function(a)
+  return with_cells(PLAIN, a, HEADS, function(layer)
+    return { layer(a.x, nil, nil, { mask = a.m, need_weights = true }) }
+  end)
+end, peer = MULTI:format("x, x, x", "attn_mask=m"), args = { with(HEAD_ARGS, { x = "T[3, 4]", m = "T[3, 3]" }) } }
+add { "nn.MultiheadAttention, other sizes", run = function(a)
+  return with_cells(OTHER, a, { wq = "q_proj_weight",
+    wk = "k_proj_weight",
+    wv = "v_proj_weight", wo = "out_proj.weight" }, function(layer) return layer(a.x, a.k, a.v) end)
+end, peer = "F.multi_head_attention_forward(x, k, v, 4, 2, None, None, None, None, False, 0.0, wo.t(), None, " ..
+  "need_weights=False, use_separate_proj_weight=True, " ..
+  "q_proj_weight=wq.t(), k_proj_weight=wk.t(), v_proj_weight=wv.t())[0]",
+  args = { { x = "T[3, 2, 4]", k = "T[5, 2, 3]", v = "T[5, 2, 5]", wq = "T[4, 4]", wk = "T[3, 4]", wv = "T[5, 4]",
+    wo = "T[4, 4]" } } }
+
+-- Fewer heads of k and v: as if they stood there several times.
+add { "nn.MultiheadAttention, kv_heads", run = function(a)
+  return with_cells(FEWER, a, { wi = "in_proj_weight", wo = "out_proj.weight" })
+end, peer = [[
+k, v = wi[:, 4:6], wi[:, 6:]
+result = F.multi_head_attention_forward(x, x, x, 4, 2, torch.cat([wi[:, :4], k, k, v, v], 1).t(), None, None, None,
+  False,
+  0.0, wo.t(), None, need_weights=False)[0] ]], args = { { x = "T[3, 2, 4]", wi = "T[4, 8]", wo = "T[4, 4]" } } }
+
+-- ---- transformers: parameters by their names in PyTorch, those of linear layers turned ----
+
+-- Cases of a layer whose parameters are waves, the same on both sides.
+local function same_parameters(layer)
+  local first = 0
+  for _, named in ipairs(layer:named_parameters()) do
+    local cell, n = named[2], 1
+    for _, size in ipairs(cell.shape) do n = n * size end
+    cell:set(((dc.iota(("f64[%d]"):format(n)) * 0.7 + first):cos() * 0.5):cast(cell.dtype):reshape(cell.shape))
+    first = first + 1
+  end
+  return layer
+end
+
+local PEER_PARAMETERS = [[
+layer = layer.to(x.dtype).eval()
+named = sorted((tuple(int(p) if p.isdigit() else p for p in name.split(".")), p) for name,
+  p in layer.named_parameters())
+for first, (name, p) in enumerate(named):
+  turned = p.dim() == 2
+  wave = torch.cos(torch.arange(p.numel(), dtype=torch.float64) * 0.7 + first) * 0.5
+  shape = p.shape[::-1] if turned else p.shape
+  p.data = (wave.reshape(shape).t() if turned else wave.reshape(shape)).to(x.dtype)
+]]
+
+local function transformer(name, make, call, theirs, args)
+  add { name, run = function(a)
+    local key = name .. a.x.dtype
+    layers[key] = layers[key] or same_parameters(make():cast(a.x.dtype):eval())
+    return (call(layers[key], a))
+  end, peer = ("layer = %s\n%sresult = %s"):format(theirs[1], PEER_PARAMETERS, theirs[2]), args = { args } }
+end
+
+transformer("nn.TransformerEncoderLayer", function() return nn.TransformerEncoderLayer(4, 2, { feedforward = 6 }) end,
+  function(layer, a) return layer(a.x, { key_padding_mask = a.pad }) end,
+  { "torch.nn.TransformerEncoderLayer(4, 2, 6)", "layer(x, src_key_padding_mask=pad)" },
+  { x = "T[3, 2, 4]", pad = { "bool[2, 3]", values = { { false, true, false }, { false, false, false } } } })
+transformer("nn.TransformerEncoder", function()
+  return nn.TransformerEncoder(4, 2, { layers = 2, feedforward = 6, activation = "gelu", norm_first = true,
+    batch_first = true })
+end, function(layer, a) return layer(a.x, { causal = true }) end,
+  { "torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(4, 2, 6, activation='gelu', norm_first=True, " ..
+    "batch_first=True), 2, torch.nn.LayerNorm(4))",
+    "layer(x, mask=torch.ones(3, 3, dtype=torch.bool).triu(1), is_causal=True)" }, { x = "T[2, 3, 4]" })
+transformer("nn.TransformerDecoder", function() return nn.TransformerDecoder(4, 2, { layers = 2, feedforward = 6 }) end,
+  function(layer, a) return layer(a.x, a.m, { causal = true, memory_key_padding_mask = a.pad }) end,
+  { "torch.nn.TransformerDecoder(torch.nn.TransformerDecoderLayer(4, 2, 6), 2)", "layer(x, m, " ..
+    "tgt_mask=torch.ones(3, 3, dtype=torch.bool).triu(1), memory_key_padding_mask=pad)" },
+  { x = "T[3, 2, 4]", m = "T[2, 2, 4]", pad = { "bool[2, 2]", values = { { false, true }, { false, false } } } })
+transformer("nn.Transformer", function()
+  return nn.Transformer(4, 2, { encoder_layers = 1, decoder_layers = 1, feedforward = 6, bias = false })
+end, function(layer, a) return layer(a.x, a.y) end,
+  { "torch.nn.Transformer(4, 2, 1, 1, 6, bias=False)", "layer(x, y)" }, { x = "T[3, 2, 4]", y = "T[2, 2, 4]" })
+
+-- ---- positions ----
+
+local ROTARY = [[
+n = x.shape[-1] // 2
+angle = %s * torch.tensor(%d.0, dtype=torch.float64) ** (-torch.arange(n, dtype=torch.float64) / n)
+c, s = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+]]
+local HALVES = "a, b = x.chunk(2, -1)\nresult = torch.cat([a * c - b * s, b * c + a * s], -1)"
+local PAIRS = "a, b = x[..., 0::2], x[..., 1::2]\nresult = torch.stack([a * c - b * s, b * c + a * s], -1).flatten(-2)"
+local FLOAT = { f32 = 1e-5 } -- angles are f32 here
+add { "nn.rotary", run = function(a) return nn.rotary(a.x) end, tol = FLOAT,
+  peer = ROTARY:format("torch.arange(x.shape[-2]).double()[:, None]", 10000) .. HALVES,
+    args = { { x = "T[2, 3, 7, 6]" } } }
+add { "nn.rotary, pairs", run = function(a)
+  return nn.rotary(a.x, { interleaved = true, base = 500, positions = a.p })
+end, tol = FLOAT, peer = ROTARY:format("p.double()[:, None, :, None]", 500) .. PAIRS,
+  args = { { x = "T[2, 3, 4, 6]", p = "i32[2, 4]" } } }
+add { "nn.RotaryEmbedding, part", run = function(a) return nn.RotaryEmbedding(4)(a.x) end, tol = FLOAT,
+  peer = "y, x = x[..., 4:], x[..., :4]\n" .. ROTARY:format("torch.arange(x.shape[-2]).double()[:, None]", 10000) ..
+    HALVES .. "\nresult = torch.cat([result, y], -1)", args = { { x = "T[3, 6]" } } }
+add { "nn.SinusoidalPositions", run = function(a) return nn.SinusoidalPositions(6)(a.x) end, tol = FLOAT,
+  dtypes = { "f32" }, peer = "angle = torch.arange(9).double()[:, None] * 10000 ** (-torch.arange(3).double() / 3)\n" ..
+    "result = x + torch.stack([angle.sin(), angle.cos()], -1).flatten(-2).float()", args = { { x = "T[9, 6]" } } }
 
 return cases
