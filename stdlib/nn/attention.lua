@@ -22,7 +22,7 @@ local function check_operands(op, q, k, v)
     core.fail("DTYPE", op, ("q is %s, k %s, v %s; floats of one dtype are needed"):format(type_of(q), type_of(k),
       type_of(v)), nil, "q", q, "k", k, "v", v)
   elseif #a < 2 or #b < 2 or #c < 2 then
-    core.fail("RANK", op, ("q is %s, k %s, v %s; [..., time, features] is needed"):format(type_of(q), type_of(k),
+    core.fail("DIMS", op, ("q is %s, k %s, v %s; [..., time, features] is needed"):format(type_of(q), type_of(k),
       type_of(v)), nil, "q", q, "k", k, "v", v)
   elseif a[#a] ~= b[#b] then
     core.fail("DIMS", op, ("features differ: q is %s, k %s"):format(type_of(q), type_of(k)), nil, "q", q, "k", k)

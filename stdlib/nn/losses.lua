@@ -145,13 +145,22 @@ local function check_labels(op, logits, labels)
   return classes
 end
 
-local function check_class_options(op, options, classes)
-  options = check_options(op, options, "weight", "label_smoothing", "ignore_index")
-  local weight, smoothing, ignored = options.weight, options.label_smoothing, options.ignore_index
+-- A factor for each class, or none.
+local function check_weight(op, weight, classes, what)
   if weight ~= nil and (not core.kind(weight) or #weight.shape ~= 1 or #weight ~= classes) then
-    core.fail("DIMS", op, ("weight is a tensor of one number for each of %d classes"):format(classes), nil,
-      "weight", weight)
+    core.fail("DIMS", op, ("%s is a tensor of one number for each of %s classes"):format(what or "weight",
+      tostring(classes)), nil, what or "weight", weight)
   end
+end
+
+local function check_class_options(op, options, classes, smooths)
+  if smooths == false then
+    options = check_options(op, options, "weight", "ignore_index")
+  else
+    options = check_options(op, options, "weight", "label_smoothing", "ignore_index")
+  end
+  local weight, smoothing, ignored = options.weight, options.label_smoothing, options.ignore_index
+  check_weight(op, weight, classes)
   if smoothing ~= nil and (type(smoothing) ~= "number" or not (smoothing >= 0 and smoothing <= 1)) then
     core.fail("ARG", op, ("label_smoothing is a number from 0 to 1, not %s"):format(core.shown(smoothing)))
   end
@@ -171,6 +180,37 @@ local function kept_rows(op, logits, labels, options)
   return mask or kept or nil
 end
 
+-- A shape with one more axis behind it.
+local function with_axis(shape, size)
+  local list = { table.unpack(shape) }
+  list[#list + 1] = size
+  return list
+end
+
+-- bool[..., classes]: which class the label is. Labels that are not kept are not looked at, and count as 0.
+local function hits(op, labels, kept, classes)
+  local safe = kept and dc.where(kept, labels, 0) or labels
+  core.check_class(safe, classes, op)
+  return dc.iota(classes):eq(safe:cast("i32"):reshape(with_axis(safe.shape, 1)))
+end
+
+-- Targets that are a probability for each class.
+local function soft_cross_entropy(op, logits, target, options)
+  check_pair(op, logits, target)
+  local classes = logits:size(-1)
+  options = check_class_options(op, options, classes)
+  if options.ignore_index ~= nil then
+    core.fail("ARG", op, "ignore_index is for labels that are integers; targets are probabilities here", "a mask")
+  end
+  local smoothing = options.label_smoothing or 0
+  local narrow, wide, y, weight = core.in_f32(logits, target, options.weight)
+  if smoothing > 0 then
+    y = y * (1 - smoothing) + smoothing / classes
+  end
+  local terms = wide:log_softmax(-1) * (weight and y * weight or y)
+  return (narrow(reduce(op, -terms:sum(-1), options, nil, logits, "logits")))
+end
+
 ---Of each row, -log softmax(logits) at its label, from 0; the mean over rows. Logits may have more axes:
 ---the last is the classes', the others are those of the labels.
 ---
@@ -178,23 +218,24 @@ end
 ---
 ---`label_smoothing` = e mixes the label with the uniform distribution, (1 - e) and e (Szegedy et al.,
 ---2016); `weight` has a factor for each class, by whose sum the mean divides; rows with the label
----`ignore_index` do not count.
+---`ignore_index` do not count. Labels of the type of the logits are probabilities of all classes: -sum(p log softmax).
 ---
 ---Errors: DC0202 for labels that are no integers, DC0301 for other shapes, DC0701 for a label outside.
 ---@param logits deepc.Tensor f32[rows, classes]
----@param labels deepc.Tensor integers[rows], 0 to classes - 1
+---@param labels deepc.Tensor integers[rows], 0 to classes - 1; or floats[rows, classes]
 ---@param options? deepc.nn.LossOptions|deepc.nn.ClassOptions
 ---@return deepc.Tensor # f32[]
 function nn.cross_entropy(logits, labels, options)
   local op = "cross_entropy"
+  if core.kind(logits) and core.kind(labels) and #labels.shape == #logits.shape and #logits.shape > 0
+    and labels.dtype == logits.dtype and labels.dtype:match "^b?f%d" then
+    local loss = soft_cross_entropy(op, logits, labels, options)
+    return loss
+  end
   local classes = check_labels(op, logits, labels)
   options = check_class_options(op, options, classes)
   local kept = kept_rows(op, logits, labels, options)
-  local safe = kept and dc.where(kept, labels, 0) or labels
-  core.check_class(safe, classes, op)
-  local column = safe.shape
-  column[#column + 1] = 1
-  local hit = dc.iota(classes):eq(safe:cast("i32"):reshape(column))
+  local hit = hits(op, labels, kept, classes)
   local narrow, wide, weight = core.in_f32(logits, options.weight)
   local terms = wide:log_softmax(-1)
   if weight then
@@ -237,6 +278,47 @@ function nn.bce_with_logits(logits, target, options)
     losses = (1 - y) * x + (1 + (positive - 1) * y) * (low + (-x):maximum(0))
   end
   local loss = narrow(reduce(op, losses, options, nil, logits, "prediction"))
+  return loss
+end
+
+-- Max(x, 0), whose derivative at 0 is 0.
+local function above_zero(x)
+  return dc.where(x:gt(0), x, 0)
+end
+
+-- x^n for x from 0 on, by products where n is small and whole: a power of 0 has a derivative then.
+local function power(x, n)
+  if n == 0 then
+    return 1
+  elseif n == 1 then
+    return x
+  end
+  return n == 2 and x * x or x ^ n
+end
+
+-- What other files with losses need.
+core.losses = { type_of = type_of, check_options = check_options, check_pair = check_pair, check_loss = check_loss,
+  check_labels = check_labels, check_weight = check_weight, check_class_options = check_class_options,
+  kept_rows = kept_rows, hits = hits, reduce = reduce, with_axis = with_axis, above_zero = above_zero, power = power }
+
+---Binary cross entropy of probabilities: -y log(p) - (1 - y) log(1 - p), logarithms no smaller than -100; the mean over
+---elements. nn.bce_with_logits takes what comes before the sigmoid, and loses no digits.
+---torch.nn.functional.binary_cross_entropy.
+---
+---    nn.bce_loss(dc.tensor { 0.9, 0.2 }, dc.tensor { 1, 0 })
+---
+---Errors: DC0202 where they are no floats of one dtype, DC0301 where shapes differ, or that of the mask;
+---DC0101 for options.
+---@param probabilities deepc.Tensor floats, from 0 to 1
+---@param target deepc.Tensor of the same type
+---@param options? deepc.nn.LossOptions
+---@return deepc.Tensor # a scalar
+function nn.bce_loss(probabilities, target, options)
+  local op = "bce_loss"
+  options = check_loss(op, probabilities, target, options)
+  local narrow, p, y = core.in_f32(probabilities, target)
+  local losses = -(y * p:log():maximum(-100) + (1 - y) * (-p):log1p():maximum(-100))
+  local loss = narrow(reduce(op, losses, options, nil, probabilities, "prediction"))
   return loss
 end
 
@@ -299,5 +381,30 @@ function nn.huber_loss(prediction, target, options)
   local d = (a - b):abs()
   local near = d:minimum(delta)
   local loss = narrow(reduce(op, near * (d - near * 0.5), options, nil, prediction, "prediction"))
+  return loss
+end
+
+---d^2 / (2 beta) for distances d below beta and d - beta / 2 beyond; the mean. nn.huber_loss is beta times this, and
+---beta of 0 is nn.l1_loss. torch.nn.functional.smooth_l1_loss.
+---
+---    nn.smooth_l1_loss(dc.tensor { 1, 2 }, dc.tensor { 1, 4 })
+---
+---Errors: DC0202 where they are no floats of one dtype, DC0301 where shapes differ, or that of the mask;
+---DC0101 for options.
+---@param prediction deepc.Tensor floats
+---@param target deepc.Tensor of the same type
+---@param options? { reduction?: "mean"|"sum"|"none", mask?: deepc.Tensor, beta?: number } beta is 1
+---@return deepc.Tensor # a scalar
+function nn.smooth_l1_loss(prediction, target, options)
+  local op = "smooth_l1_loss"
+  options = check_loss(op, prediction, target, options, "beta")
+  local beta = options.beta or 1
+  if type(beta) ~= "number" or beta ~= beta or beta < 0 then
+    core.fail("ARG", op, ("beta is a number from 0, not %s"):format(core.shown(beta)))
+  end
+  local narrow, a, b = core.in_f32(prediction, target)
+  local d = (a - b):abs()
+  local losses = beta == 0 and d or dc.where(d:lt(beta), d * d * (0.5 / beta), d - 0.5 * beta)
+  local loss = narrow(reduce(op, losses, options, nil, prediction, "prediction"))
   return loss
 end

@@ -263,16 +263,19 @@ local function classes(shape)
   if chance(25) then own.label_smoothing = 0.1 end
   if chance(15) then own.ignore_index = 0 end
   local options = options_of(own, rows)
+  local plain = next(own) == nil or next(own) == "reduction" and next(own, "reduction") == nil
+  local kind = plain and pick { "cross_entropy", "focal_loss", "multi_margin_loss" } or "cross_entropy"
   return function(t, found)
     found.hits = found.y:argmax(-1):eq(t[name]):cast("i32"):sum()
-    return nn.cross_entropy(found.y, t[name], options(t))
+    return nn[kind](found.y, t[name], options(t))
   end
 end
 
 local function targets(shape)
   floats("goal", table.unpack(shape))
   local options = options_of({}, { table.unpack(shape, 1, math.random(#shape)) })
-  local kind = pick { "mse_loss", "mse_loss", "l1_loss", "huber_loss", "bce_with_logits" }
+  local kind = pick { "mse_loss", "mse_loss", "l1_loss", "huber_loss", "bce_with_logits", "smooth_l1_loss",
+    "poisson_nll_loss", "soft_margin_loss" }
   return function(t, found)
     return nn[kind](found.y, kind == "bce_with_logits" and t.goal:gt(0):cast "f32" or t.goal, options(t))
   end
