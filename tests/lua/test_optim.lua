@@ -291,7 +291,7 @@ function TestStates:test_names_do_not_depend_on_variables()
     "lr momentum velocity.1.bias velocity.1.weight velocity.3.weight")
   local same = net
   lu.assertEquals(names(optim.Adam(same:parameters())), "beta1 beta2 eps lr m.1.bias m.1.weight m.3.weight " ..
-    "v.1.bias v.1.weight v.3.weight power1 power2")
+    "v.1.bias v.1.weight v.3.weight step")
   lu.assertEquals(names(optim.RMSprop({ dc.param "f32[]" }, { centered = true })), "alpha eps lr v.1 mean.1")
   local opt = optim.SGD(first)
   lu.assertTrue(rawequal(opt:named_cells()[1][2], opt.lr))

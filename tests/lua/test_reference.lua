@@ -76,8 +76,10 @@ end
 function TestAnnotations:test_every_optimiser()
   check_all("optim", optim)
   for name, class in next, optim do
-    check_all("optim." .. name, class, "optim.Optimizer")
-    check_all("optim.Optimizer", getmetatable(class).__index)
+    if type(class) == "table" then
+      check_all("optim." .. name, class, "optim.Optimizer")
+      check_all("optim.Optimizer", getmetatable(class).__index)
+    end
   end
 end
 
