@@ -11,7 +11,7 @@ local help = {}
 -- What the methods of a class are called on.
 local receiver = {
   Tensor = "x", Cell = "p", Function = "f", Static = "k", Scope = "s", Error = "err", Layer = "layer",
-  Optimizer = "opt", Set = "set", Checkpoint = "ckpt",
+  Optimizer = "opt", LBFGS = "opt", Average = "ema", Set = "set", Checkpoint = "ckpt",
 }
 
 ---@class deepc.help.Param
@@ -236,7 +236,7 @@ local modules = {
     "deepc.nn.attention", "deepc.nn.positions", "deepc.nn.transformer", "deepc.nn.losses", "deepc.nn.loss_forms",
     "deepc.nn.ctc", "deepc.nn.initial", "deepc.nn.summary", "deepc.nn.whole" },
   { "deepc.optim", "deepc.optim.class", "deepc.optim.step", "deepc.optim.sgd", "deepc.optim.adam",
-    "deepc.optim.large", "deepc.optim.groups" },
+    "deepc.optim.large", "deepc.optim.groups", "deepc.optim.lbfgs", "deepc.optim.average" },
   { "deepc.schedules", "deepc.schedules" },
   { "deepc.data", "deepc.data" },
   { "deepc.plot", "deepc.plot" },

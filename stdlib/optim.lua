@@ -9,5 +9,8 @@ require "deepc.optim.sgd"
 require "deepc.optim.adam"
 require "deepc.optim.large"
 require "deepc.optim.groups"
+require "deepc.optim.wolfe"
+require "deepc.optim.lbfgs"
+require "deepc.optim.average"
 
 return core.module("deepc.optim", optim)

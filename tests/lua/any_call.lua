@@ -64,6 +64,7 @@ local function make_values()
     { "state", dc.state("i32[2]", 1) },
     { "empty", pcall(dc.zeros, "f32[0]") and dc.zeros "f32[0]" or {} }, { "traced", traced[1] }, { "loan", loan },
     { "job", job }, { "scope", scope }, { "static", dc.static(2) }, { "err", err }, { "optimizer", optim.SGD { w } },
+    { "lbfgs", optim.LBFGS { w } }, { "average", optim.EMA { w } },
     { "set", data.set(dc.iota(2), dc.iota(2)) }, { "checkpoint", dc.checkpoint("x", { w = w }) },
     { "dc", dc }, { "nn", nn },
     { "progress", dc.progress }, { "_G", _G }, { "class", nn.Linear },
@@ -74,8 +75,8 @@ end
 
 -- Values whose methods are called.
 local ours = {}
-for name in ("tensor lazy param closed traced loan fn layer job scope static err optimizer set checkpoint class")
-  :gmatch "%a+" do
+for name in ("tensor lazy param closed traced loan fn layer job scope static err optimizer lbfgs average set " ..
+  "checkpoint class"):gmatch "%a+" do
   ours[name] = true
 end
 

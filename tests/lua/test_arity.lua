@@ -23,6 +23,7 @@ local any = {
   ["nn.Layer.forward"] = {}, -- that of a class, which test_of_every_layer_called calls
   ["Function.export"] = {}, -- sizes to compile for
   ["dc.cond"] = {}, ["dc.switch"] = {}, -- what the functions are called with
+  ["optim.LBFGS.step"] = {}, ["optim.Average.averaged"] = {}, -- what the function is called with
   ["dc.print"] = {}, ["dc.scope"] = {}, ["Scope.keep"] = {}, ["Scope.close"] = {}, -- values of any kind
 }
 
@@ -31,6 +32,7 @@ local f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end)
 local receivers = {
   Tensor = dc.ones "f32[2]", Cell = dc.param "f32[2]", Scope = dc.scope(), Checkpoint = dc.checkpoint("/tmp/none", {}),
   Function = f, Job = f:start { 1 }, ["nn.Layer"] = nn.ReLU(), ["optim.Optimizer"] = optim.SGD { dc.param "f32[1]" },
+  ["optim.LBFGS"] = optim.LBFGS { dc.param "f32[1]" }, ["optim.Average"] = optim.EMA { dc.param "f32[1]" },
   ["data.Set"] = set,
 }
 receivers.Scope:close()

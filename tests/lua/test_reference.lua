@@ -78,7 +78,9 @@ function TestAnnotations:test_every_optimiser()
   for name, class in next, optim do
     if type(class) == "table" then
       check_all("optim." .. name, class, "optim.Optimizer")
-      check_all("optim.Optimizer", getmetatable(class).__index)
+      if getmetatable(class).__index then
+        check_all("optim.Optimizer", getmetatable(class).__index)
+      end
     end
   end
 end
@@ -106,6 +108,7 @@ function TestAnnotations:test_every_annotated_name_exists()
     Job = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end):start { 1 },
     ["nn.Layer"] = layer,
     ["optim.Optimizer"] = optim.SGD { dc.param "f32[1]" },
+    ["optim.LBFGS"] = optim.LBFGS { dc.param "f32[1]" }, ["optim.Average"] = optim.EMA { dc.param "f32[1]" },
     ["data.Set"] = getmetatable(set).__index,
   }
   for name, e in pairs(documented) do
@@ -179,6 +182,11 @@ end
 local needs_more = {
   ['dc.print("x is", x)'] = true,
   ["opt:step(loss, { lr = lr })"] = true,
+  ["opt:step(function() return nn.mse_loss(net(x), y) end)"] = true,
+  ['local f = opt:objective("f(x: f32[n, 2]) -> f32[]", function(x) return net(x):square():mean() end)'] = true,
+  ["ema:update()"] = true, ["ema:swap_in()"] = true, ["ema:swap_out()"] = true,
+  ["local accuracy = ema:averaged(function() return evaluate(net) end)"] = true,
+  ['dc.checkpoint("run.safetensors", { model = net, optimizer = opt, average = ema })'] = true,
   ["opt:apply(dc.grad(loss, opt.params))"] = true,
   ['data.idx "train-images-idx3-ubyte.gz"'] = true,
   ["local train, test = data.fashion_mnist()"] = true,

@@ -158,4 +158,76 @@ opt.register_step_pre_hook(lambda *_: torch.nn.utils.clip_grad_norm_([w, c], 0.5
 opt.register_step_pre_hook(lambda *_: torch.nn.utils.clip_grad_value_([w, c], 0.3))]]),
 }
 
+-- Rosenbrock's valley, with a chain of variables; five calls of ten iterations at most.
+local function valley(x)
+  local a, b = x[{ { 1, -2 } }], x[{ { 2, -1 } }]
+  return (20 * (b - a * a) ^ 2 + (1 - a) ^ 2):sum()
+end
+
+local function lbfgs(name, options, python)
+  list[#list + 1] = { name, grad = false, lazy_only = true, args = { { x = "T[6]" } },
+    -- Points far along the valley depend on each rounding before.
+    tol = { f32 = 5e-5, f64 = 1e-10 },
+    run = function(a)
+      local x = dc.param(a.x, a.x)
+      local opt = optim.LBFGS({ x }, options)
+      local objective = opt:objective(("objective() -> %s[]"):format(a.x.dtype), function() return valley(x) end)
+      for i = 1, 5 do
+        if i % 2 == 1 then
+          opt:step(objective)
+        else
+          opt:step(function() return valley(x) end)
+        end
+      end
+      return { x * 1 }
+    end,
+    peer = ([[
+w = x.clone().requires_grad_()
+opt = torch.optim.LBFGS([w], max_iter=10, %s)
+def closure():
+    opt.zero_grad()
+    a, b = w[:-1], w[1:]
+    loss = (20 * (b - a * a) ** 2 + (1 - a) ** 2).sum()
+    loss.backward()
+    return loss
+for i in range(5):
+    opt.step(closure)
+result = w
+]]):format(python) }
+end
+
+lbfgs("optim.LBFGS strong_wolfe", { max_iter = 10, history_size = 4, line_search = "strong_wolfe" },
+  'history_size=4, line_search_fn="strong_wolfe"')
+lbfgs("optim.LBFGS", { max_iter = 10, lr = 0.1, history_size = 3 }, "lr=0.1, history_size=3")
+
+-- Averages of ten updates.
+local function average(name, make, python)
+  list[#list + 1] = { name, grad = false, args = { { x = "T[5]" } }, lazy_only = true,
+    run = function(a)
+      local x = dc.param(a.x, a.x)
+      local averages = make { x }
+      local update = dc.fn("update()", function()
+        x:set(x * 0.9 + 0.1)
+        averages:update()
+      end)
+      for _ = 1, 10 do
+        update()
+      end
+      return averages:averaged(function() return { x * 1 } end)
+    end,
+    peer = ([[
+net = torch.nn.ParameterList([torch.nn.Parameter(x.clone())])
+averages = torch.optim.swa_utils.AveragedModel(net%s)
+with torch.no_grad():
+    for i in range(10):
+        net[0].copy_(net[0] * 0.9 + 0.1)
+        averages.update_parameters(net)
+result = averages.module[0]
+]]):format(python) }
+end
+
+average("optim.EMA", function(params) return optim.EMA(params, 0.8) end,
+  ", multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.8)")
+average("optim.SWA", optim.SWA, "")
+
 return list
