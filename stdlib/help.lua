@@ -11,7 +11,7 @@ local help = {}
 -- What the methods of a class are called on.
 local receiver = {
   Tensor = "x", Cell = "p", Function = "f", Static = "k", Scope = "s", Error = "err", Layer = "layer",
-  Optimizer = "opt", LBFGS = "opt", Average = "ema", Set = "set", Checkpoint = "ckpt",
+  Optimizer = "opt", LBFGS = "opt", Average = "ema", Plateau = "plateau", Set = "set", Checkpoint = "ckpt",
 }
 
 ---@class deepc.help.Param

@@ -32,6 +32,7 @@ local f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end)
 local receivers = {
   Tensor = dc.ones "f32[2]", Cell = dc.param "f32[2]", Scope = dc.scope(), Checkpoint = dc.checkpoint("/tmp/none", {}),
   Function = f, Job = f:start { 1 }, ["nn.Layer"] = nn.ReLU(), ["optim.Optimizer"] = optim.SGD { dc.param "f32[1]" },
+  ["schedules.Plateau"] = schedules.reduce_on_plateau { lr = 1 },
   ["optim.LBFGS"] = optim.LBFGS { dc.param "f32[1]" }, ["optim.Average"] = optim.EMA { dc.param "f32[1]" },
   ["data.Set"] = set,
 }

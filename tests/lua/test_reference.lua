@@ -108,6 +108,7 @@ function TestAnnotations:test_every_annotated_name_exists()
     Job = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end):start { 1 },
     ["nn.Layer"] = layer,
     ["optim.Optimizer"] = optim.SGD { dc.param "f32[1]" },
+    ["schedules.Plateau"] = schedules.reduce_on_plateau { lr = 1 },
     ["optim.LBFGS"] = optim.LBFGS { dc.param "f32[1]" }, ["optim.Average"] = optim.EMA { dc.param "f32[1]" },
     ["data.Set"] = getmetatable(set).__index,
   }
@@ -184,6 +185,7 @@ local needs_more = {
   ["opt:step(loss, { lr = lr })"] = true,
   ["opt:step(function() return nn.mse_loss(net(x), y) end)"] = true,
   ['local f = opt:objective("f(x: f32[n, 2]) -> f32[]", function(x) return net(x):square():mean() end)'] = true,
+  ["opt.lr = plateau:step(loss)"] = true, ["plateau:restore(plateau:state())"] = true,
   ["ema:update()"] = true, ["ema:swap_in()"] = true, ["ema:swap_out()"] = true,
   ["local accuracy = ema:averaged(function() return evaluate(net) end)"] = true,
   ['dc.checkpoint("run.safetensors", { model = net, optimizer = opt, average = ema })'] = true,

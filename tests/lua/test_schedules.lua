@@ -74,7 +74,42 @@ function TestSchedules:test_with_an_optimiser()
   lu.assertEquals(w:item(), 5)
 end
 
+-- Values are compared with PyTorch's in tests/peers.
+function TestSchedules:test_ends()
+  at(schedules.polynomial { lr = 1, steps = 4, power = 2, final = 0.2 }, { 1, 3, 5, 50 }, { 1, 0.4, 0.2, 0.2 })
+  at(schedules.inverse_sqrt { lr = 1, warmup = 4 }, { 1, 4, 16, 400 }, { 0.25, 1, 0.5, 0.1 })
+  at(schedules.one_cycle { lr = 1, steps = 10 }, { 1, 3, 10, 50 }, { 0.04, 1, 4e-6, 4e-6 })
+  at(schedules.one_cycle { lr = 1, steps = 1 }, { 1, 2 }, { 4e-6, 4e-6 })
+  at(schedules.cosine { lr = 1, steps = 2, restart = true, grow = 3 }, { 1, 2, 3, 6, 9 }, { 1, 0.5, 1, 0.5, 1 })
+  at(schedules.chained { schedules.constant(2), schedules.linear { from = 1, to = 0, steps = 4 } }, { 1, 3 }, { 2, 1 })
+end
+
+function TestSchedules:test_plateau()
+  local p = schedules.reduce_on_plateau { lr = 1, factor = 0.5, patience = 1, min_lr = 0.2 }
+  local rates = {}
+  for i, measure in ipairs { 3, 2, 2, dc.tensor(2), 2, 2, 0 / 0, 0 / 0, 1 } do
+    rates[i] = p:step(measure)
+  end
+  lu.assertEquals(rates, { 1, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.2, 0.2 })
+  local q = schedules.reduce_on_plateau { lr = 9, factor = 0.5, patience = 1 }
+  q:restore(p:state())
+  lu.assertEquals({ q.lr, q.best, q:step(1), q:step(1) }, { 0.2, 1, 0.2, 0.1 })
+end
+
 function TestSchedules:test_mistakes()
+  fails("polynomial: power is a number from 0, not -1", schedules.polynomial, { lr = 1, steps = 3, power = -1 })
+  fails('one_cycle: anneal is "cosine" or "linear", not \'cos\'', schedules.one_cycle,
+    { lr = 1, steps = 3, anneal = "cos" })
+  fails("one_cycle: pct_start is a part of the steps, 0 to 1, not 30", schedules.one_cycle,
+    { lr = 1, steps = 3, pct_start = 30 })
+  fails("cosine: grow is for restart = true", schedules.cosine, { lr = 1, steps = 3, grow = 2 })
+  fails("chained: a schedule is a function of the step, not the number 2", schedules.chained, { 2 })
+  fails("reduce_on_plateau: factor is a number between 0 and 1, not 1", schedules.reduce_on_plateau,
+    { lr = 1, factor = 1 })
+  fails('reduce_on_plateau: mode is "min" or "max", not \'up\'', schedules.reduce_on_plateau, { lr = 1, mode = "up" })
+  local plateau = schedules.reduce_on_plateau { lr = 1 }
+  fails("step: a number is needed, not nil", plateau.step, plateau)
+  fails("restore: a table of lr, best, bad and rest is needed", plateau.restore, plateau, {})
   fails("steps are integers from 1, not 0", schedules.constant(1), 0)
   fails("steps are integers from 1, not 1.5", schedules.cosine { lr = 1, steps = 2 }, 1.5)
   fails("cosine: lr is a number from 0, not nil", schedules.cosine, { steps = 3 })
