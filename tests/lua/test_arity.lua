@@ -7,6 +7,7 @@ local optim = require "deepc.optim"
 local data = require "deepc.data"
 local plot = require "deepc.plot"
 local schedules = require "deepc.schedules"
+local metrics = require "deepc.metrics"
 local help = require "deepc.help"
 
 -- These take any number; what is said of each call with too many, or what is wrong with it.
@@ -32,13 +33,15 @@ local f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end)
 local receivers = {
   Tensor = dc.ones "f32[2]", Cell = dc.param "f32[2]", Scope = dc.scope(), Checkpoint = dc.checkpoint("/tmp/none", {}),
   Function = f, Job = f:start { 1 }, ["nn.Layer"] = nn.ReLU(), ["optim.Optimizer"] = optim.SGD { dc.param "f32[1]" },
-  ["schedules.Plateau"] = schedules.reduce_on_plateau { lr = 1 },
+  ["metrics.Metric"] = metrics.Mean(), ["metrics.ConfusionMatrix"] = metrics.ConfusionMatrix(2),
+  ["metrics.AUC"] = metrics.AUC(), ["schedules.Plateau"] = schedules.reduce_on_plateau { lr = 1 },
   ["optim.LBFGS"] = optim.LBFGS { dc.param "f32[1]" }, ["optim.Average"] = optim.EMA { dc.param "f32[1]" },
   ["data.Set"] = set,
 }
 receivers.Scope:close()
 local modules = {
-  dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, ["nn.init"] = nn.init,
+  dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics,
+  ["nn.init"] = nn.init,
 }
 
 local function code_of(fn, ...)

@@ -7,6 +7,7 @@ local optim = require "deepc.optim"
 local data = require "deepc.data"
 local plot = require "deepc.plot"
 local schedules = require "deepc.schedules"
+local metrics = require "deepc.metrics"
 local help = require "deepc.help"
 
 -- Documented functions and classes, as "owner.name".
@@ -85,6 +86,16 @@ function TestAnnotations:test_every_optimiser()
   end
 end
 
+function TestAnnotations:test_every_metric()
+  check_all("metrics", metrics)
+  for name, class in next, metrics do
+    if type(class) == "table" then
+      check_all("metrics." .. name, class, "metrics.Metric")
+      check_all("metrics.Metric", getmetatable(class).__index)
+    end
+  end
+end
+
 function TestAnnotations:test_every_initialiser_and_schedule()
   check_all("nn.init", nn.init)
   check_all("schedules", schedules)
@@ -100,7 +111,8 @@ function TestAnnotations:test_every_annotated_name_exists()
   local set = data.set(dc.iota(2), dc.iota(2))
   local layer = nn.ReLU()
   local of = {
-    dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, ["nn.init"] = nn.init,
+    dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics,
+    ["nn.init"] = nn.init,
     Tensor = tensor_methods(),
     Scope = dc.scope(),
     Checkpoint = dc.checkpoint("/tmp/none", {}),
@@ -108,7 +120,8 @@ function TestAnnotations:test_every_annotated_name_exists()
     Job = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end):start { 1 },
     ["nn.Layer"] = layer,
     ["optim.Optimizer"] = optim.SGD { dc.param "f32[1]" },
-    ["schedules.Plateau"] = schedules.reduce_on_plateau { lr = 1 },
+    ["metrics.Metric"] = metrics.Mean(), ["metrics.ConfusionMatrix"] = metrics.ConfusionMatrix(2),
+    ["metrics.AUC"] = metrics.AUC(), ["schedules.Plateau"] = schedules.reduce_on_plateau { lr = 1 },
     ["optim.LBFGS"] = optim.LBFGS { dc.param "f32[1]" }, ["optim.Average"] = optim.EMA { dc.param "f32[1]" },
     ["data.Set"] = getmetatable(set).__index,
   }
@@ -186,6 +199,8 @@ local needs_more = {
   ["opt:step(function() return nn.mse_loss(net(x), y) end)"] = true,
   ['local f = opt:objective("f(x: f32[n, 2]) -> f32[]", function(x) return net(x):square():mean() end)'] = true,
   ["opt.lr = plateau:step(loss)"] = true, ["plateau:restore(plateau:state())"] = true,
+  ["accuracy:update(net(x), labels)"] = true, ["print(accuracy:result())"] = true, ["accuracy:reset()"] = true,
+  ["for _, named in ipairs(accuracy:named_cells()) do print(named[1], named[2].dtype) end"] = true,
   ["ema:update()"] = true, ["ema:swap_in()"] = true, ["ema:swap_out()"] = true,
   ["local accuracy = ema:averaged(function() return evaluate(net) end)"] = true,
   ['dc.checkpoint("run.safetensors", { model = net, optimizer = opt, average = ema })'] = true,
@@ -197,7 +212,7 @@ local needs_more = {
 function TestExamples:test_all_run()
   local net = nn.Linear(2, 2)
   local env = setmetatable({
-    dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, net = net,
+    dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, net = net,
     opt = optim.SGD(net:parameters()), print = function() end,
     set = data.set(dc.iota(130), dc.iota(130)),
     f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end),
@@ -275,5 +290,5 @@ function TestFiles:test_are_up_to_date()
     lu.assertTrue(there == text, path .. " is not what ./scripts/reference writes")
     count = count + 1
   end
-  lu.assertEquals(count, 7)
+  lu.assertEquals(count, 8)
 end
