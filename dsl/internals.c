@@ -16,6 +16,7 @@
  *   seed()                   that of the context
  *   options(op, table, name, ...)   refuses what is neither nil nor a table of these names
  *   near(table, name)        "is 'epochs' meant?" of the keys of a table, or nil
+ *   autocast(dtype | false)  what products are computed in from now on; returns what it was
  *   entries(class)           the class, its functions entered through C (stdlib_entry.c)
  *   module(name, table)      the same of a module, in which an unknown name is an error
  */
@@ -323,7 +324,26 @@ static int l_check_room(lua_State *L)
     return check_range(L, DC_ERR_ROOM, dc_extent_add(e, size_at(L, 2), 1), "count");
 }
 
+/* autocast("bf16" | "f16" | false): from now on; returns what it was. */
+static int l_autocast(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const uint8_t was = d->autocast;
+    const char *name = lua_tostring(L, 1);
+    dc_dtype t = DC_BOOL;
+    if (name != NULL)
+        luaL_argcheck(L, dc_dtype_find(name, strlen(name), &t) && dc_dtype_is_short(t), 1,
+                      "a 16-bit float");
+    d->autocast = (uint8_t)t;
+    if (was == DC_BOOL)
+        lua_pushboolean(L, false);
+    else
+        lua_pushstring(L, dc_dtype_name((dc_dtype)was));
+    return 1;
+}
+
 static const dc_binding bindings[] = {
+    {"autocast", l_autocast, DC_ANY, DC_IN_LIBRARY},
     {"is_size", l_is_size, DC_ANY, DC_IN_LIBRARY},
     {"size_range", l_size_range, DC_ANY, DC_IN_LIBRARY},
     {"layer", l_layer, DC_ANY, DC_IN_LIBRARY},

@@ -356,6 +356,7 @@ static const struct {
     {"logspace", "deepc.ranges"},
     {"arange", "deepc.ranges"},
     {"vander", "deepc.ranges"},
+    {"autocast", "deepc.autocast"},
 };
 
 /* Those that are methods of tensors, too. */

@@ -11,8 +11,8 @@ local help = {}
 -- What the methods of a class are called on.
 local receiver = {
   Tensor = "x", Cell = "p", Function = "f", Static = "k", Scope = "s", Error = "err", Layer = "layer",
-  Optimizer = "opt", LBFGS = "opt", Average = "ema", Plateau = "plateau", Metric = "metric", Set = "set",
-  Checkpoint = "ckpt",
+  Optimizer = "opt", LBFGS = "opt", Average = "ema", GradScaler = "scaler", Plateau = "plateau", Metric = "metric",
+  Set = "set", Checkpoint = "ckpt",
 }
 
 ---@class deepc.help.Param
@@ -237,7 +237,8 @@ local modules = {
     "deepc.nn.attention", "deepc.nn.positions", "deepc.nn.transformer", "deepc.nn.losses", "deepc.nn.loss_forms",
     "deepc.nn.ctc", "deepc.nn.initial", "deepc.nn.summary", "deepc.nn.whole" },
   { "deepc.optim", "deepc.optim.class", "deepc.optim.step", "deepc.optim.sgd", "deepc.optim.adam",
-    "deepc.optim.large", "deepc.optim.groups", "deepc.optim.lbfgs", "deepc.optim.average" },
+    "deepc.optim.large", "deepc.optim.groups", "deepc.optim.lbfgs", "deepc.optim.average",
+    "deepc.optim.scaler" },
   { "deepc.schedules", "deepc.schedules" },
   { "deepc.metrics", "deepc.metrics.class", "deepc.metrics.classes", "deepc.metrics.numbers",
     "deepc.metrics.ranking", "deepc.metrics.text" },

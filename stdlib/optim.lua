@@ -12,5 +12,6 @@ require "deepc.optim.groups"
 require "deepc.optim.wolfe"
 require "deepc.optim.lbfgs"
 require "deepc.optim.average"
+require "deepc.optim.scaler"
 
 return core.module("deepc.optim", optim)

@@ -34,6 +34,8 @@ typedef struct dc_dsl {
         effect; /* `born` when a script last did what outlives its values: set a cell, printed */
     dc_cell *generator; /* of random numbers, see rand.c; NULL before the first draw */
     uint64_t seed;      /* what it was started with */
+    uint8_t
+        autocast; /* dc_dtype that products are computed in, see dc.autocast; DC_BOOL: as they are */
     const char *
         mapping; /* dsl/control/vmap.c: where dc.vmap was called, which runs as a loop of Lua; or NULL */
     /* collector.c: dc_rt.handed when the collector was last stepped, and ran whole; what that left */

@@ -548,6 +548,12 @@ int dc_fn_call(lua_State *L)
         check_inner_bounds(L, d, fn, &key.bind);
         return inline_call(L, d, fn, &v, &key);
     }
+    if (d->autocast != DC_BOOL)
+        dc_error_fact(
+            L, d, DC_ERR_ARG,
+            &(dc_fact){.op = "autocast",
+                       .word = {lua_pushfstring(L, "'%s' is compiled as it stands", fn->name)}},
+            &(dc_blame){.hint = "dc.autocast inside it, round the network alone"});
     dc_collector_step(L, d);
     dc_spec *s = dc_fn_begin(L, d, fn, &v, &spec);
     const int first = run_spec(L, d, fn, s, &v);

@@ -23,6 +23,7 @@ typedef struct trace_scope {
     dc_dsl *d;
     dc_trace *trace;
     dc_frame frame;
+    uint8_t autocast; /* of where it is traced, which the function knows nothing of */
 } trace_scope;
 
 static int l_scope_close(lua_State *L)
@@ -31,6 +32,7 @@ static int l_scope_close(lua_State *L)
     if (g->d->trace == g->trace) {
         dc_guard_stop(L, g->d, g->trace);
         g->d->trace = g->trace->outer;
+        g->d->autocast = g->autocast;
     }
     lua_pushnil(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, g->trace);
@@ -50,6 +52,8 @@ static void push_scope(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, int
     trace_scope *g = dc_udata_new(L, &dc_tracing_type, sizeof *g, 0);
     g->d = d;
     g->trace = t;
+    g->autocast = d->autocast;
+    d->autocast = DC_BOOL;
     g->frame = (dc_frame){&fn->sig, &s->key.bind, fn->name, L, NULL};
     lua_toclose(L, -1);
     dc_guard_begin(L, d, t, fn_idx, body_idx);

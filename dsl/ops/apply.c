@@ -124,6 +124,34 @@ static dc_status build_once(dc_job *j, dc_func *f, const dc_apply *a, const dc_v
     return DC_OK;
 }
 
+/* dc.autocast: operands of f32 are rounded to 16 bits, and so is the result, which is f32 again. */
+static dc_status build_narrow(dc_job *j, dc_func *f, const dc_apply *a, const dc_val *in,
+                              dc_dtype narrow, dc_val *out)
+{
+    dc_val cast[DC_APPLY_IN];
+    bool wide = false;
+    for (int i = 0; i < a->n; i++) {
+        const dc_dtype t = (dc_dtype)in[i].type.dtype;
+        wide = wide || t == DC_F32;
+        if (t != DC_F32 && !dc_dtype_is_short(t))
+            return build_once(j, f, a, in, out);
+    }
+    if (!wide)
+        return build_once(j, f, a, in, out);
+    for (int i = 0; i < a->n; i++)
+        DC_TRY(dc_build_cast(j, f, in[i], narrow, &cast[i]));
+    DC_TRY(a->build(j, f, a->arg, cast, out));
+    return dc_build_cast(j, f, out[0], DC_F32, &out[0]);
+}
+
+static dc_status build_op(dc_job *j, dc_func *f, const action *x, const dc_val *in, dc_val *out)
+{
+    const dc_dtype narrow = (dc_dtype)x->d->autocast;
+    if (x->a->product && x->a->n == 2 && narrow != DC_BOOL)
+        return build_narrow(j, f, x->a, in, narrow, out);
+    return build_once(j, f, x->a, in, out);
+}
+
 static bool is_test(const dc_handle *h)
 {
     return dc_handle_type(h)->dtype == DC_BOOL;
@@ -141,7 +169,7 @@ static dc_status record_op_body(dc_job *j, void *arg)
             DC_TRY(dc_trace_value(j, t, a->in[i].h, &in[i]));
         else
             DC_TRY(number(j, t->f, &a->in[i], &in[i]));
-    DC_TRY(build_once(j, t->f, a, in, out));
+    DC_TRY(build_op(j, t->f, x, in, out));
     for (int i = 0; i < a->nout; i++) {
         dc_handle_trace(x->out[i], t, &out[i]);
         if (x->by_script)
@@ -178,7 +206,7 @@ static dc_status lazy_op_body(dc_job *j, void *arg)
     dc_func *f = dc_lazy_begin(rt, j);
     for (int i = 0; i < a->n; i++)
         DC_TRY(lazy_operand(j, rt, f, &a->in[i], &in[i]));
-    DC_TRY(build_once(j, f, a, in, out));
+    DC_TRY(build_op(j, f, x, in, out));
     dc_lazy_end(rt, j, out, a->nout, x->place->where, x->place->path, made);
     for (int i = 0; i < a->nout; i++)
         dc_handle_fill_lazy(x->out[i], made[i]);

@@ -17,9 +17,10 @@ typedef struct dc_apply {
     const char *op;
     dc_operand in[DC_APPLY_IN];
     int n, nout;
-    bool as_f32; /* numbers beside integers are f32, for `/` and `^` */
-    bool once;   /* of several steps: floats of 16 bits are f32 between them, and rounded once */
-    bool step;   /* of what the script called: that its result is not used is not reported */
+    bool as_f32;  /* numbers beside integers are f32, for `/` and `^` */
+    bool product; /* of f32, dc.autocast computes it in 16 bits */
+    bool once;    /* of several steps: floats of 16 bits are f32 between them, and rounded once */
+    bool step;    /* of what the script called: that its result is not used is not reported */
     dc_build_fn *build;
     const void *arg;
 } dc_apply;

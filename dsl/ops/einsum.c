@@ -512,8 +512,9 @@ static void run_steps(lua_State *L, dc_dsl *d, spec *s)
         product_letters(st.in, st.keep, &st.order);
         if (i == s->n - 1)
             st.order = s->out;
-        dc_apply_step(L, d, "einsum", (const int[]){2, i + 2}, st.n, build_step, &st,
-                      i == s->n - 1);
+        dc_apply a = {.product = true, .build = build_step, .arg = &st, .step = i < s->n - 1};
+        dc_apply_operands(L, d, &a, "einsum", (const int[]){2, i + 2}, st.n);
+        dc_apply_run(L, d, &a);
         lua_replace(L, 2);
         st.in[0] = st.order;
     }

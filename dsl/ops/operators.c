@@ -451,7 +451,7 @@ static int l_matmul(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     static const int at[2] = {1, 2};
-    dc_apply a = {.build = build_matmul};
+    dc_apply a = {.build = build_matmul, .product = true};
     dc_handle_check(L, d, 1, "matmul");
     dc_handle_check(L, d, 2, "matmul");
     dc_apply_operands(L, d, &a, "matmul", at, 2);

@@ -277,3 +277,19 @@ function dc.custom_grad(forward, backward) end
 ---@param f fun(...): deepc.Tensor
 ---@return fun(...): deepc.Tensor
 function dc.remat(f) end
+
+---The same function with products of 16 bits: `:matmul`, `dc.einsum` of two and convolutions that f calls round
+---their f32 operands to this type, and their results, which are f32 again (mixed precision, Micikevicius et al.,
+---2018; torch.autocast). Everything else - sums, norms, softmax, losses, parameters - stays f32, f64 is left alone.
+---"f32" switches it off inside. Gradients of these products are products of 16 bits, too: with f16 small ones
+---vanish, so the loss is scaled (optim.GradScaler).
+---
+---    local forward = dc.autocast("bf16", nn.Linear(8, 4))
+---    print(forward(dc.ones "f32[2, 8]").dtype)
+---
+---Errors: DC0101 for another dtype, for what is no function, and where it calls a compiled function outside of
+---typed functions: `dc.autocast` stands inside.
+---@param dtype "bf16"|"f16"|"f32"
+---@param f fun(...: any): ...
+---@return fun(...: any): ...
+function dc.autocast(dtype, f) end

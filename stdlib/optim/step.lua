@@ -190,8 +190,9 @@ function methods:_apply(grads, lr, finite)
   return norm
 end
 
--- The gradients of a loss for the parameters that are not frozen, false for the others.
-function methods:_gradients(op, loss, options)
+-- The gradients of a loss for the parameters that are not frozen, false for the others. With a scale those of the loss
+-- times it, divided by it.
+function methods:_gradients(op, loss, options, scale)
   check_loss(op, self, loss)
   local trained, index, grads = {}, {}, {}
   for i, p in ipairs(self.params) do
@@ -203,7 +204,14 @@ function methods:_gradients(op, loss, options)
   if #trained == 0 then
     core.fail("ARG", op, "every parameter is frozen", "net:unfreeze()")
   end
+  if scale then
+    loss = loss.dtype == "f64" and loss * as(scale, "f64") or as(loss, "f32") * scale
+  end
   for k, g in ipairs(dc.grad(loss, trained, { unused = options.unused })) do
+    if scale then
+      local dtype = working_dtype(trained[k])
+      g = as(g, dtype) * as(1 / scale, dtype)
+    end
     grads[index[k]] = g
   end
   return grads
@@ -243,3 +251,5 @@ function methods:named_cells()
   end
   return list
 end
+
+class.check_rate = check_rate

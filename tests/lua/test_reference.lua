@@ -122,6 +122,7 @@ function TestAnnotations:test_every_annotated_name_exists()
     ["optim.Optimizer"] = optim.SGD { dc.param "f32[1]" },
     ["metrics.Metric"] = metrics.Mean(), ["metrics.ConfusionMatrix"] = metrics.ConfusionMatrix(2),
     ["metrics.AUC"] = metrics.AUC(), ["schedules.Plateau"] = schedules.reduce_on_plateau { lr = 1 },
+    ["optim.GradScaler"] = optim.GradScaler(),
     ["optim.LBFGS"] = optim.LBFGS { dc.param "f32[1]" }, ["optim.Average"] = optim.EMA { dc.param "f32[1]" },
     ["data.Set"] = getmetatable(set).__index,
   }
@@ -201,6 +202,8 @@ local needs_more = {
   ["opt.lr = plateau:step(loss)"] = true, ["plateau:restore(plateau:state())"] = true,
   ["accuracy:update(net(x), labels)"] = true, ["print(accuracy:result())"] = true, ["accuracy:reset()"] = true,
   ["for _, named in ipairs(accuracy:named_cells()) do print(named[1], named[2].dtype) end"] = true,
+  ["scaler:step(opt, loss)"] = true,
+  ['dc.checkpoint("run.safetensors", { model = net, optimizer = opt, scaler = scaler })'] = true,
   ["ema:update()"] = true, ["ema:swap_in()"] = true, ["ema:swap_out()"] = true,
   ["local accuracy = ema:averaged(function() return evaluate(net) end)"] = true,
   ['dc.checkpoint("run.safetensors", { model = net, optimizer = opt, average = ema })'] = true,
