@@ -576,17 +576,6 @@ core.Layer, core.walk, core.refuse_inside, core.check_layer = Layer, walk, refus
 core.fields_of, core.part_keys, core.restructure, core.forget_paths = fields_of, part_keys, restructure, forget_paths
 core.path_of, core.assign_paths, core.each_layer = path_of, assign_paths, each_layer
 
-<<<<<<< HEAD
-=======
--- An option that is true unless it is given as false.
-function core.unless_false(op, options, key)
-  local v = options and options[key]
-  if v ~= nil and type(v) ~= "boolean" then
-    core.fail("ARG", op, ("%s is true or false, not %s"):format(key, core.shown(v)))
-  end
-  return v ~= false
-end
-
 -- Options that are true or false, or left out.
 function core.check_flags(op, options, ...)
   for _, key in ipairs { ... } do
@@ -603,20 +592,4 @@ function core.check_probability(op, what, p)
   end
 end
 
--- The sizes of a shape, the first n of them or all, as text: "64, 784".
-function core.sizes(shape, n)
-  local list = {}
-  for i = 1, n or #shape do
-    list[i] = tostring(shape[i])
-  end
-  return table.concat(list, ", ")
-end
-
-function core.check_size(op, what, n)
-  if math.type(n) ~= "integer" or n < 1 then
-    core.fail("ARG", op, ("%s is a positive integer, not %s"):format(what, core.shown(n)))
-  end
-end
-
->>>>>>> 50e1fab0 (nn: attention, transformers, rotary and sinusoidal positions)
 return nn

@@ -103,8 +103,12 @@ function nn.ctc_loss(log_probs, targets, input_lengths, target_lengths, options)
   local batch = batched and shape[2] or 1
   local size = targets.shape[#targets.shape] or 0
   check_integers(op, "targets", targets, batched and { batch, size } or { size }, "log_probs", log_probs)
-  for what, n in pairs { ["input lengths"] = input_lengths, ["target lengths"] = target_lengths } do
-    check_integers(op, what, n, batched and { batch } or {}, "log_probs", log_probs)
+  local one_each = batched and { batch } or {}
+  if input_lengths ~= nil then
+    check_integers(op, "input lengths", input_lengths, one_each, "log_probs", log_probs)
+  end
+  if target_lengths ~= nil then
+    check_integers(op, "target lengths", target_lengths, one_each, "log_probs", log_probs)
   end
   local classes, blank = shape[#shape], options.blank or 0
   if math.type(blank) ~= "integer" or blank < 0 or blank >= classes then
@@ -122,7 +126,9 @@ function nn.ctc_loss(log_probs, targets, input_lengths, target_lengths, options)
   else
     target_lengths = (dc.zeros "i32[]" + size):expand(batch)
   end
-  core.check_class(targets, classes, op)
+  if size ~= 0 then
+    core.check_class(targets, classes, op)
+  end
   local narrow, wide = core.in_f32(log_probs)
   local losses = negative_log(wide:reshape(shape[1], batch, classes), targets, input_lengths, target_lengths, blank)
   local never = losses:gt(-NEVER / 2)

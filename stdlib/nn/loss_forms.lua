@@ -169,30 +169,6 @@ end
 
 -- ---- pairs and triples ----
 
----a . b / (|a| |b|) along an axis, each norm at least eps. torch.nn.functional.cosine_similarity.
----
----    nn.cosine_similarity(dc.tensor { { 1, 0 } }, dc.tensor { { 1, 1 } })
----
----Errors: DC0202 where they are no floats of one dtype, DC0103 for the axis.
----@param a deepc.Tensor floats
----@param b deepc.Tensor of the same dtype
----@param options? { axis?: deepc.Axis, eps?: number } the last axis, 1e-8
----@return deepc.Tensor
-function nn.cosine_similarity(a, b, options)
-  local op = "cosine_similarity"
-  core.options(op, options, "axis", "eps")
-  check_floats(op, "a", a)
-  check_floats(op, "b", b, a)
-  local axis, eps = options and options.axis or -1, options and options.eps or 1e-8
-  check_number(op, "eps", eps)
-  local narrow, x, y = core.in_f32(a, b)
-  local function length(t)
-    return (t * t):sum { axis = axis, keep = true }:maximum(eps * eps):sqrt()
-  end
-  local z = narrow((x / length(x) * (y / length(y))):sum(axis))
-  return z
-end
-
 ---nn.cosine_similarity as a layer of two tensors.
 ---
 ---    nn.CosineSimilarity()(dc.tensor { { 1, 0 } }, dc.tensor { { 1, 1 } })
@@ -200,10 +176,10 @@ end
 local CosineSimilarity = nn.class "nn.CosineSimilarity"
 nn.CosineSimilarity = CosineSimilarity
 
----@param options? { axis?: deepc.Axis, eps?: number } the last axis, 1e-8
+---@param options? { axis?: deepc.Axis, eps?: number } axis 2, 1e-8
 function CosineSimilarity:init(options)
   core.options("nn.CosineSimilarity", options, "axis", "eps")
-  self.axis, self.eps = options and options.axis or -1, options and options.eps or 1e-8
+  self.axis, self.eps = options and options.axis, options and options.eps
 end
 
 function CosineSimilarity:forward(a, b)
@@ -266,15 +242,15 @@ end
 ---@param anchor deepc.Tensor floats[rows, n]
 ---@param positive deepc.Tensor of the same type
 ---@param negative deepc.Tensor of the same type
----@param options? { reduction?: string, margin?: number, p?: number, eps?: number, swap?: boolean } margin 1, p 2,
---eps 1e-6 -@return deepc.Tensor # a scalar
+---@param options? { reduction?: string, margin?: number, p?: number, eps?: number, swap?: boolean } 1, 2, 1e-6, false
+---@return deepc.Tensor # a scalar
 function nn.triplet_margin_loss(anchor, positive, negative, options)
   local op = "triplet_margin_loss"
   check_vectors(op, "anchor", anchor)
-  for what, x in pairs { positive = positive, negative = negative } do
-    check_floats(op, what, x, anchor)
-    check_same_shape(op, what, x, "anchor", anchor)
-  end
+  check_floats(op, "positive", positive, anchor)
+  check_same_shape(op, "positive", positive, "anchor", anchor)
+  check_floats(op, "negative", negative, anchor)
+  check_same_shape(op, "negative", negative, "anchor", anchor)
   options = l.check_options(op, options, "margin", "p", "eps", "swap")
   core.check_flags(op, options, "swap")
   local margin, p, eps = options.margin or 1, options.p or 2, options.eps or 1e-6

@@ -125,7 +125,7 @@ function TestMistakes:test_hints_of_the_library()
     "gradients are not kept: opt:step(loss) takes them anew")
   lu.assertEquals(hint "local l = nn.Linear(1, 1); l.weight = dc.ones 'f32[1, 1]'",
     ".weight:set(value) changes its value; another dc.param or dc.state may take its place")
-  lu.assertEquals(hint "local _ = nn.cross_entropy(dc.ones 'f32[2, 3]', dc.ones 'f32[2, 3]')",
+  lu.assertEquals(hint "local _ = nn.cross_entropy(dc.ones 'f32[2, 3]', dc.ones 'f64[2, 3]')",
     "labels:argmax(-1) gives the numbers of classes, of a row for each")
   lu.assertEquals(hint "local _ = nn.cross_entropy(dc.ones 'f32[2, 3]', dc.ones 'i32[2, 1]')", "labels:reshape(2)")
   lu.assertEquals(hint "local _ = nn.cross_entropy(dc.ones 'i32[2]', dc.ones 'f32[2, 3]')",

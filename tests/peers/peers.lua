@@ -102,13 +102,8 @@ function peers.run(variant)
   for name, x in pairs(variant.args) do
     args[name] = x
   end
-<<<<<<< HEAD
   for _, name in ipairs(variant.grads) do
     args[name] = args[name]:watch() -- however many operations there are
-=======
-  for _, name in ipairs(variant.grads) do -- lazily, recipes of more than 64 operations are kept of what is watched
-    args[name] = args[name]:watch()
->>>>>>> f1aaa1bb (nn: the losses of PyTorch)
   end
   local results, cells = variant.case.run(args)
   results = is_tensor(results) and { results } or results
