@@ -338,8 +338,8 @@ end
 
 -- PyTorch's norms count batches, which ours do only where that is the weight of a batch.
 local function is_count_of_batches(name, used)
-  local before = name:match "^(.*)num_batches_tracked$"
-  return before ~= nil and used[before .. "running_mean"] == true
+  local path = name:match "^(.*)num_batches_tracked$"
+  return path ~= nil and used[path .. "running_mean"] == true
 end
 
 -- Names in a file that counts the parts of lists from 0.

@@ -21,8 +21,8 @@ function dc.save(path, what, metadata) end
 ---The tensors of a safetensors file by name, and its metadata. With `into`, sets the cells of a layer, an
 ---optimiser or a table instead: all names, dtypes and sizes are compared before anything is changed.
 ---`partial` loads what has the same name on both sides. `linear` says how the file keeps the weights of linear
----layers, "in, out" or, as PyTorch does, "out, in", where it does not say so itself. `first = 0` is for files that count
----the parts of lists from 0, as those of PyTorch do: "0.weight" is the weight of net[1].
+---layers, "in, out" or, as PyTorch does, "out, in", where it does not say so itself. `first = 0` is for files that
+---count the parts of lists from 0, as those of PyTorch do: "0.weight" is the weight of net[1].
 ---
 ---    local path = os.tmpname()
 ---    dc.save(path, net)

@@ -115,6 +115,8 @@ end
 local function hint_of_shapes(a, b)
   if #b == #a and b[#b] == 1 then
     return ("labels:reshape(%s)"):format(table.concat(b, ", ", 1, #b - 1))
+  elseif #b == #a and b[#b] == a[#a] then
+    return "one of each row? labels:argmax(-1) gives the numbers of classes; floats are probabilities"
   elseif #b ~= #a - 1 or #b < 2 or a[1] ~= b[1] then
     return nil
   end

@@ -159,7 +159,8 @@ end
 function TestArrange:test_masks_are_no_index()
   local x = dc.zeros "f32[3]"
   local function hint_of(f) return select(2, pcall(f)).hint end
-  lu.assertEquals(hint_of(function() return x[x:gt(0)] end), "x:compact(mask, { bound = n }) has what it selects; dc.where(mask, x, 0) keeps the shape")
+  lu.assertEquals(hint_of(function() return x[x:gt(0)] end),
+    "x:compact(mask, { bound = n }) has what it selects; dc.where(mask, x, 0) keeps the shape")
   lu.assertEquals(hint_of(function() return x:put(x:gt(0), 1) end), "dc.where(mask, v, x) has v where the mask is true")
   lu.assertEquals(hint_of(function() return x:put({ x:gt(0) }, 1) end),
     "dc.where(mask, v, x) has v where the mask is true")
