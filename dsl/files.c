@@ -14,11 +14,15 @@
  *   file_exists(op, path)
  *   write_file(op, path, text)
  *   write_png(op, path, width, height, rgb)
+ *   append_file(op, path, keep, text)   cuts it to `keep` bytes, unless -1, and appends; its size then
+ *   make_folder(op, path)         unless it is there
  *   near(table, name)             "is 'x' meant?", of the table's keys, or nil
  *   note(text)                    a line of the channel `note`
  *   refuse_tracing(name)          raises inside typed functions
  */
+#include "core/base/logfile.h"
 #include "core/base/outfile.h"
+#include "core/runtime/outcome.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/error.h"
@@ -29,7 +33,6 @@
 #include "dsl/internals.h"
 #include "formats/png.h"
 #include "formats/ststore.h"
-#include "core/runtime/outcome.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -451,6 +454,47 @@ static int l_write_png(lua_State *L)
     return 0;
 }
 
+/* append_file(op, path, keep, bytes): cuts it to `keep` bytes, unless that is -1, and appends; its size then. */
+typedef struct appending {
+    dc_rt *rt;
+    const char *path, *bytes;
+    size_t n;
+    int64_t keep, size;
+} appending;
+
+static dc_status append_file_body(dc_job *j, void *arg)
+{
+    appending *a = arg;
+    return a->rt->check ? DC_OK : dc_logfile_append(j, a->path, a->keep, a->bytes, a->n, &a->size);
+}
+
+static int l_append_file(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *op = luaL_checkstring(L, 1);
+    appending a = {.rt = d->rt, .path = dc_args_text(L, d, 2, op)};
+    a.keep = luaL_checkinteger(L, 3);
+    a.bytes = luaL_checklstring(L, 4, &a.n);
+    dc_run(L, d, append_file_body, &a);
+    lua_pushinteger(L, (lua_Integer)a.size);
+    return 1;
+}
+
+static dc_status make_folder_body(dc_job *j, void *arg)
+{
+    const appending *a = arg;
+    return a->rt->check ? DC_OK : dc_logfile_folder(j, a->path);
+}
+
+static int l_make_folder(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *op = luaL_checkstring(L, 1);
+    appending a = {.rt = d->rt, .path = dc_args_text(L, d, 2, op)};
+    dc_run(L, d, make_folder_body, &a);
+    return 0;
+}
+
 static int l_near(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -491,6 +535,8 @@ static const dc_binding bindings[] = {
     {"file_exists", l_exists, DC_ANY, DC_IN_LIBRARY},
     {"write_file", l_write_file, DC_ANY, DC_IN_LIBRARY},
     {"write_png", l_write_png, DC_ANY, DC_IN_LIBRARY},
+    {"append_file", l_append_file, DC_ANY, DC_IN_LIBRARY},
+    {"make_folder", l_make_folder, DC_ANY, DC_IN_LIBRARY},
     {"near", l_near, DC_ANY, DC_IN_LIBRARY},
     {"note", l_note, DC_ANY, DC_IN_LIBRARY},
     {"refuse_tracing", l_refuse_tracing, DC_ANY, DC_IN_LIBRARY},

@@ -12,7 +12,7 @@ local help = {}
 local receiver = {
   Tensor = "x", Cell = "p", Function = "f", Static = "k", Scope = "s", Error = "err", Layer = "layer",
   Optimizer = "opt", LBFGS = "opt", Average = "ema", GradScaler = "scaler", Plateau = "plateau", Metric = "metric",
-  Set = "set", Checkpoint = "ckpt",
+  Events = "events", Set = "set", Checkpoint = "ckpt",
 }
 
 ---@class deepc.help.Param
@@ -242,6 +242,7 @@ local modules = {
   { "deepc.schedules", "deepc.schedules" },
   { "deepc.metrics", "deepc.metrics.class", "deepc.metrics.classes", "deepc.metrics.numbers",
     "deepc.metrics.ranking", "deepc.metrics.text" },
+  { "deepc.train", "deepc.train.class", "deepc.train.fit", "deepc.train.events" },
   { "deepc.data", "deepc.data" },
   { "deepc.plot", "deepc.plot" },
 }

@@ -8,6 +8,7 @@ local data = require "deepc.data"
 local plot = require "deepc.plot"
 local schedules = require "deepc.schedules"
 local metrics = require "deepc.metrics"
+local train = require "deepc.train"
 local help = require "deepc.help"
 
 -- These take any number; what is said of each call with too many, or what is wrong with it.
@@ -28,6 +29,11 @@ local any = {
   ["dc.print"] = {}, ["dc.scope"] = {}, ["Scope.keep"] = {}, ["Scope.close"] = {}, -- values of any kind
 }
 
+local folder = os.tmpname()
+os.remove(folder)
+local events = train.events(folder)
+os.remove(events.path)
+os.remove(folder)
 local set = data.set(dc.iota(2), dc.iota(2))
 local f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end)
 local receivers = {
@@ -35,13 +41,13 @@ local receivers = {
   Function = f, Job = f:start { 1 }, ["nn.Layer"] = nn.ReLU(), ["optim.Optimizer"] = optim.SGD { dc.param "f32[1]" },
   ["metrics.Metric"] = metrics.Mean(), ["metrics.ConfusionMatrix"] = metrics.ConfusionMatrix(2),
   ["metrics.AUC"] = metrics.AUC(), ["schedules.Plateau"] = schedules.reduce_on_plateau { lr = 1 },
-  ["optim.GradScaler"] = optim.GradScaler(),
+  ["train.Events"] = events, ["optim.GradScaler"] = optim.GradScaler(),
   ["optim.LBFGS"] = optim.LBFGS { dc.param "f32[1]" }, ["optim.Average"] = optim.EMA { dc.param "f32[1]" },
   ["data.Set"] = set,
 }
 receivers.Scope:close()
 local modules = {
-  dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics,
+  dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
   ["nn.init"] = nn.init,
 }
 

@@ -8,6 +8,7 @@ local data = require "deepc.data"
 local plot = require "deepc.plot"
 local schedules = require "deepc.schedules"
 local metrics = require "deepc.metrics"
+local train = require "deepc.train"
 local help = require "deepc.help"
 
 -- Documented functions and classes, as "owner.name".
@@ -86,6 +87,10 @@ function TestAnnotations:test_every_optimiser()
   end
 end
 
+function TestAnnotations:test_every_function_of_training()
+  check_all("train", train)
+end
+
 function TestAnnotations:test_every_metric()
   check_all("metrics", metrics)
   for name, class in next, metrics do
@@ -108,10 +113,15 @@ function TestAnnotations:test_every_function_about_data()
 end
 
 function TestAnnotations:test_every_annotated_name_exists()
+  local folder = os.tmpname()
+  os.remove(folder)
+  local events = train.events(folder)
+  os.remove(events.path)
+  os.remove(folder)
   local set = data.set(dc.iota(2), dc.iota(2))
   local layer = nn.ReLU()
   local of = {
-    dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics,
+    dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
     ["nn.init"] = nn.init,
     Tensor = tensor_methods(),
     Scope = dc.scope(),
@@ -122,7 +132,7 @@ function TestAnnotations:test_every_annotated_name_exists()
     ["optim.Optimizer"] = optim.SGD { dc.param "f32[1]" },
     ["metrics.Metric"] = metrics.Mean(), ["metrics.ConfusionMatrix"] = metrics.ConfusionMatrix(2),
     ["metrics.AUC"] = metrics.AUC(), ["schedules.Plateau"] = schedules.reduce_on_plateau { lr = 1 },
-    ["optim.GradScaler"] = optim.GradScaler(),
+    ["train.Events"] = events, ["optim.GradScaler"] = optim.GradScaler(),
     ["optim.LBFGS"] = optim.LBFGS { dc.param "f32[1]" }, ["optim.Average"] = optim.EMA { dc.param "f32[1]" },
     ["data.Set"] = getmetatable(set).__index,
   }
@@ -204,6 +214,12 @@ local needs_more = {
   ["for _, named in ipairs(accuracy:named_cells()) do print(named[1], named[2].dtype) end"] = true,
   ["scaler:step(opt, loss)"] = true,
   ['dc.checkpoint("run.safetensors", { model = net, optimizer = opt, scaler = scaler })'] = true,
+  ['events:scalar("loss", loss, step)'] = true, ['events:histogram("weight", net.weight, step)'] = true,
+  ['events:image("input", dc.rand "f32[3, 8, 8]", step)'] = true, ['events:text("settings", "lr = 1e-3", 0)'] = true,
+  ["train.fit { model = net, optimizer = opt, loss = loss, data = set, batch = 64, epochs = 5 }"] = true,
+  ['local events = train.events(os.tmpname() .. ".events")\nevents:scalar("loss", 0.5, 1)\nevents:close()'] = true,
+  ["train.report { epoch = 1, step = 10, history = { { epoch = 1, step = 10, loss = 0.5 } } }"] = true,
+  ["events:flush()"] = true, ["events:close()"] = true,
   ["ema:update()"] = true, ["ema:swap_in()"] = true, ["ema:swap_out()"] = true,
   ["local accuracy = ema:averaged(function() return evaluate(net) end)"] = true,
   ['dc.checkpoint("run.safetensors", { model = net, optimizer = opt, average = ema })'] = true,
@@ -293,5 +309,5 @@ function TestFiles:test_are_up_to_date()
     lu.assertTrue(there == text, path .. " is not what ./scripts/reference writes")
     count = count + 1
   end
-  lu.assertEquals(count, 8)
+  lu.assertEquals(count, 9)
 end
