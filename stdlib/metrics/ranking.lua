@@ -41,7 +41,8 @@ end
 local function in_order(scores, yes, no)
   local order = scores:argsort()
   local sorted = scores:take(order, 1)
-  return yes:take(order, 1), no:take(order, 1), sorted:searchsorted(sorted), sorted:searchsorted(sorted, { right = true })
+  local first, last = sorted:searchsorted(sorted), sorted:searchsorted(sorted, { right = true })
+  return yes:take(order, 1), no:take(order, 1), first, last
 end
 
 -- How much of the rows lies in front of each place from 0 to n: exact up to 2^24 rows.

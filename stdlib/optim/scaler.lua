@@ -103,8 +103,9 @@ end
 ---@return deepc.Tensor? # with clip_norm, the norm of all gradients before it
 function Scaler:step(opt, loss, options)
   local own = check_self("step", self)
-  class.check_self("step", opt)
-  if not opt._gradients then
+  if type(opt) ~= "table" or rawget(opt, "_own") == nil then
+    core.fail("ARG", "step", "an optimiser is needed, not " .. core.describe(opt), "scaler:step(opt, loss)")
+  elseif type(opt._gradients) ~= "function" then
     core.fail("ARG", "step", ("%s takes steps of its own"):format(tostring(opt)))
   end
   class.check_rate("step", opt, options, "lr", "unused")
