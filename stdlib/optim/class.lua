@@ -176,6 +176,7 @@ end
 
 -- Names of PyTorch's that are called otherwise.
 local renamed = {
+  learning_rate = "lr = 1e-3",
   betas = "beta1 = 0.9, beta2 = 0.999", initial_accumulator_value = "initial = 0.1",
   adjust_lr_fn = 'adjust = "match_rms_adamw"',
 }
