@@ -83,7 +83,9 @@ local function read_groups(op, params)
       core.fail("ARG", op, ("group %d is %s, not a table"):format(i, core.describe(group)),
         op .. "({ { params = a:parameters() }, { params = b:parameters(), lr = 1e-3 } })")
     elseif group.params == nil then
-      core.fail("ARG", op, ("group %d has no params"):format(i), "{ params = net:parameters(), lr = 1e-3 }")
+      core.fail("ARG", op, ("group %d has no params"):format(i), core.kind(group[2])
+        and "net:parameters() lists parameters; net:named_parameters() pairs of names and these"
+        or "{ params = net:parameters(), lr = 1e-3 }")
     end
     check_params(op, group.params, ("group %d: "):format(i))
   end

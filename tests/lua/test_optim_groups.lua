@@ -71,6 +71,7 @@ end
 function TestGroups:test_mistakes()
   local a, b = dc.param "f32[]", dc.param "f32[]"
   fails("optim.SGD: group 2 has no params", optim.SGD, { { params = { a } }, { lr = 1 } })
+  fails("net:named_parameters() pairs of names and these", optim.SGD, nn.Linear(1, 1):named_parameters())
   fails("optim.SGD: group 2 is f32[], not a table", optim.SGD, { { params = { a } }, b })
   fails("optim.SGD: group 2: the list of parameters is empty", optim.SGD, { { params = { a } }, { params = {} } })
   fails("optim.SGD: number 1 of group 2 is a parameter of group 1", optim.SGD,
