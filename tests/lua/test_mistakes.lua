@@ -130,6 +130,8 @@ function TestMistakes:test_hints_of_the_library()
   lu.assertEquals(hint "local _ = nn.cross_entropy(dc.ones 'f32[2, 3]', dc.ones 'i32[2, 1]')", "labels:reshape(2)")
   lu.assertEquals(hint "local _ = nn.cross_entropy(dc.ones 'i32[2]', dc.ones 'f32[2, 3]')",
     "logits come first: nn.cross_entropy(logits, labels)")
+  lu.assertEquals(hint "local _ = require('deepc.schedules').OneCycleLR", "schedules.one_cycle { lr, steps }")
+  lu.assertEquals(hint "local _ = require('deepc.metrics').f1_score", "metrics.f1(predicted, labels, classes)")
   lu.assertEquals(hint "optim.SGD({ dc.param 'f32[]' }, 0.1)", "optim.SGD(params, { lr = 0.1 })")
   lu.assertEquals(hint "dc.fn('f() -> f32[2]', function() return nn.Linear(1, 2)(dc.ones 'f32[1]') end)",
     "a cell begins with a value; then cell:set(x), which may be inside. Layers are made before the function")
