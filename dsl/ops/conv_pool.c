@@ -227,7 +227,9 @@ static int conv_transpose(lua_State *L, const char *op, int n)
     if (push_option(&r, "groups"))
         c.groups = read_number(&r, lua_gettop(L), "groups", 1);
     lua_pop(L, 1);
-    dc_apply_to(L, d, op, idx, 2, build_transpose, &c);
+    dc_apply a = {.product = true, .build = build_transpose, .arg = &c};
+    dc_apply_operands(L, d, &a, op, idx, 2);
+    dc_apply_run(L, d, &a);
     return 1;
 }
 

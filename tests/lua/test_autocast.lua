@@ -32,6 +32,9 @@ function TestAutocast:test_products()
   local image, kernel = dc.randn("f32[1, 2, 5, 5]", { seed = 3 }), dc.randn("f32[3, 2, 3, 3]", { seed = 4 })
   same(dc.autocast("bf16", dc.conv2d)(image, kernel, { padding = 1 }),
     dc.conv2d(image:cast "bf16", kernel:cast "bf16", { padding = 1 }):cast "f32")
+  local back = dc.randn("f32[2, 3, 3, 3]", { seed = 5 })
+  same(dc.autocast("bf16", dc.conv_transpose2d)(image, back),
+    dc.conv_transpose2d(image:cast "bf16", back:cast "bf16"):cast "f32")
 end
 
 -- What is no product, what is f64, what is 16 bits already, and what "f32" switches off.
