@@ -361,16 +361,26 @@ static const struct {
 
 /* Those that are methods of tensors, too. */
 static const char *const methods_in_lua[] = {
-    "gather",       "scatter",      "scatter_add",  "index_add",   "index_copy",
-    "index_fill",   "index_reduce", "gather_nd",    "take_nd",     "put_nd",
-    "scatter_nd",   "segment_sum",  "segment_mean", "segment_max", "segment_min",
-    "segment_prod", "compact",      "nonzero",      "bincount",    "histogram",
-    "isin",         "searchsorted", "bucketize",    "digitize",    "interp",
-    "cross",   "diag",   "diagonal",
-    "dot",     "inner",  "kron",
-    "movedim", "outer",  "repeat_interleave",
-    "rot90",   "tile",   "trace",
-    "unfold",  "vander", "vdot",
+    "gather",       "scatter",
+    "scatter_add",  "index_add",
+    "index_copy",   "index_fill",
+    "index_reduce", "gather_nd",
+    "take_nd",      "put_nd",
+    "scatter_nd",   "segment_sum",
+    "segment_mean", "segment_max",
+    "segment_min",  "segment_prod",
+    "compact",      "nonzero",
+    "bincount",     "histogram",
+    "isin",         "searchsorted",
+    "bucketize",    "digitize",
+    "interp",       "cross",
+    "diag",         "diagonal",
+    "dot",          "inner",
+    "kron",         "movedim",
+    "outer",        "repeat_interleave",
+    "rot90",        "tile",
+    "trace",        "unfold",
+    "vander",       "vdot",
 };
 
 static int leave_written(lua_State *L, int status, lua_KContext ctx)
@@ -497,6 +507,7 @@ static const dc_bindings *const all[] = {
     &dc_layer_bindings,       &dc_terminal_bindings,    &dc_control_bindings,
     &dc_loop_bindings,        &dc_branch_bindings,      &dc_vmap_bindings,
     &dc_cumulative_bindings,  &dc_sort_bindings,        &dc_pad_bindings,
+    &dc_bytes_bindings,
 };
 
 /* Every type of userdata but the context, and its own functions. */

@@ -18,7 +18,9 @@
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
 
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -134,6 +136,55 @@ static void fill_element(lua_State *L, filling *f, int idx)
     f->at += dc_dtype_size(t);
 }
 
+/* The number on top into `at`, where the conversion is exact but for rounding; false: nothing was done. */
+static inline bool store_number(lua_State *L, dc_dtype t, char *at)
+{
+    const bool is_integer = lua_isinteger(L, -1);
+    if (t == DC_F32 || t == DC_F64) {
+        int is_number;
+        const double v = lua_tonumberx(L, -1, &is_number);
+        const float f = (float)v;
+        if (!is_number || lua_type(L, -1) != LUA_TNUMBER || (t == DC_F32 && !(fabs(v) < FLT_MAX)))
+            return false;
+        memcpy(at, t == DC_F32 ? (const void *)&f : (const void *)&v, dc_dtype_size(t));
+        return true;
+    }
+    const lua_Integer i = is_integer ? lua_tointeger(L, -1) : 0;
+    const int32_t narrow = (int32_t)i;
+    if (!is_integer || (t == DC_I32 ? i != narrow : t != DC_I64))
+        return false;
+    memcpy(at, t == DC_I32 ? (const void *)&narrow : (const void *)&i, dc_dtype_size(t));
+    return true;
+}
+
+/*
+ * The n elements of a plain table on the last axis in one traversal, which sees every key as well. false: the keys do
+ * not come in order, as where a part of the table is a hash, or there are others than 1..n; f is as before.
+ */
+static bool fill_in_order(lua_State *L, filling *f, int idx, int64_t n)
+{
+    const dc_dtype t = (dc_dtype)f->type.dtype;
+    const size_t size = dc_dtype_size(t);
+    const int axis = f->type.rank - 1, top = lua_gettop(L);
+    char *const first = f->at;
+    int64_t i = 0;
+    for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1)) {
+        dc_interrupt_poll_often(L, f->d, &f->looks);
+        if (i == n || !lua_isinteger(L, -2) || lua_tointeger(L, -2) != i + 1)
+            break;
+        f->index[axis] = ++i;
+        if (store_number(L, t, f->at))
+            f->at += size;
+        else
+            fill_element(L, f, top + 2);
+    }
+    if (lua_gettop(L) == top && i == n)
+        return true;
+    lua_settop(L, top);
+    f->at = first;
+    return false;
+}
+
 static void fill_level(lua_State *L, filling *f, int depth)
 {
     const int idx = lua_gettop(L);
@@ -148,6 +199,9 @@ static void fill_level(lua_State *L, filling *f, int depth)
     luaL_checkstack(L, 8, "nested tables");
     const int64_t n = length_of(L, f, idx, depth);
     const bool plain = dc_args_is_plain(L, idx);
+    if (plain && depth + 1 == f->type.rank && n == f->type.dim[depth] &&
+        fill_in_order(L, f, idx, n))
+        return;
     if (plain)
         refuse_keys(L, f, idx, n, depth);
     if (n != f->type.dim[depth])

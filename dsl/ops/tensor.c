@@ -154,6 +154,26 @@ typedef struct pushing {
     uint32_t looks;
 } pushing;
 
+/* n numbers from `at` into the table on top. */
+static const char *push_floats(lua_State *L, pushing *p, const char *at, int64_t n)
+{
+    const size_t size = dc_dtype_size((dc_dtype)p->t->dtype);
+    for (int64_t i = 1; i <= n; i++, at += size) {
+        float f;
+        double v;
+        dc_interrupt_poll_often(L, p->d, &p->looks);
+        if (size == sizeof f) {
+            memcpy(&f, at, sizeof f);
+            v = (double)f;
+        } else {
+            memcpy(&v, at, sizeof v);
+        }
+        lua_pushnumber(L, v);
+        lua_rawseti(L, -2, i);
+    }
+    return at;
+}
+
 static const char *push_level(lua_State *L, pushing *p, int axis, const char *at)
 {
     const dc_type *t = p->t;
@@ -165,6 +185,8 @@ static const char *push_level(lua_State *L, pushing *p, int axis, const char *at
     const int64_t n = t->dim[axis];
     luaL_checkstack(L, 4, "nested tables");
     lua_createtable(L, (int)(n < INT32_MAX ? n : INT32_MAX), 0);
+    if (axis + 1 == t->rank && (dtype == DC_F32 || dtype == DC_F64))
+        return push_floats(L, p, at, n);
     for (int64_t i = 1; i <= n; i++) {
         dc_interrupt_poll_often(L, p->d, &p->looks);
         at = push_level(L, p, axis + 1, at);

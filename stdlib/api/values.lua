@@ -113,6 +113,20 @@ local Error = {} -- luacheck: ignore
 ---@return deepc.Tensor
 function dc.tensor(values, type) end
 
+---A tensor of the bytes of a string: elements in row-major order, little-endian, without padding, as
+---x:bytes() gives them (numpy.frombuffer, torch.frombuffer). With a dtype alone one axis of as many elements
+---as there are. The bytes are copied; a bool is a byte of 0 or 1.
+---
+---    dc.frombytes(string.pack("<fff", 1, 2, 3), "f32[3]")
+---    dc.frombytes("\0\255", "u8")
+---
+---Errors: DC0101 for another number of bytes, DC0401 where the text is no type, DC0112 for a bool of
+---another byte.
+---@param bytes string
+---@param type deepc.Type or the name of a dtype
+---@return deepc.Tensor
+function dc.frombytes(bytes, type) end
+
 ---Zeros (false for bool).
 ---
 ---    dc.zeros "f32[batch=32, 784]"     dc.zeros(x)
@@ -235,6 +249,15 @@ function Tensor:item() end
 ---Errors: as x:item.
 ---@return table|number|boolean
 function Tensor:totable() end
+
+---All elements as the bytes of a string: row-major, little-endian, without padding (numpy.ndarray.tobytes).
+---dc.frombytes makes a tensor of them again.
+---
+---    dc.frombytes(x:bytes(), "f32")
+---
+---Errors: as x:item.
+---@return string
+function Tensor:bytes() end
 
 ---The size of an axis.
 ---
