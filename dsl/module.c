@@ -507,7 +507,7 @@ static const dc_bindings *const all[] = {
     &dc_layer_bindings,       &dc_terminal_bindings,    &dc_control_bindings,
     &dc_loop_bindings,        &dc_branch_bindings,      &dc_vmap_bindings,
     &dc_cumulative_bindings,  &dc_sort_bindings,        &dc_pad_bindings,
-    &dc_bytes_bindings,
+    &dc_bytes_bindings,       &dc_tables_bindings,
 };
 
 /* Every type of userdata but the context, and its own functions. */
@@ -531,6 +531,9 @@ static const struct {
     {&dc_order_type, NULL},
     {&dc_batches_type, &dc_batches_methods},
     {&dc_file_type, &dc_file_methods},
+    {&dc_npz_type, &dc_npz_methods},
+    {&dc_csv_type, &dc_csv_methods},
+    {&dc_csv_columns_type, &dc_csv_columns_methods},
     {&dc_control_type, &dc_control_methods},
 };
 

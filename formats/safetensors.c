@@ -193,7 +193,7 @@ static dc_status check_entry(const dc_st_file *f, dc_job *j, const char *name, c
     }
     if (e->rank > DC_MAX_RANK)
         return REFUSE("tensor '%s' has %d axes, %d is the most", s.s, e->rank, DC_MAX_RANK);
-    if (!dc_dims_fit(e->rank, e->dim, dc_dtype_size(dtype)))
+    if (!dc_dims_known(e->rank, e->dim) || !dc_dims_fit(e->rank, e->dim, dc_dtype_size(dtype)))
         return REFUSE("tensor '%s' is too large to address", s.s);
     out->type = dc_type_make(dtype, e->rank, e->dim);
     char type[DC_TYPE_TEXT];

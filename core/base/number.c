@@ -55,6 +55,11 @@ dc_decimal dc_number_decimal(dc_dtype t, uint64_t bits)
     return take_apart(text);
 }
 
+double dc_number_value(const char *text)
+{
+    return strtod(text, NULL);
+}
+
 /* As Lua does it: plain digits from 1e-4 to below 1e14. */
 static void print_decimal(const dc_decimal *d, char *out)
 {

@@ -20,6 +20,9 @@ typedef struct dc_decimal {
 
 dc_decimal dc_number_decimal(dc_dtype t, uint64_t bits);
 
+/* The double nearest to digits with an exponent and no point, "125e-3": so no locale matters. */
+double dc_number_value(const char *text);
+
 /* 0.1, 6.0, 1e+20, -3, true, nan, -inf; into DC_NUMBER_TEXT bytes. Returns out. */
 const char *dc_number_print(dc_dtype t, uint64_t bits, char *out);
 

@@ -131,6 +131,14 @@ bool dc_type_same(const dc_type *a, const dc_type *b)
 }
 
 /* A dim of 0 counts as 1, so that the strides of an empty tensor fit, too. */
+bool dc_dims_known(int rank, const int64_t *dim)
+{
+    int i = 0;
+    while (i < rank && dim[i] >= 0 && !dc_extent_is(dim[i]))
+        i++;
+    return i == rank;
+}
+
 bool dc_dims_fit(int rank, const int64_t *dim, size_t element)
 {
     int64_t bytes = (int64_t)element;

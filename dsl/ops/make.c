@@ -139,19 +139,19 @@ static void fill_element(lua_State *L, filling *f, int idx)
 /* The number on top into `at`, where the conversion is exact but for rounding; false: nothing was done. */
 static inline bool store_number(lua_State *L, dc_dtype t, char *at)
 {
-    const bool is_integer = lua_isinteger(L, -1);
     if (t == DC_F32 || t == DC_F64) {
-        int is_number;
-        const double v = lua_tonumberx(L, -1, &is_number);
+        const double v = lua_tonumberx(L, -1, NULL);
         const float f = (float)v;
-        if (!is_number || lua_type(L, -1) != LUA_TNUMBER || (t == DC_F32 && !(fabs(v) < FLT_MAX)))
+        if (t == DC_F32 && !(fabs(v) < FLT_MAX))
             return false;
         memcpy(at, t == DC_F32 ? (const void *)&f : (const void *)&v, dc_dtype_size(t));
         return true;
     }
-    const lua_Integer i = is_integer ? lua_tointeger(L, -1) : 0;
+    if ((t != DC_I32 && t != DC_I64) || !lua_isinteger(L, -1))
+        return false;
+    const lua_Integer i = lua_tointegerx(L, -1, NULL);
     const int32_t narrow = (int32_t)i;
-    if (!is_integer || (t == DC_I32 ? i != narrow : t != DC_I64))
+    if (t == DC_I32 && i != narrow)
         return false;
     memcpy(at, t == DC_I32 ? (const void *)&narrow : (const void *)&i, dc_dtype_size(t));
     return true;
@@ -168,15 +168,15 @@ static bool fill_in_order(lua_State *L, filling *f, int idx, int64_t n)
     const int axis = f->type.rank - 1, top = lua_gettop(L);
     char *const first = f->at;
     int64_t i = 0;
-    for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1)) {
-        dc_interrupt_poll_often(L, f->d, &f->looks);
-        if (i == n || !lua_isinteger(L, -2) || lua_tointeger(L, -2) != i + 1)
+    for (lua_pushnil(L); lua_next(L, idx) != 0; lua_settop(L, top + 1)) {
+        if (i == n || !lua_isinteger(L, top + 1) || lua_tointegerx(L, top + 1, NULL) != i + 1)
             break;
         f->index[axis] = ++i;
-        if (store_number(L, t, f->at))
+        if (lua_type(L, top + 2) == LUA_TNUMBER && store_number(L, t, f->at))
             f->at += size;
         else
             fill_element(L, f, top + 2);
+        dc_interrupt_poll_often(L, f->d, &f->looks);
     }
     if (lua_gettop(L) == top && i == n)
         return true;

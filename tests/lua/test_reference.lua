@@ -243,7 +243,7 @@ function TestExamples:test_all_run()
         env.x, env.y, env.s = dc.tensor { 1, -1 }, dc.ones "f32[2]", dc.scope()
         local chunk = load("return " .. text, "=example", "t", env) or load(text, "=example", "t", env)
         lu.assertNotNil(chunk, text)
-        if not needs_more[text] then
+        if not needs_more[text] and not text:find "data%.read_" and not text:find "data%.write_" then -- files
           local ok, err = pcall(chunk)
           lu.assertTrue(ok, text .. ": " .. tostring(err))
         end

@@ -248,6 +248,8 @@ static void test_entries(void)
             "tensor 'a' is too large to address");
     REFUSED("{\"a\":{\"dtype\":\"F64\",\"shape\":[2305843009213693952],\"data_offsets\":[0,0]}}", 0,
             "tensor 'a' is too large to address");
+    REFUSED("{" U8("a", "[4611686018427387906]", "[0,2]") "}", 2,
+            "tensor 'a' is too large to address"); /* a code of core/base/extent.h */
     REFUSED("{" U8("a", "[3]", "[0,4]") "}", 4,
             "tensor 'a' is u8[3], 3 bytes, and has data_offsets 0 to 4");
     REFUSED("{" U8("a", "[2]", "[1,0]") "}", 1,
