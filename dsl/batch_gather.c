@@ -32,18 +32,18 @@ static dc_type words_of(size_t row, int64_t rows)
     return dc_type_make(whole ? DC_I32 : DC_U8, 2, dim);
 }
 
-/* f(x, y, order) -> rows of x, rows of y */
+/* f(x, y ..., order) -> rows of x, rows of y ... */
 static void write_graph(dc_func *f, const dc_gather_form *form)
 {
     const int64_t lo[] = {0, 0}, step[] = {1, 1};
     const dc_type order = dc_type_make(DC_I32, 1, &form->rows);
     dc_ref in[PARTS];
-    for (int part = 0; part < PARTS; part++) {
+    for (int part = 0; part < form->n; part++) {
         const dc_type t = words_of(form->row[part], form->from);
-        in[part] = dc_graph_param(f, &t, part == 0 ? "x" : "y");
+        in[part] = dc_graph_param(f, &t, part == 0 ? "x" : part == 1 ? "y" : "z");
     }
     const dc_ref at = dc_graph_param(f, &order, "order");
-    for (int part = 0; part < PARTS; part++) {
+    for (int part = 0; part < form->n; part++) {
         const dc_type t = words_of(form->row[part], form->room);
         dc_ref r = dc_graph_gather(f, in[part], at, 0, 0);
         if (form->room > form->rows)
@@ -59,13 +59,17 @@ static void free_module(void *m)
 
 static dc_status start(dc_rt *rt, dc_job *j, const dc_gather_form *form, dc_exec **out)
 {
-    static const bool anywhere[PARTS + 1] = {[PARTS] = true};
+    bool anywhere[PARTS + 1] = {0};
     dc_module *m = dc_module_new();
     dc_job_defer(j, free_module, m);
     dc_func *f = dc_func_new(m, "batches");
+    anywhere[form->n] = true;
     write_graph(f, form);
-    const dc_exec_desc desc = {
-        .fn = f, .name = "batches", .nfree = PARTS + 1, .nresult = PARTS, .anywhere = anywhere};
+    const dc_exec_desc desc = {.fn = f,
+                               .name = "batches",
+                               .nfree = (uint32_t)form->n + 1,
+                               .nresult = (uint32_t)form->n,
+                               .anywhere = anywhere};
     const dc_status status = dc_exec_start(rt, j, &desc, out);
     dc_job_keep(j, m);
     dc_module_free(m);
@@ -74,8 +78,8 @@ static dc_status start(dc_rt *rt, dc_job *j, const dc_gather_form *form, dc_exec
 
 static bool same_form(const dc_gather_form *a, const dc_gather_form *b)
 {
-    return a->from == b->from && a->rows == b->rows && a->room == b->room &&
-           a->row[0] == b->row[0] && a->row[1] == b->row[1];
+    return a->from == b->from && a->rows == b->rows && a->room == b->room && a->n == b->n &&
+           memcmp(a->row, b->row, (size_t)a->n * sizeof a->row[0]) == 0;
 }
 
 /* NULL, or the program, which is now the first. */
@@ -138,21 +142,22 @@ dc_status dc_gather_order(dc_rt *rt, dc_job *j, const uint32_t *at, int64_t n, d
 static dc_status call(dc_gather *g, dc_job *j, dc_tensor *const from[PARTS], const dc_tensor *order,
                       int64_t first, dc_tensor *out[PARTS])
 {
+    const int n = g->form.n;
     const dc_type numbers = dc_type_make(DC_I32, 1, &g->form.rows);
     dc_arg arg[PARTS + 1];
     dc_tensor *seen[PARTS + 1];
     dc_fault none;
-    for (int part = 0; part < PARTS; part++) {
+    for (int part = 0; part < n; part++) {
         const dc_type t = words_of(g->form.row[part], g->form.from);
         seen[part] = dc_tensor_part(from[part], &t, 0);
         dc_tensor_defer(j, seen[part]);
     }
-    seen[PARTS] = dc_tensor_window(order, &numbers, (size_t)first * sizeof(int32_t));
-    dc_tensor_defer(j, seen[PARTS]);
-    for (int i = 0; i <= PARTS; i++)
+    seen[n] = dc_tensor_window(order, &numbers, (size_t)first * sizeof(int32_t));
+    dc_tensor_defer(j, seen[n]);
+    for (int i = 0; i <= n; i++)
         arg[i] = (dc_arg){.tensor = seen[i]};
     const dc_status status = dc_inst_call(g->inst, j, arg, out, &none);
-    for (int i = PARTS; i >= 0; i--) {
+    for (int i = n; i >= 0; i--) {
         dc_job_keep(j, seen[i]);
         dc_tensor_release(seen[i]);
     }
@@ -174,11 +179,11 @@ dc_status dc_gather_rows(dc_dsl *d, dc_job *j, const dc_gather_form *form,
     if (g->inst == NULL)
         DC_TRY(dc_inst_new(d->rt, j, g->exec, NULL, &g->inst));
     DC_TRY(call(g, j, from, order, first, words));
-    for (int part = 0; part < PARTS; part++)
+    for (int part = 0; part < form->n; part++)
         dc_tensor_defer(j, words[part]);
-    for (int part = 0; part < PARTS; part++)
+    for (int part = 0; part < form->n; part++)
         out[part] = dc_tensor_part(words[part], &type[part], 0);
-    for (int part = PARTS - 1; part >= 0; part--) {
+    for (int part = form->n - 1; part >= 0; part--) {
         dc_job_keep(j, words[part]);
         dc_tensor_release(words[part]);
     }

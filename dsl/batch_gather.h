@@ -1,5 +1,5 @@
 /*
- * Rows of two tensors by number, on devices whose memory is not the host's: a compiled program gathers a
+ * Rows of some tensors by number, on devices whose memory is not the host's: a compiled program gathers a
  * batch in one call, so rows do not pass through the host and nothing waits. The programs are the
  * state's, found by their sizes: a loop of another epoch compiles nothing.
  */
@@ -8,12 +8,13 @@
 
 #include "dsl/base/binding.h"
 
-enum { DC_GATHER_PARTS = 2 };
+enum { DC_GATHER_PARTS = 16 }; /* at most */
 
 /* What a program is made for. */
 typedef struct dc_gather_form {
     int64_t from;                /* rows of the tensors, */
     int64_t rows, room;          /* of a batch, and with those of zeros behind them */
+    int n;                       /* tensors */
     size_t row[DC_GATHER_PARTS]; /* bytes of a row of each */
 } dc_gather_form;
 
@@ -24,7 +25,7 @@ dc_status dc_gather_order(dc_rt *rt, dc_job *j, const uint32_t *at, int64_t n, d
 dc_status dc_gather_start(dc_dsl *d, dc_job *j, const dc_gather_form *form);
 
 /*
- * Rows order[first], order[first + 1], ... of both tensors, as tensors of `type`. No out[0]: nothing was done, since the
+ * Rows order[first], order[first + 1], ... of all tensors, as tensors of `type`. No out[0]: nothing was done, since the
  * interpreter would have to, which takes all rows to the host.
  */
 dc_status dc_gather_rows(dc_dsl *d, dc_job *j, const dc_gather_form *form,

@@ -15,6 +15,7 @@
 #include "dsl/fn/fn.h"
 #include "dsl/internals.h"
 #include "dsl/ops/ops.h"
+#include "dsl/orders.h"
 #include "dsl/stdlib.h"
 #include "jit/jit.h"
 
@@ -507,7 +508,8 @@ static const dc_bindings *const all[] = {
     &dc_layer_bindings,       &dc_terminal_bindings,    &dc_control_bindings,
     &dc_loop_bindings,        &dc_branch_bindings,      &dc_vmap_bindings,
     &dc_cumulative_bindings,  &dc_sort_bindings,        &dc_pad_bindings,
-    &dc_bytes_bindings,       &dc_tables_bindings,
+    &dc_bytes_bindings,       &dc_tables_bindings,      &dc_order_bindings,
+    &dc_source_bindings,
 };
 
 /* Every type of userdata but the context, and its own functions. */
@@ -529,6 +531,7 @@ static const struct {
     {&dc_static_type, &dc_static_methods},
     {&dc_size_type, &dc_size_methods},
     {&dc_order_type, NULL},
+    {&dc_rows_type, &dc_rows_methods},
     {&dc_batches_type, &dc_batches_methods},
     {&dc_file_type, &dc_file_methods},
     {&dc_npz_type, &dc_npz_methods},

@@ -3,6 +3,7 @@
 local data = require "deepc.data.set"
 local _, core = ...
 
+require "deepc.data.rows"
 require "deepc.data.tables"
 
 return core.module("deepc.data", data)

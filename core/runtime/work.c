@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 2 };
+enum { MOST_THREADS = 16 };
 
 struct dc_work {
     dc_log *log; /* of the context: where lines are delivered to */
@@ -28,11 +28,12 @@ struct dc_work {
     bool stop;
 };
 
-dc_work *dc_work_new(dc_log *log)
+dc_work *dc_work_new(dc_log *log, int threads)
 {
+    const int64_t cores = (int64_t)sysconf(_SC_NPROCESSORS_ONLN);
     dc_work *w = dc_xalloc(sizeof *w);
     w->log = log;
-    w->most = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? MOST_THREADS : 1;
+    w->most = (uint32_t)dc_max_i64(1, dc_min_i64(cores, dc_min_i64(threads, MOST_THREADS)));
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
     pthread_cond_init(&w->done, NULL);

@@ -48,6 +48,7 @@ typedef struct dc_dsl {
     struct dc_fn *fns;    /* all that own something, linked; as are specialisations */
     struct dc_spec *specs;
     struct dc_batches *batches;  /* loops over data sets that have not ended, linked */
+    struct dc_work *loader; /* threads that read and decode rows of files; NULL before the first */
     struct dc_gather *gathers;   /* what gathers them on other devices than the host, linked */
     struct dc_uses_watch *watch; /* for `deepc check`; or NULL */
     dc_scope *scope;             /* the open ones, innermost first */

@@ -1,5 +1,6 @@
 -- Data sets: files to tensors, and batches of their rows in order or shuffled.
 
+local dc = require "deepc"
 local _, core = ...
 
 ---Data sets.
@@ -20,10 +21,10 @@ function data.idx(path)
   return t
 end
 
----Rows of x, and of y, the values that belong to them. `#set` is their number.
+---Rows of some tensors that belong together. `#set` is their number.
 ---@class deepc.data.Set
----@field x deepc.Tensor
----@field y deepc.Tensor
+---@field x deepc.Tensor the first of its values, where they have no names
+---@field y deepc.Tensor the second
 ---@field epoch integer the one that batches were asked for last, from 1; 0 before
 local Set = {}
 Set.__index = Set
@@ -31,8 +32,60 @@ Set.__index = Set
 -- Of iterators: how many values they give, and of how many rows each.
 core.lengths = setmetatable({}, { __mode = "k" })
 
+---Rows that do not lie in a tensor: of a file, decoded from many, or of several lengths. They stand in a set as
+---tensors do. `#rows` is their number.
+---@class deepc.data.Rows
+---@field dtype string "f32"
+---@field shape integer[] sizes of the axes; where rows differ in length, axis 2 has the largest
+local Rows = {}
+
+function Rows.__index(rows, key)
+  if key == "shape" then
+    return { table.unpack(rawget(rows, "_shape")) }
+  end
+  return Rows[key]
+end
+
+function Rows:__len()
+  return self._shape[1]
+end
+
+core.rows_class = Rows
+
+-- Rows of what C has made of a source.
+core.new_rows = function(source)
+  local dtype, shape, ragged = core.rows_type(source)
+  return setmetatable({ dtype = dtype, _shape = shape, _ragged = ragged, _source = source }, Rows)
+end
+
+core.is_rows = function(x)
+  return getmetatable(x) == Rows
+end
+
+---One of them, as a tensor; from 1.
+---
+---    data.ragged { { 1, 2 }, { 3 } }:row(1)
+---
+---Errors: DC0101 where there is no such row.
+---@param i integer
+---@return deepc.Tensor
+function Rows:row(i)
+  if not core.is_rows(self) then
+    core.fail("ARG", "row", "rows are needed, not " .. core.describe(self), "with a colon: rows:row(i)")
+  end
+  if math.type(i) ~= "integer" or i < 1 or i > #self then
+    core.fail("ARG", "row", ("row %s of %d rows"):format(core.shown(i), #self))
+  end
+  local t = core.rows_get(self._source, i)
+  return t
+end
+
+local most_parts = 16
+
 local function check_rows(name, t)
-  if core.kind(t) ~= "tensor" then
+  if core.is_rows(t) then
+    return
+  elseif core.kind(t) ~= "tensor" then
     core.fail("ARG", "data.set", ("%s: a tensor is needed, not %s"):format(name,
       core.kind(t) and "a cell" or core.describe(t)), core.kind(t) and ":clone() gives the values of a cell"
       or type(t) == "table" and "dc.tensor(values) makes one of a table of numbers" or nil)
@@ -41,25 +94,78 @@ local function check_rows(name, t)
   end
 end
 
----Rows of x with the rows of y that belong to them.
+-- A set of parts, which have as many rows; names of NULL: they are values in this order.
+local function new_set(parts, names)
+  local shown = {}
+  if #parts == 0 then
+    core.fail("ARG", "data.set", "a tensor is needed")
+  elseif #parts > most_parts then
+    core.fail("ARG", "data.set", ("%d values in a row, %d are the most"):format(#parts, most_parts))
+  end
+  for i, part in ipairs(parts) do
+    shown[i] = names and names[i] or #parts <= 2 and ({ "x", "y" })[i] or "value " .. i
+    check_rows(shown[i], part)
+  end
+  for i, part in ipairs(parts) do
+    if #part ~= #parts[1] then
+      core.fail("DIMS", "data.set", #parts == 2 and not names and ("%d rows against %d"):format(#parts[1], #part)
+        or ("%s has %d rows, %s %d"):format(shown[i], #part, shown[1], #parts[1]), nil, shown[1],
+        core.kind(parts[1]) and parts[1] or nil, shown[i], core.kind(part) and part or nil)
+    end
+  end
+  local set = setmetatable({ epoch = 0, _parts = parts, _names = names, _count = #parts[1] }, Set)
+  for i, part in ipairs(parts) do
+    if names and Set[names[i]] == nil and rawget(set, names[i]) == nil then
+      set[names[i]] = part
+    elseif not names and i <= 2 then
+      set[i == 1 and "x" or "y"] = part
+    end
+  end
+  return set
+end
+
+core.new_set = new_set
+
+---Rows of tensors that belong together: x and y, or any number (torch.utils.data.TensorDataset). Batches have a
+---value for each. With one table of values by name, batches are such tables: arguments of a typed function that
+---takes a record. In the place of a tensor may stand rows of a file (data.rows), of images, sounds or of several
+---lengths (data.ragged).
 ---
 ---    data.set(dc.zeros "f32[130, 2]", dc.iota(130))
+---    data.set(dc.zeros "f32[130, 2]", dc.iota(130), dc.ones "f32[130]")
+---    data.set { image = dc.zeros "u8[130, 8, 8]", label = dc.iota(130) }
 ---
 ---Errors: DC0301 where their numbers of rows differ.
----@param x deepc.Tensor
----@param y deepc.Tensor
+---@param x deepc.Tensor|deepc.data.Rows|table<string, deepc.Tensor|deepc.data.Rows>
+---@param ... deepc.Tensor|deepc.data.Rows
 ---@return deepc.data.Set
-function data.set(x, y)
-  check_rows("x", x)
-  check_rows("y", y)
-  if #x ~= #y then
-    core.fail("DIMS", "data.set", ("%d rows against %d"):format(#x, #y), nil, "x", x, "y", y)
+function data.set(x, ...)
+  local others = table.pack(...)
+  if type(x) == "table" and getmetatable(x) == nil and others.n == 0 and next(x) ~= nil and #x == 0 then
+    local names, parts = {}, {}
+    for name in pairs(x) do
+      if type(name) ~= "string" then
+        core.fail("ARG", "data.set", ("names are texts, not %s"):format(core.describe(name)))
+      end
+      names[#names + 1] = name
+    end
+    table.sort(names)
+    for i, name in ipairs(names) do
+      parts[i] = x[name]
+    end
+    return new_set(parts, names)
   end
-  return setmetatable({ x = x, y = y, epoch = 0 }, Set)
+  check_rows(others.n > 1 and "value 1" or "x", x)
+  local parts = { x }
+  for i = 1, others.n do
+    check_rows(others.n == 1 and "y" or "value " .. i + 1, others[i])
+    parts[i + 1] = others[i]
+  end
+  return new_set(parts)
 end
 
 function Set:__len()
-  return #self.x
+  return self._count
 end
 
 local lasts = { drop = true, keep = true, pad = true }
@@ -71,27 +177,100 @@ local function check_self(op, set, arguments)
   end
 end
 
+core.check_set = check_self
+
+local function check_integer(op, o, key, least)
+  if o[key] ~= nil and (not math.tointeger(o[key]) or least and o[key] < least) then
+    core.fail("ARG", op, ("%s is %s, not %s"):format(key, least == 1 and "a positive integer" or "an integer",
+      core.shown(o[key])))
+  end
+end
+
+core.check_integer = check_integer
+
+local function check_draws(set, o)
+  if o.weights ~= nil then
+    if core.kind(o.weights) ~= "tensor" or #o.weights.shape ~= 1 or #o.weights ~= #set then
+      core.fail("ARG", "batches", ("weights are a tensor with a number for each of %d rows, not %s"):format(#set,
+        core.describe(o.weights)))
+    elseif o.shuffle ~= nil then
+      core.fail("ARG", "batches", "weights draw rows: shuffle says nothing besides")
+    end
+  end
+  if o.balance ~= nil and (o.weights ~= nil or o.shuffle ~= nil) then
+    core.fail("ARG", "batches", "balance draws rows: weights and shuffle say nothing besides")
+  end
+  for _, key in ipairs { "draws", "replacement" } do
+    if o[key] ~= nil and not (o.weights or o.balance) then
+      core.fail("ARG", "batches", key .. " is for rows that are drawn: weights = ... or balance = ...")
+    end
+  end
+  if o.group ~= nil and not (core.is_rows(o.group) and o.group._ragged) then
+    core.fail("ARG", "batches", "group is rows of several lengths, which data.ragged makes, not " ..
+      core.describe(o.group))
+  end
+  if o.map ~= nil and not core.control_callable(o.map) then
+    core.fail("ARG", "batches", "map is a function, not " .. core.describe(o.map))
+  end
+end
+
 local function check_options(set, o)
   check_self("batches", set, "options")
   if type(o) ~= "table" then
     core.fail("ARG", "batches", "options are a table", "batches { size = 64, shuffle = true }")
   end
-  core.options("batches", o, "size", "shuffle", "seed", "epoch", "last")
+  core.options("batches", o, "size", "shuffle", "seed", "epoch", "last", "weights", "balance", "draws", "replacement",
+    "group", "map")
   if math.type(o.size) ~= "integer" or o.size < 1 then
     core.fail("ARG", "batches", ("size is a positive integer, not %s"):format(core.shown(o.size)))
   end
-  if o.shuffle ~= nil and type(o.shuffle) ~= "boolean" then
-    core.fail("ARG", "batches", ("shuffle is true or false, not %s"):format(core.describe(o.shuffle)),
-      math.type(o.shuffle) == "integer" and ("shuffle = true, seed = %d"):format(o.shuffle) or nil)
-  end
-  for _, key in ipairs { "seed", "epoch" } do
-    if o[key] ~= nil and not math.tointeger(o[key]) then
-      core.fail("ARG", "batches", ("%s is an integer, not %s"):format(key, core.shown(o[key])))
+  for _, key in ipairs { "shuffle", "replacement" } do
+    if o[key] ~= nil and type(o[key]) ~= "boolean" then
+      core.fail("ARG", "batches", ("%s is true or false, not %s"):format(key, core.describe(o[key])),
+        key == "shuffle" and math.type(o.shuffle) == "integer" and ("shuffle = true, seed = %d"):format(o.shuffle)
+        or nil)
     end
   end
+  check_integer("batches", o, "seed")
+  check_integer("batches", o, "epoch")
+  check_integer("batches", o, "draws", 1)
   if o.last ~= nil and not lasts[o.last] then
     core.fail("ARG", "batches", ('last is "drop", "keep" or "pad", not %s'):format(core.shown(o.last)))
   end
+  check_draws(set, o)
+end
+
+-- One weight for each row: how rare its label is among them.
+local function balanced(set, labels)
+  if core.kind(labels) ~= "tensor" or #labels.shape ~= 1 or #labels ~= #set or labels.dtype:find "f" then
+    core.fail("ARG", "batches", ("balance is a tensor with a label for each of %d rows, not %s"):format(#set,
+      core.describe(labels)))
+  end
+  local list, counts, weights = labels:totable(), {}, {}
+  for _, label in ipairs(list) do
+    counts[label] = (counts[label] or 0) + 1
+  end
+  for i, label in ipairs(list) do
+    weights[i] = 1 / counts[label]
+  end
+  return dc.tensor(weights, "f64")
+end
+
+-- The order of an epoch, and how many rows it has.
+local function order_of(set, o, now)
+  local base, n = set._rows, #set
+  if o.weights or o.balance then
+    local weights = o.weights or balanced(set, o.balance)
+    return core.order_weighted(weights, base, now.rows, now.seed, now.epoch, o.replacement ~= false), now.rows
+  elseif o.group then
+    if #o.group ~= #set._parts[1] then
+      core.fail("DIMS", "batches", ("group has %d rows, the set's values %d"):format(#o.group, #set._parts[1]))
+    end
+    return core.order_grouped(n, base, o.group._source, o.size, now.seed, now.epoch, now.shuffle), n
+  elseif now.shuffle then
+    return core.order(n, now.seed, now.epoch, base), n
+  end
+  return base, n
 end
 
 -- What a position has to agree with, in the order in which differences are told.
@@ -126,10 +305,12 @@ function Loop:__len()
 end
 
 local function give_back(loop)
-  core.give_back(loop.x)
-  core.give_back(loop.y)
-  core.give_back(loop.mask)
-  loop.x, loop.y, loop.mask = nil, nil, nil
+  local given = loop.given
+  for i = 1, given.n do
+    core.give_back(given[i])
+    given[i] = nil
+  end
+  given.n = 0
 end
 
 function Loop:__close()
@@ -140,34 +321,67 @@ function Loop:__close()
   end
 end
 
-function Loop:__call()
-  give_back(self)
-  local x, y, mask = core.batch_next(self.batches)
-  self.x, self.y, self.mask = x, y, mask
-  if not x then
-    self:__close()
-    return nil
+-- Values as the script gets them: by name, mapped.
+local function shown(loop, ...)
+  local names, map = loop.set._names, loop.map
+  if names then
+    local record = {}
+    for i, name in ipairs(names) do
+      record[name] = (select(i, ...))
+    end
+    if map then
+      return map(record, (select(#names + 1, ...)))
+    end
+    return record, (select(#names + 1, ...))
+  elseif map then
+    return map(...)
   end
-  self.now.batch = self.now.batch + 1
-  return x, y, mask
+  return ...
 end
 
----Iterates over pairs of batches, on loan until the next pair, which is gathered meanwhile. Shuffled
----orders depend on the seed and on the epoch: how often batches were asked for, or the option. Where the
----rows are no whole number of batches, `last` says what becomes of the rest: "drop" leaves it out, "keep"
----makes a smaller batch of it, "pad" fills it up with zeros and gives a mask with each pair, f32[size],
----with 1 for rows that are there and 0 for those that are not. "drop" with fewer rows than one batch is an
----error, since nothing would be left. `#` of what is returned first is the number of batches.
+local function keep(loop, ...)
+  local given, n = loop.given, select("#", ...)
+  if n == 0 then
+    loop:__close()
+    return nil
+  end
+  for i = 1, n do
+    given[i] = (select(i, ...))
+  end
+  given.n = n
+  loop.now.batch = loop.now.batch + 1
+  return shown(loop, ...)
+end
+
+function Loop:__call()
+  give_back(self)
+  return keep(self, core.batch_next(self.batches))
+end
+
+---Iterates over batches, each with a value for every tensor of the set, on loan until the next batch, which is
+---gathered meanwhile; rows of files are read and decoded on other threads. Shuffled orders depend on the seed and on
+---the epoch: how often batches were asked for, or the option. Where the rows are no whole number of batches, `last`
+---says what becomes of the rest: "drop" leaves it out, "keep" makes a smaller batch of it, "pad" fills it up with
+---zeros and gives a mask behind the values, f32[size], with 1 for rows that are there and 0 for those that are not.
+---"drop" with fewer rows than one batch is an error, since nothing would be left. `#` of what is returned first is
+---the number of batches.
 ---
 ---    for x, y in set:batches { size = 64, shuffle = true, last = "drop" } do print(x, y) end
 ---    for x, y, mask in set:batches { size = 64, last = "pad" } do print(x, y, mask) end
+---    for x in set:batches { size = 65, balance = dc.iota(130) % 2, draws = 130 } do print(x) end
+---    for x, y in set:batches { size = 65, map = function(x, y) return x:cast "f32" / 255, y end } do print(x, y) end
+---
+---`weights`, a number for each row, draws rows with these probabilities, `draws` of them (as many as there are),
+---again and again or with `replacement = false` once each (torch.utils.data.WeightedRandomSampler); `balance`,
+---labels for the rows, draws each label as often. `group`, rows of several lengths, puts rows of about one length
+---together. `map` is called with the values of each batch, and gives those that the loop gets.
 ---
 ---Errors: DC0101 for options, DC0107 for a batch that is used once the next one is there.
----@param options { size: integer, shuffle?: boolean, seed?: integer, epoch?: integer, last?: "drop"|"keep"|"pad" }
+---@param options table size, shuffle, seed, epoch, last, weights, balance, draws, replacement, group, map
 ---@return fun(): deepc.Tensor?, deepc.Tensor?, deepc.Tensor?
 function Set:batches(options)
   check_options(self, options)
-  local n, size = #self, options.size
+  local n, size = options.draws or #self, options.size
   if n % size ~= 0 and not options.last then
     core.fail("ARG", "batches", ("%d rows are no whole number of batches of %d"):format(n, size),
       'last = "drop" leaves the rest out, "keep" makes a smaller batch of it, "pad" fills it up')
@@ -181,18 +395,142 @@ function Set:batches(options)
     shuffle = options.shuffle and true or false, seed = options.seed or core.seed(), last = options.last or "drop",
   }
   now.batch = leave_out(self, now)
-  local order = now.shuffle and core.order(n, now.seed, now.epoch) or nil
+  local order
+  order, n = order_of(self, options, now)
   if core.checking() then
     n = math.min(n, size) -- one is as good as all
   end
+  local parts = {}
+  for i, part in ipairs(self._parts) do
+    parts[i] = core.is_rows(part) and part._source or part
+  end
   local loop = setmetatable({
-    set = self, now = now, count = math.max((now.last == "drop" and n or n + size - 1) // size - now.batch, 0),
-    batches = core.batches(self.x, self.y, order, n, size, now.last, now.batch),
+    set = self, now = now, map = options.map, given = { n = 0 },
+    count = math.max((now.last == "drop" and n or n + size - 1) // size - now.batch, 0),
+    batches = core.batches(parts, order, n, size, now.last, now.batch),
   }, Loop)
   self.epoch = now.epoch
   self._loop, self._last = loop, now
   core.lengths[loop] = { loop.count, size } -- for dc.progress
   return loop, nil, nil, loop
+end
+
+-- Some of its rows, as a set of its own.
+local function subset(set, order)
+  local other = new_set(set._parts, set._names)
+  other._rows, other._count = order, core.order_count(order)
+  return other
+end
+
+---Some of its rows, as a set: positions from 1, in this order (torch.utils.data.Subset). Nothing is copied.
+---
+---    set:rows { 1, 3, 5 }
+---
+---Errors: DC0101 for what is no row.
+---@param list integer[]|deepc.Tensor numbers from 1
+---@return deepc.data.Set
+function Set:rows(list)
+  check_self("rows", self, "list")
+  list = core.kind(list) == "tensor" and list:totable() or list
+  if type(list) ~= "table" then
+    core.fail("ARG", "rows", "a list of rows is needed, not " .. core.describe(list))
+  end
+  for _, i in ipairs(list) do
+    if math.type(i) ~= "integer" or i < 1 or i > #self then
+      core.fail("ARG", "rows", ("row %s of %d rows"):format(core.shown(i), #self))
+    end
+  end
+  if not self._rows then
+    return subset(self, core.order_list(list))
+  end
+  local parts = {}
+  for k, i in ipairs(list) do
+    parts[k] = core.order_row(self._rows, i)
+  end
+  return subset(self, core.order_list(parts))
+end
+
+-- Sizes of parts: whole numbers, or shares of all rows, of which what is left over goes to the first ones.
+local function sizes_of(n, sizes)
+  local total, shares = 0, false
+  if type(sizes) ~= "table" or #sizes == 0 then
+    core.fail("ARG", "random_split", "sizes are a list, not " .. core.describe(sizes), "{ 0.8, 0.2 }, or { 800, 200 }")
+  end
+  for _, v in ipairs(sizes) do
+    if type(v) ~= "number" or v < 0 then
+      core.fail("ARG", "random_split", ("a size is a number from 0 on, not %s"):format(core.shown(v)))
+    end
+    shares = shares or math.type(v) == "float"
+    total = total + v
+  end
+  if shares and math.abs(total - 1) > 1e-6 or not shares and total ~= n then
+    core.fail("ARG", "random_split", shares and ("shares are %s together, not 1"):format(core.number("%.6g", total))
+      or ("sizes are %d together, of %d rows"):format(total, n))
+  end
+  local list, rest = {}, n
+  for i, v in ipairs(sizes) do
+    list[i] = shares and math.floor(v * n + 1e-9) or v
+    rest = rest - list[i]
+  end
+  for i = 1, rest do
+    list[(i - 1) % #list + 1] = list[(i - 1) % #list + 1] + 1
+  end
+  return list
+end
+
+local function check_seed(op, options)
+  core.options(op, options, "seed")
+  check_integer(op, options or {}, "seed")
+  return options and options.seed or core.seed()
+end
+
+---Sets of rows drawn at random, each row in one of them (torch.utils.data.random_split): numbers of rows, or shares of
+---all. Which rows depends on the seed alone.
+---
+---    local train, valid = set:random_split({ 0.8, 0.2 }, { seed = 1 })
+---
+---Errors: DC0101 where the sizes are not all rows together.
+---@param sizes number[]
+---@param options? { seed?: integer } the context's seed
+---@return deepc.data.Set ...
+function Set:random_split(sizes, options)
+  check_self("random_split", self, "sizes")
+  local list = sizes_of(#self, sizes)
+  local order, sets, first = core.order(#self, check_seed("random_split", options), 0, self._rows), {}, 0
+  for i, n in ipairs(list) do
+    sets[i] = subset(self, core.order_part(order, #self, first, n))
+    first = first + n
+  end
+  return table.unpack(sets)
+end
+
+---Iterates over k ways to leave a part of the rows out (sklearn.model_selection.KFold): a number from 1 to k, the
+---set to train on, the set to test with. Each row is in one of the sets to test with. Which rows depends on the seed
+---alone.
+---
+---    for i, train, test in set:k_fold(5, { seed = 1 }) do print(i, #train, #test) end
+---
+---Errors: DC0101 where k is not from 2 to the number of rows.
+---@param k integer
+---@param options? { seed?: integer } the context's seed
+---@return fun(): integer?, deepc.data.Set?, deepc.data.Set?
+function Set:k_fold(k, options)
+  check_self("k_fold", self, "k")
+  local n = #self
+  if math.type(k) ~= "integer" or k < 2 or k > n then
+    core.fail("ARG", "k_fold", ("k is an integer from 2 to the %d rows, not %s"):format(n, core.shown(k)))
+  end
+  local order, i = core.order(n, check_seed("k_fold", options), 0, self._rows), 0
+  return function()
+    i = i + 1
+    if i > k then
+      return nil
+    end
+    local first, behind = (i - 1) * n // k, i * n // k
+    local before = core.order_part(order, n, 0, first)
+    return i, subset(self, core.order_joined(before, core.order_part(order, n, behind, n - behind))),
+      subset(self, core.order_part(order, n, first, behind - first))
+  end
 end
 
 ---Where its batches stand, as a table of numbers, texts and booleans: the epoch, how many batches of it
@@ -270,5 +608,4 @@ function data.fashion_mnist(options)
 end
 
 core.entries(Set)
-
 return data

@@ -26,6 +26,7 @@ local any = {
   ["Function.export"] = {}, -- sizes to compile for
   ["dc.cond"] = {}, ["dc.switch"] = {}, -- what the functions are called with
   ["optim.LBFGS.step"] = {}, ["optim.Average.averaged"] = {}, -- what the function is called with
+  ["data.set"] = {}, -- values of rows
   ["dc.print"] = {}, ["dc.scope"] = {}, ["Scope.keep"] = {}, ["Scope.close"] = {}, -- values of any kind
 }
 
@@ -43,7 +44,7 @@ local receivers = {
   ["metrics.AUC"] = metrics.AUC(), ["schedules.Plateau"] = schedules.reduce_on_plateau { lr = 1 },
   ["train.Events"] = events, ["optim.GradScaler"] = optim.GradScaler(),
   ["optim.LBFGS"] = optim.LBFGS { dc.param "f32[1]" }, ["optim.Average"] = optim.EMA { dc.param "f32[1]" },
-  ["data.Set"] = set,
+  ["data.Set"] = set, ["data.Rows"] = data.ragged { { 1 } },
 }
 receivers.Scope:close()
 local modules = {
@@ -183,8 +184,6 @@ function TestArity:test_what_was_meant()
     { function() return dc:zeros "f32[2]" end,
       "zeros: 2 arguments given, at most 1 is taken\n  hint: with a dot, not a colon: .zeros(...)" },
     { function() return x:exp(2) end, "exp: 1 argument given, none is taken" },
-    { function() return data.set(dc.iota(2), dc.iota(2), dc.iota(2)) end,
-      "data.set: 3 arguments given, at most 2 are taken" },
     { function() return nn.ReLU()(x, 2) end,
       "nn.ReLU: 2 arguments given, at most 1 is taken\n    in     ReLU (nn.ReLU)" },
     { function() return dc.concat(x, x, 1) end,
