@@ -42,7 +42,7 @@ typedef struct dc_fnfile_check {
 
 typedef struct dc_fnfile_variant {
     uint32_t narg, ncaptured, ncell, nresult, nprinted, nset, ncheck; /* below 2^24: sums fit */
-    const char **arg, **captured, **cell; /* names */
+    const char **arg, **captured, **cell;                             /* names */
     uint32_t *set;
     dc_fnfile_check *check;
     const dc_func *fn;

@@ -42,4 +42,15 @@ dc_status dc_rows_ragged(dc_job *j, const dc_type *type, const void *values, con
                          int64_t n, uint64_t pad, const int64_t *bound, size_t nbound,
                          dc_rows **out);
 
+/*
+ * Images of files, decoded when they are asked for, in one form (dc_image_fit): u8[n, height, width, channels]. Height 0:
+ * that of the first file, as is the width; channels 0: its channels. Paths are copied.
+ */
+dc_status dc_rows_images(dc_job *j, const char *const *path, int64_t n, int fit, int64_t height,
+                         int64_t width, int channels, dc_rows **out);
+/* Sounds of files, f32[n, frames, channels]: cut off, or with silence behind; 0: as many as the first has. All have
+ * the rate, 0: that of the first, which *found becomes. */
+dc_status dc_rows_sounds(dc_job *j, const char *const *path, int64_t n, int64_t frames,
+                         int channels, int rate, dc_rows **out, int *found);
+
 #endif

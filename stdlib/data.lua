@@ -5,5 +5,6 @@ local _, core = ...
 
 require "deepc.data.rows"
 require "deepc.data.tables"
+require "deepc.data.media"
 
 return core.module("deepc.data", data)

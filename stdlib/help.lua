@@ -243,7 +243,7 @@ local modules = {
   { "deepc.metrics", "deepc.metrics.class", "deepc.metrics.classes", "deepc.metrics.numbers",
     "deepc.metrics.ranking", "deepc.metrics.text" },
   { "deepc.train", "deepc.train.class", "deepc.train.fit", "deepc.train.events" },
-  { "deepc.data", "deepc.data.set", "deepc.data.tables", "deepc.data.rows" },
+  { "deepc.data", "deepc.data.set", "deepc.data.tables", "deepc.data.rows", "deepc.data.media" },
   { "deepc.plot", "deepc.plot" },
 }
 

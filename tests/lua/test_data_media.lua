@@ -1,0 +1,181 @@
+-- Images and sounds, read, written and decoded for batches.
+local lu = require "luaunit"
+local dc = require "deepc"
+local data = require "deepc.data"
+local check = require "tests.lua.check"
+
+local fails = check.fails
+local images, sounds = "tests/fuzz/corpus/image/", "tests/fuzz/corpus/wav/"
+
+-- What tests/fuzz/corpus/image has: (7x + 13y + 50c) % m.
+local function pixels(channels, m)
+  local y, x, c = dc.iota("i32[7, 9, 4]", 1), dc.iota("i32[7, 9, 4]", 2), dc.iota("i32[7, 9, 4]", 3)
+  return ((x * 7 + y * 13 + c * 50) % m)[{ {}, {}, { 1, channels } }]
+end
+
+local function same(name, want)
+  local got = data.read_image(images .. name)
+  lu.assertEquals(got.shape, want.shape, name)
+  lu.assertTrue(got:cast "i32":eq(want):all():item(), name)
+end
+
+local has_jpeg = pcall(data.read_image, images .. "jpeg-l")
+
+TestImages = {}
+
+function TestImages:setUp()
+  self.path = os.tmpname()
+end
+
+function TestImages:tearDown()
+  os.remove(self.path)
+  os.remove(self.path .. ".png")
+  os.remove(self.path .. ".jpg")
+end
+
+function TestImages:test_every_kind_of_png()
+  for bits, scale in pairs { 255, 85, [4] = 17, [8] = 1 } do
+    same("grey" .. bits, pixels(1, 2 ^ bits // 1 | 0) * scale)
+  end
+  same("grey16", pixels(1, 256) * 257)
+  same("greya8", pixels(2, 256))
+  same("rgb8", pixels(3, 256))
+  same("rgb8-interlaced", pixels(3, 256))
+  same("grey2-interlaced", pixels(1, 4) * 85)
+  same("rgba8", pixels(4, 256))
+  same("rgb16", pixels(3, 256) * 257)
+  same("rgba16", pixels(4, 256) * 257)
+  local i = pixels(1, 16)
+  same("palette4", dc.concat({ i * 16, 255 - i, i }, 3))
+  same("palette8-alpha", dc.concat({ i * 16, 255 - i, i,
+    dc.where(i:eq(0), 0, dc.where(i:eq(1), 128, dc.full("i32[7, 9, 1]", 255))) }, 3))
+  local key = data.read_image(images .. "rgb8-key")
+  lu.assertEquals(key[{ 1, 2 }]:totable(), { 7, 57, 107, 0 }) -- the transparent colour
+  lu.assertEquals(key[{ 1, 1, 4 }]:item(), 255)
+end
+
+function TestImages:test_channels()
+  lu.assertEquals(data.read_image(images .. "grey8", { channels = 3 })[{ 2, 3 }]:totable(), { 27, 27, 27 })
+  lu.assertEquals(data.read_image(images .. "rgb8", { channels = 4 })[{ 1, 2 }]:totable(), { 7, 57, 107, 255 })
+  local grey = data.read_image(images .. "rgb8", { channels = 1 })[{ 1, 2, 1 }]:item()
+  lu.assertEquals(grey, (7 * 19595 + 57 * 38470 + 107 * 7471 + 32768) // 65536) -- ITU-R 601, as Pillow's "L"
+  lu.assertEquals(data.read_image(images .. "rgb16", { channels = 4 }).dtype, "u8")
+end
+
+function TestImages:test_written()
+  local x = pixels(3, 256):cast "u8"
+  data.write_image(self.path .. ".png", x)
+  lu.assertTrue(data.read_image(self.path .. ".png"):eq(x):all():item())
+  local wide = dc.iota "u16[3, 5]" * 300
+  data.write_image(self.path .. ".png", wide)
+  lu.assertTrue(data.read_image(self.path .. ".png"):reshape(3, 5):eq(wide):all():item())
+  fails("a name that ends in .png, .jpg or .jpeg is needed", data.write_image, self.path .. ".gif", x)
+  fails("pixels are u8 or u16, not f32", data.write_image, self.path .. ".png", dc.zeros "f32[2, 2]")
+  fails("an image is [height, width] or with 1 to 4 channels", data.write_image, self.path .. ".png", dc.zeros "u8[2]")
+end
+
+function TestImages:test_jpeg()
+  if not has_jpeg then
+    return lu.skip "libturbojpeg is not installed (Debian: libturbojpeg0)"
+  end
+  local x = (dc.iota("i32[32, 48, 3]", 2) * 4 + dc.iota("i32[32, 48, 3]", 3) * 20):cast "u8"
+  data.write_image(self.path .. ".jpg", x, { quality = 95 })
+  local y = data.read_image(self.path .. ".jpg")
+  lu.assertEquals(y.shape, { 32, 48, 3 })
+  lu.assertTrue((y:cast "i32" - x:cast "i32"):abs():max():item() <= 8)
+  fails("or with 1 or 3 channels", data.write_image, self.path .. ".jpg", dc.zeros "u8[2, 2, 4]")
+end
+
+function TestImages:test_batches_of_files()
+  local files = {}
+  for i = 1, 20 do
+    files[i] = images .. (i % 2 == 0 and "rgb8" or "grey8")
+  end
+  local rows = data.images(files, { channels = 3 })
+  lu.assertEquals(rows.shape, { 20, 7, 9, 3 })
+  local rgb, grey = pixels(3, 256):cast "u8", data.read_image(images .. "grey8", { channels = 3 })
+  local seen = 0
+  for x, n in data.set(rows, dc.iota(20)):batches { size = 6, shuffle = true, last = "keep" } do
+    for i, number in ipairs(n:totable()) do
+      lu.assertTrue(x[i]:eq(number % 2 == 1 and rgb or grey):all():item())
+      seen = seen + 1
+    end
+  end
+  lu.assertEquals(seen, 20)
+  local small = data.images(files, { size = { 4, 4 }, fit = "crop", channels = 1 })
+  lu.assertEquals(small.shape, { 20, 4, 4, 1 })
+  lu.assertTrue(small:row(1):cast "f32":mean():item() > 20)
+  fails("has 7 x 9 pixels, height and width are to be 8 x 8", function()
+    return data.images(files, { size = { 8, 8 } }):row(1)
+  end)
+  files[7] = "/nonexistent/x.png"
+  fails("/nonexistent/x.png: No such file", function()
+    for _ in data.set(data.images(files, { channels = 3 })):batches { size = 5 } do end -- luacheck: ignore
+  end)
+end
+
+function TestImages:test_resampled()
+  local x = (dc.iota("i32[40, 60, 1]", 1) * 6):cast "u8" -- a ramp stays one
+  data.write_image(self.path .. ".png", x)
+  local half = data.images({ self.path .. ".png" }, { size = { 20, 30 }, fit = "stretch" }):row(1)
+  local column = half[{ {}, 10, 1 }]:totable()
+  for i = 2, 19 do
+    lu.assertEquals(column[i], 12 * (i - 1) + 3)
+  end
+  local whole = data.images({ self.path .. ".png" }, { size = { 40, 40 }, fit = "crop" }):row(1)
+  lu.assertTrue(whole:eq(x[{ {}, { 11, 50 } }]):all():item())
+end
+
+function TestImages:test_sheet()
+  data.write_image(self.path .. ".png", dc.iota("i32[4, 6]", 2):cast "u8")
+  local t = data.read_sheet(self.path .. ".png", { 2, 3 })
+  lu.assertEquals(t:totable()[2], { { 3, 4, 5 }, { 3, 4, 5 } })
+  lu.assertEquals(t.shape, { 4, 2, 3 })
+  fails("no whole number of images of 3 x 3", data.read_sheet, self.path .. ".png", { 3, 3 })
+end
+
+TestSounds = {}
+TestSounds.setUp, TestSounds.tearDown = TestImages.setUp, TestImages.tearDown
+
+function TestSounds:test_read()
+  local cases = {
+    u8 = { 8000, { { 0 }, { 127 / 128 }, { -1 }, { -0.5 } } },
+    i16 = { 44100, { { 0, 32767 / 32768 }, { -1, 1 / 32768 } } }, i24 = { 48000, { { 0.5 }, { 8388607 / 8388608 } } },
+    ["i32-ext"] = { 16000, { { -1 }, { 0.5 } } }, f32 = { 16000, { { 0.5 }, { -2 } } }, f64 = { 16000, { { 0.25 } } },
+  }
+  for name, want in pairs(cases) do
+    local x, rate = data.read_wav(sounds .. name)
+    lu.assertEquals(rate, want[1], name)
+    lu.assertEquals(x:totable(), want[2], name)
+  end
+end
+
+function TestSounds:test_written()
+  local x = dc.rand("f32[100, 2]", { low = -1, high = 1, seed = 1 })
+  for bits, step in pairs { [8] = 2 ^ -7, [16] = 2 ^ -15, [24] = 2 ^ -23, [32] = 2 ^ -23, f32 = 0, f64 = 0 } do
+    data.write_wav(self.path, x, 22050, { bits = bits })
+    local y, rate = data.read_wav(self.path)
+    lu.assertEquals(rate, 22050)
+    lu.assertTrue((y - x):abs():max():item() <= step, tostring(bits))
+  end
+  data.write_wav(self.path, dc.tensor { 2, -2, 0 }, 8000)
+  lu.assertEquals(data.read_wav(self.path):totable(), { { 32767 / 32768 }, { -1 }, { 0 } })
+  fails('bits are 8, 16, 24, 32, "f32" or "f64", not 12', data.write_wav, self.path, x, 8000, { bits = 12 })
+  fails("samples are f32, not i32", data.write_wav, self.path, dc.iota(3), 8000)
+end
+
+function TestSounds:test_batches()
+  local rows, rate = data.sounds({ sounds .. "f32", sounds .. "i32-ext", sounds .. "f32" }, { frames = 3 })
+  lu.assertEquals(rate, 16000)
+  for x in data.set(rows):batches { size = 3 } do
+    lu.assertEquals(x:totable(), { { { 0.5 }, { -2 }, { 0 } }, { { -1 }, { 0.5 }, { 0 } }, { { 0.5 }, { -2 }, { 0 } } })
+  end
+  fails("has 1 channel at 8000 Hz, 1 at 16000 Hz are wanted", function()
+    return data.sounds({ sounds .. "f32", sounds .. "u8" }):row(2)
+  end)
+end
+
+function TestSounds:test_bytes()
+  lu.assertEquals(data.read_bytes(sounds .. "u8", "u8"):totable()[1], ("R"):byte())
+  fails("No such file", data.read_bytes, "/nonexistent", "u8")
+end
