@@ -509,7 +509,7 @@ static const dc_bindings *const all[] = {
     &dc_loop_bindings,        &dc_branch_bindings,      &dc_vmap_bindings,
     &dc_cumulative_bindings,  &dc_sort_bindings,        &dc_pad_bindings,
     &dc_bytes_bindings,       &dc_tables_bindings,      &dc_order_bindings,
-    &dc_source_bindings,      &dc_media_bindings,
+    &dc_source_bindings,      &dc_media_bindings,       &dc_fetch_bindings,
 };
 
 /* Every type of userdata but the context, and its own functions. */

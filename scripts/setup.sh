@@ -49,6 +49,20 @@ have_png() {
     return 1
 }
 
+have_jpeg() {
+    for so in /usr/lib/*/libturbojpeg.so.0; do
+        [ -e "$so" ] && return 0
+    done
+    return 1
+}
+
+have_curl() {
+    for so in /usr/lib/*/libcurl.so.4; do
+        [ -e "$so" ] && return 0
+    done
+    return 1
+}
+
 have_fuzzer() {
     command -v clang-14 || return 1
     for a in /usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a; do
@@ -76,6 +90,8 @@ need_tests() {
     need lua-check command -v luacheck
     need valgrind command -v valgrind
     need libpng-dev test -e /usr/include/png.h
+    need libturbojpeg0 have_jpeg
+    need libcurl4 have_curl
     need ocl-icd-libopencl1 have_opencl
     need clang-14 command -v clang-14
     need libclang-rt-14-dev have_fuzzer

@@ -6,5 +6,7 @@ local _, core = ...
 require "deepc.data.rows"
 require "deepc.data.tables"
 require "deepc.data.media"
+require "deepc.data.text"
+require "deepc.data.fetch"
 
 return core.module("deepc.data", data)

@@ -12,7 +12,7 @@ local help = {}
 local receiver = {
   Tensor = "x", Cell = "p", Function = "f", Static = "k", Scope = "s", Error = "err", Layer = "layer",
   Optimizer = "opt", LBFGS = "opt", Average = "ema", GradScaler = "scaler", Plateau = "plateau", Metric = "metric",
-  Events = "events", Set = "set", Checkpoint = "ckpt", Rows = "rows",
+  Events = "events", Set = "set", Checkpoint = "ckpt", Rows = "rows", Vocabulary = "vocabulary",
 }
 
 ---@class deepc.help.Param
@@ -243,7 +243,8 @@ local modules = {
   { "deepc.metrics", "deepc.metrics.class", "deepc.metrics.classes", "deepc.metrics.numbers",
     "deepc.metrics.ranking", "deepc.metrics.text" },
   { "deepc.train", "deepc.train.class", "deepc.train.fit", "deepc.train.events" },
-  { "deepc.data", "deepc.data.set", "deepc.data.tables", "deepc.data.rows", "deepc.data.media" },
+  { "deepc.data", "deepc.data.set", "deepc.data.tables", "deepc.data.rows", "deepc.data.media", "deepc.data.text",
+    "deepc.data.fetch" },
   { "deepc.plot", "deepc.plot" },
 }
 

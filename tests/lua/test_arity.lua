@@ -45,6 +45,7 @@ local receivers = {
   ["train.Events"] = events, ["optim.GradScaler"] = optim.GradScaler(),
   ["optim.LBFGS"] = optim.LBFGS { dc.param "f32[1]" }, ["optim.Average"] = optim.EMA { dc.param "f32[1]" },
   ["data.Set"] = set, ["data.Rows"] = data.ragged { { 1 } },
+  ["data.Vocabulary"] = data.Vocabulary "a",
 }
 receivers.Scope:close()
 local modules = {

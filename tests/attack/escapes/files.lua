@@ -9,6 +9,14 @@ local readers = {
   into = function(path) dc.load(path, nn.Linear(2, 2)) end,
   checkpoint = function(path) dc.checkpoint(path, { m = nn.Linear(2, 2) }):load() end,
   idx = function(path) data.idx(path) end,
+  csv = function(path) data.read_csv(path) end,
+  npy = function(path) data.read_npy(path) end,
+  npz = function(path) data.read_npz(path) end,
+  bytes = function(path) data.read_bytes(path, "u8") end,
+  image = function(path) data.read_image(path) end,
+  wav = function(path) data.read_wav(path) end,
+  rows = function(path) data.rows(path) end,
+  raw = function(path) data.rows(path, { type = "u8[1]" }) end,
 }
 for name, read in pairs(readers) do
   for _, pair in ipairs { { "/etc/passwd", "/etc/nothing" }, { root .. "/secret", root .. "/nothing" },
@@ -20,6 +28,34 @@ for name, read in pairs(readers) do
     local a, b = without(there, pair[1]), without(none, pair[2])
     assert(a == b, name .. "\n" .. a .. "\n" .. b)
   end
+end
+
+--- files of a batch that lie outside, read on other threads
+local dc, data = require "deepc", require "deepc.data"
+for _, path in ipairs { "/etc/passwd", root .. "/secret", root .. "/in/link" } do
+  local list = { path, path, path, path }
+  for _, rows in ipairs { data.images(list, { size = { 2, 2 }, channels = 1 }),
+    (data.sounds(list, { frames = 2, channels = 1, rate = 8000 })) } do
+    refused(function() for _ in data.set(rows):batches { size = 2 } do end end, "DC0805")
+  end
+end
+
+--- the network, and folders for what comes from it
+local data = require "deepc.data"
+refused(function() data.fetch("http://127.0.0.1:9/x", { cache = root .. "/out" }) end, "DC0805")
+refused(function() data.fetch("https://localhost/x", { cache = root .. "/out" }) end, "DC0805")
+refused(function() data.fetch "https://localhost/x" end, "there is no folder for caches")
+refused(function() data.fetch("file:///etc/passwd", { cache = root }) end, "DC0805")
+refused(function() data.fetch("file:///etc/passwd", { cache = "/tmp" }) end, "DC0805")
+
+--- writing tables, arrays, images and sounds elsewhere
+local dc, data = require "deepc", require "deepc.data"
+for _, path in ipairs { "/tmp/x", root .. "/x", root .. "/in/x", root .. "/out/../x" } do
+  refused(function() data.write_csv(path, { x = dc.iota(2) }) end, "DC0805")
+  refused(function() data.write_npy(path, dc.iota(2)) end, "DC0805")
+  refused(function() data.write_npz(path, { x = dc.iota(2) }) end, "DC0805")
+  refused(function() data.write_image(path .. ".png", dc.zeros "u8[2, 2]") end, "DC0805")
+  refused(function() data.write_wav(path, dc.zeros "f32[2]", 8000) end, "DC0805")
 end
 
 --- data sets elsewhere
