@@ -10,6 +10,7 @@
  *                                    rows drawn with probabilities; weights: one of a tensor for each row
  *   order_joined(order, order)       one behind the other
  *   order_row(order, i)              its row i; both count from 1
+ *   order_pick(seed, epoch, i, n)    a number of 0..n-1
  *   order_count(order)
  */
 #include "dsl/orders.h"
@@ -132,6 +133,18 @@ static int l_order_row(lua_State *L)
     const lua_Integer i = luaL_checkinteger(L, 2);
     luaL_argcheck(L, i >= 1 && i <= o->n, 2, "no such row");
     lua_pushinteger(L, (lua_Integer)o->at[i - 1] + 1);
+    return 1;
+}
+
+/* One of 0..n-1. */
+static int l_order_pick(lua_State *L)
+{
+    const uint64_t bits =
+        dc_rand_bits((uint64_t)luaL_checkinteger(L, 1), (uint64_t)luaL_checkinteger(L, 2),
+                     (uint64_t)luaL_checkinteger(L, 3));
+    const uint64_t n = (uint64_t)luaL_checkinteger(L, 4);
+    luaL_argcheck(L, n > 0 && n <= UINT32_MAX, 4, "numbers to pick from");
+    lua_pushinteger(L, (lua_Integer)(bits * n >> 32));
     return 1;
 }
 
@@ -309,6 +322,7 @@ static const dc_binding bindings[] = {
     {"order_part", l_order_part, DC_ANY, DC_IN_LIBRARY},
     {"order_joined", l_order_joined, DC_ANY, DC_IN_LIBRARY},
     {"order_row", l_order_row, DC_ANY, DC_IN_LIBRARY},
+    {"order_pick", l_order_pick, DC_ANY, DC_IN_LIBRARY},
     {"order_count", l_order_count, DC_ANY, DC_IN_LIBRARY},
     {"order_grouped", l_order_grouped, DC_ANY, DC_IN_LIBRARY},
     {"order_weighted", l_order_weighted, DC_ANY, DC_IN_LIBRARY},

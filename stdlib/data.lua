@@ -4,6 +4,7 @@ local data = require "deepc.data.set"
 local _, core = ...
 
 require "deepc.data.rows"
+require "deepc.data.stream"
 require "deepc.data.tables"
 require "deepc.data.media"
 require "deepc.data.text"

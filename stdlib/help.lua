@@ -12,7 +12,7 @@ local help = {}
 local receiver = {
   Tensor = "x", Cell = "p", Function = "f", Static = "k", Scope = "s", Error = "err", Layer = "layer",
   Optimizer = "opt", LBFGS = "opt", Average = "ema", GradScaler = "scaler", Plateau = "plateau", Metric = "metric",
-  Events = "events", Set = "set", Checkpoint = "ckpt", Rows = "rows", Vocabulary = "vocabulary",
+  Events = "events", Set = "set", Checkpoint = "ckpt", Rows = "rows", Vocabulary = "vocabulary", Stream = "stream",
 }
 
 ---@class deepc.help.Param

@@ -46,6 +46,7 @@ local receivers = {
   ["optim.LBFGS"] = optim.LBFGS { dc.param "f32[1]" }, ["optim.Average"] = optim.EMA { dc.param "f32[1]" },
   ["data.Set"] = set, ["data.Rows"] = data.ragged { { 1 } },
   ["data.Vocabulary"] = data.Vocabulary "a",
+  ["data.Stream"] = data.stream(function() return function() end end),
 }
 receivers.Scope:close()
 local modules = {

@@ -221,6 +221,58 @@ function TestRagged:test_grouped_and_bounded()
   lu.assertEquals(#sum:info(), 1)
 end
 
+TestStreams = {}
+
+-- 0, 1, 2 ... n - 1, each with a tensor.
+local function counting(n)
+  return data.stream(function(epoch)
+    local i = -1
+    return function()
+      i = i + 1
+      if i < n then
+        return i, dc.full("f32[2]", i), { i, epoch }, "row " .. i
+      end
+    end
+  end)
+end
+
+function TestStreams:test_collated()
+  local seen = {}
+  for i, x, pair, text in counting(5):batches { size = 2 } do
+    lu.assertEquals(i.dtype, "i32")
+    lu.assertEquals(x:sum(2):totable(), (i * 2):cast("f32"):totable())
+    lu.assertEquals(pair.shape, { #text, 2 })
+    table.move(i:totable(), 1, #i, #seen + 1, seen)
+  end
+  lu.assertEquals(seen, upto(5))
+  lu.assertEquals(taken(counting(5), { size = 2, last = "drop" }), upto(4))
+  for n in counting(5):batches { size = 5, collate = function(rows) return #rows * 10 end } do
+    lu.assertEquals(n, 50)
+  end
+  fails("a function is needed that gives an iterator, not the number 1", data.stream, 1)
+  fails("size is a positive integer, not nil", counting(1).batches, counting(1), {})
+end
+
+function TestStreams:test_shuffled_and_resumed()
+  local options = { size = 4, shuffle = 6, seed = 3 }
+  local stream = counting(20)
+  local first, second = taken(stream, options), taken(stream, options)
+  lu.assertNotEquals(first, second)
+  lu.assertEquals(sorted(taken(counting(20), options)), upto(20))
+  local cut, list = counting(20), {}
+  for i in cut:batches(options) do
+    table.move(i:totable(), 1, 4, #list + 1, list)
+    if #list == 8 then
+      break
+    end
+  end
+  local again = counting(20)
+  again:restore(cut:position())
+  table.move(taken(again, options), 1, 12, 9, list)
+  lu.assertEquals(list, first)
+  lu.assertEquals(again.epoch, 1)
+end
+
 TestFiles = {}
 
 function TestFiles:setUp()

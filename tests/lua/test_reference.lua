@@ -111,6 +111,7 @@ function TestAnnotations:test_every_function_about_data()
   check_all("plot", plot)
   check_all("data.Set", getmetatable(data.set(dc.iota(2), dc.iota(2))).__index)
   check_all("data.Vocabulary", getmetatable(data.Vocabulary "a").__index)
+  check_all("data.Stream", getmetatable(data.stream(print)).__index)
   check_all("data.Rows", { row = data.ragged({ { 1 } }).row, lengths = data.ragged({ { 1 } }).lengths })
 end
 
@@ -137,6 +138,7 @@ function TestAnnotations:test_every_annotated_name_exists()
     ["train.Events"] = events, ["optim.GradScaler"] = optim.GradScaler(),
     ["optim.LBFGS"] = optim.LBFGS { dc.param "f32[1]" }, ["optim.Average"] = optim.EMA { dc.param "f32[1]" },
     ["data.Set"] = getmetatable(set).__index, ["data.Vocabulary"] = data.Vocabulary "a",
+    ["data.Stream"] = getmetatable(data.stream(print)).__index,
     ["data.Rows"] = data.ragged { { 1 } },
   }
   for name, e in pairs(documented) do
