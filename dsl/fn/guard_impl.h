@@ -8,7 +8,7 @@
 #include "dsl/base/args.h"
 #include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
-#include "dsl/fn/luatable.h"
+#include "dsl/base/luatable.h"
 
 enum {
     DC_GUARD_EACH = 256,    /* fields in all that are compared at each call */

@@ -13,6 +13,7 @@
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"
+#include "dsl/base/luatable.h"
 #include "dsl/base/size.h"
 #include "dsl/base/trace.h"
 #include "dsl/ops/apply.h"
@@ -157,6 +158,54 @@ static inline bool store_number(lua_State *L, dc_dtype t, char *at)
     return true;
 }
 
+/* The numbers of some slots, as far as they convert; how many. */
+static int64_t store_slots(dc_dtype t, const dc_luaslot *slot, int64_t n, char *to)
+{
+    int64_t i = 0;
+    for (; i < n; i++) {
+        const bool is_integer = slot[i].tag == DC_LUASLOT_INTEGER;
+        double v;
+        memcpy(&v, &slot[i].value, sizeof v);
+        if (is_integer)
+            v = (double)(int64_t)slot[i].value;
+        else if (slot[i].tag != DC_LUASLOT_FLOAT)
+            break;
+        if (t == DC_F32 && !(fabs(v) < FLT_MAX))
+            break;
+        if (t == DC_F32) {
+            const float f = (float)v;
+            memcpy(to + (size_t)i * sizeof f, &f, sizeof f);
+        } else {
+            memcpy(to + (size_t)i * sizeof v, &v, sizeof v);
+        }
+    }
+    return i;
+}
+
+/*
+ * The n elements of a plain table on the last axis where they lie (dsl/base/luatable.h), floats alone. false: they do not
+ * lie so, or one is no number; f is as before.
+ */
+static bool fill_from_memory(lua_State *L, filling *f, int idx, int64_t n)
+{
+    enum { BLOCK = 4096 };
+    const dc_dtype t = (dc_dtype)f->type.dtype;
+    const size_t size = dc_dtype_size(t);
+    if (!f->d->sees_tables || (t != DC_F32 && t != DC_F64))
+        return false;
+    const dc_luaslot *slot = NULL;
+    if (!dc_luatable_array(lua_topointer(L, idx), n, &slot))
+        return false;
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        const int64_t count = dc_min_i64(BLOCK, n - at);
+        dc_interrupt_poll(L, f->d); /* raises or does nothing: the slots stay where they are */
+        if (store_slots(t, slot + at, count, f->at + (size_t)at * size) < count)
+            return false;
+    }
+    f->at += (size_t)n * size;
+    return true;
+}
+
 /*
  * The n elements of a plain table on the last axis in one traversal, which sees every key as well. false: the keys do
  * not come in order, as where a part of the table is a hash, or there are others than 1..n; f is as before.
@@ -200,7 +249,7 @@ static void fill_level(lua_State *L, filling *f, int depth)
     const int64_t n = length_of(L, f, idx, depth);
     const bool plain = dc_args_is_plain(L, idx);
     if (plain && depth + 1 == f->type.rank && n == f->type.dim[depth] &&
-        fill_in_order(L, f, idx, n))
+        (fill_from_memory(L, f, idx, n) || fill_in_order(L, f, idx, n)))
         return;
     if (plain)
         refuse_keys(L, f, idx, n, depth);

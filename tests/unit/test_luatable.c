@@ -1,5 +1,5 @@
 /* Images of Lua tables: whatever changes in one is seen, and what stays the same is the same. */
-#include "dsl/fn/luatable.h"
+#include "dsl/base/luatable.h"
 
 #include <lauxlib.h>
 #include <lualib.h>

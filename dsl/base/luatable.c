@@ -1,13 +1,8 @@
-#include "dsl/fn/luatable.h"
+#include "dsl/base/luatable.h"
 
 #include <string.h>
 
 /* ---- as lobject.h of Lua 5.4 has it ---------------------------------------------------------- */
-
-typedef struct lua_slot {
-    uint64_t value;
-    uint8_t tag;
-} lua_slot;
 
 typedef struct lua_node {
     uint64_t value;
@@ -20,7 +15,7 @@ typedef struct lua_table {
     void *next;
     uint8_t type, marked, flags, lsizenode;
     unsigned int alimit;
-    const lua_slot *array;
+    const dc_luaslot *array;
     const lua_node *node, *lastfree;
     const void *metatable;
     void *gclist;
@@ -81,6 +76,29 @@ bool dc_luatable_same(const dc_luatable *image, const void *at)
         return false;
     return (image->array_bytes == 0 || memcmp(image->copy.at, t->array, image->array_bytes) == 0) &&
            memcmp(image->copy.at + image->array_bytes, t->node, image->hash_bytes) == 0;
+}
+
+/* ---- rows of numbers --------------------------------------------------------------------------- */
+
+static bool is_nil(uint8_t tag)
+{
+    return (tag & 0x0f) == 0;
+}
+
+bool dc_luatable_array(const void *at, int64_t n, const dc_luaslot **slots)
+{
+    const lua_table *t = at;
+    const uint32_t size = array_size(t);
+    if ((int64_t)size < n || t->metatable != NULL)
+        return false;
+    for (uint32_t i = (uint32_t)n; i < size; i++)
+        if (!is_nil(t->array[i].tag))
+            return false;
+    for (size_t i = 0; i < (size_t)1 << t->lsizenode; i++)
+        if (!is_nil(t->node[i].tag))
+            return false;
+    *slots = t->array;
+    return true;
 }
 
 /* ---- is the layout this one? ----------------------------------------------------------------- */
