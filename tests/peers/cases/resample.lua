@@ -14,18 +14,20 @@ local function interpolated(name, options, peer, shapes, more)
   return case
 end
 
-local function sampled(mode, padding, aligned)
+local places = {
+  images = { x = "T[2, 3, 5, 4]", grid = { "T[2, 3, 6, 2]", low = -1.7, high = 1.7 } },
+  volumes = { x = "T[1, 2, 3, 4, 2]", grid = { "T[1, 2, 3, 2, 3]", low = -1.4, high = 1.4 } },
+  one = { x = "T[1, 1, 1, 3]", grid = { "T[1, 2, 2, 2]", low = -3.1, high = 3.1 } },
+}
+
+local function sampled(mode, padding, aligned, of, dtypes)
   local options = { mode = mode, padding = padding, align_corners = aligned }
   return {
-    ("grid_sample %s %s %s"):format(mode, padding, aligned and "corners" or "borders"),
+    ("grid_sample %s %s %s%s"):format(mode, padding, aligned and "corners" or "borders", of and ", " .. of or ""),
     run = function(a) return nn.grid_sample(a.x, a.grid, options) end,
     peer = ("F.grid_sample(x, grid, mode='%s', padding_mode='%s', align_corners=%s)"):format(mode, padding,
       aligned and "True" or "False"),
-    args = {
-      { x = "T[2, 3, 5, 4]", grid = { "T[2, 3, 6, 2]", low = -1.7, high = 1.7 } },
-      { x = "T[1, 2, 3, 4, 2]", grid = { "T[1, 2, 3, 2, 3]", low = -1.4, high = 1.4 } },
-      { x = "T[1, 1, 1, 3]", grid = { "T[1, 2, 2, 2]", low = -3.1, high = 3.1 } },
-    },
+    args = { places[of or "images"] }, dtypes = dtypes,
   }
 end
 
@@ -55,9 +57,10 @@ return {
     { "2, 3, 7, 5", "1, 2, 2, 1", "1, 1, 6, 4" }),
   interpolated("area of sequences", { size = 3, mode = "area" }, "size=3, mode='area'", { "2, 3, 8" }),
 
-  sampled("bilinear", "zeros", false), sampled("bilinear", "zeros", true), sampled("bilinear", "border", false),
-  sampled("bilinear", "reflection", false), sampled("bilinear", "reflection", true), sampled("nearest", "zeros", false),
-  sampled("nearest", "border", true), sampled("nearest", "reflection", false),
+  sampled("bilinear", "zeros", false), sampled("bilinear", "zeros", true, "volumes", { "f32" }),
+  sampled("bilinear", "border", false, nil, { "f32" }), sampled("bilinear", "reflection", false, nil, { "f64" }),
+  sampled("bilinear", "reflection", true, "one", { "f32" }), sampled("nearest", "zeros", false, "volumes", { "f64" }),
+  sampled("nearest", "border", true, nil, { "f32" }), sampled("nearest", "reflection", false, "one", { "f32" }),
   { "affine_grid", run = function(a) return nn.affine_grid(a.theta, { 2, 3, 4, 5 }) end,
     peer = "F.affine_grid(theta, (2, 3, 4, 5), align_corners=False)", args = { { theta = "T[2, 2, 3]" } } },
   { "affine_grid corners", run = function(a)
