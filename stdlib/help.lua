@@ -245,6 +245,7 @@ local modules = {
   { "deepc.train", "deepc.train.class", "deepc.train.fit", "deepc.train.events" },
   { "deepc.data", "deepc.data.set", "deepc.data.tables", "deepc.data.rows", "deepc.data.media", "deepc.data.text",
     "deepc.data.fetch" },
+  { "deepc.random", "deepc.random.continuous", "deepc.random.discrete" },
   { "deepc.plot", "deepc.plot" },
 }
 

@@ -271,6 +271,26 @@ static dc_val minus_log(writer *w, dc_val word, const dc_val *more)
     return op2(w, DC_OP_ADD, k_log, log_m);
 }
 
+/* -log(u): u is a word of the element, and more bits below it for f64. */
+static dc_val exponential(writer *w, const dc_val key[2], int64_t n, dc_val word, uint32_t second)
+{
+    if (dc_dtype_bits(w->t) < 64)
+        return minus_log(w, word, NULL);
+    const dc_val low = fraction(w, bits(w, key, n, second), 20);
+    const dc_val more = op2(w, DC_OP_MUL, low, flt(w, 0x1p-32));
+    return minus_log(w, word, &more);
+}
+
+dc_status dc_random_exponential(dc_job *j, dc_func *f, const dc_val key[2], const dc_type *t,
+                                dc_val *out)
+{
+    writer w = {j, f, DC_OK, wide((dc_dtype)t->dtype)};
+    const int64_t n = count_of(&w, t);
+    const dc_val e = exponential(&w, key, n, bits(&w, key, n, 0), 1);
+    *out = reshape(&w, cast(&w, e, (dc_dtype)t->dtype), t);
+    return w.status;
+}
+
 /* cos(v pi / 2) for 0 <= v < 1: 1 - x/2 (1 - x/12 (1 - x/30 ...)) with x the square. */
 static dc_val quarter_cos(writer *w, dc_val v, int terms)
 {
@@ -289,10 +309,7 @@ static dc_val normal(writer *w, const dc_val key[2], int64_t n)
 {
     const bool is_double = dc_dtype_bits(w->t) == 64;
     const dc_val first = bits(w, key, n, 0), second = bits(w, key, n, 1);
-    dc_val more = first;
-    if (is_double)
-        more = op2(w, DC_OP_MUL, fraction(w, bits(w, key, n, 2), 20), flt(w, 0x1p-32));
-    const dc_val r2 = op2(w, DC_OP_MUL, minus_log(w, first, is_double ? &more : NULL), flt(w, 2));
+    const dc_val r2 = op2(w, DC_OP_MUL, exponential(w, key, n, first, 2), flt(w, 2));
     const dc_val upper = op2(w, DC_OP_SHL, second, u32(w, 1));
     const dc_val v = fraction(w, upper, is_double ? 31 : 24);
     const dc_val size = mul(w, op1(w, DC_OP_SQRT, r2), quarter_cos(w, v, is_double ? 12 : 7));

@@ -38,6 +38,9 @@ dc_status dc_random_uniform(dc_job *j, dc_func *f, const dc_val key[2], const dc
                             const dc_val *low, const dc_val *high, dc_val *out);
 dc_status dc_random_normal(dc_job *j, dc_func *f, const dc_val key[2], const dc_type *t,
                            const dc_val *mean, const dc_val *std, dc_val *out);
+/* Exponential of rate 1, never 0 but where t has no such small number. */
+dc_status dc_random_exponential(dc_job *j, dc_func *f, const dc_val key[2], const dc_type *t,
+                                dc_val *out);
 /* t is an integer type, low of its dtype; range is u32[]: low <= v < low + range. */
 dc_status dc_random_integer(dc_job *j, dc_func *f, const dc_val key[2], const dc_type *t,
                             dc_val low, dc_val range, dc_val *out);

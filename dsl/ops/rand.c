@@ -90,7 +90,7 @@ static dc_status advance_generator_body(dc_job *j, void *arg)
 
 /* ---- draws ----------------------------------------------------------------------------------- */
 
-typedef enum kind { UNIFORM, NORMAL, INTEGER, BERNOULLI } kind;
+typedef enum kind { UNIFORM, NORMAL, INTEGER, BERNOULLI, EXPONENTIAL } kind;
 
 typedef struct draw {
     kind kind;
@@ -149,6 +149,8 @@ static dc_status build_draw(dc_job *j, dc_func *f, const void *arg, const dc_val
         DC_TRY(dc_random_uniform(j, f, key, &t, NULL, NULL, &u));
         return dc_ops_2(j, f, DC_OP_LT, u, in[2], out);
     }
+    case EXPONENTIAL:
+        return dc_random_exponential(j, f, key, &a->type, out);
     }
     DC_BUG("draws of kind %d", (int)a->kind);
 }
@@ -289,6 +291,18 @@ static int l_bernoulli(lua_State *L)
     return apply_draw(L, d, &w, &a);
 }
 
+/* random_exponential(type, { seed = }), for stdlib/random.lua: of rate 1. */
+static int l_exponential(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    draw w = {.kind = EXPONENTIAL};
+    dc_apply a = {.op = "exponential"};
+    lua_settop(L, 2);
+    dc_args_like(L, d, 1, a.op, &w.type);
+    a.in[2] = a.in[3] = scalar(DC_F32, 0);
+    return apply_draw(L, d, &w, &a);
+}
+
 /* ---- its state ------------------------------------------------------------------------------- */
 
 static int l_seed(lua_State *L)
@@ -313,9 +327,13 @@ static int l_generator(lua_State *L)
 }
 
 static const dc_binding bindings[] = {
-    {"rand", l_rand, 2, DC_IN_MODULE},           {"randn", l_randn, 2, DC_IN_MODULE},
-    {"randint", l_randint, 2, DC_IN_MODULE},     {"bernoulli", l_bernoulli, 2, DC_IN_MODULE},
-    {"generator", l_generator, 0, DC_IN_MODULE}, {"seed", l_seed, 1, DC_IN_MODULE},
+    {"rand", l_rand, 2, DC_IN_MODULE},
+    {"randn", l_randn, 2, DC_IN_MODULE},
+    {"randint", l_randint, 2, DC_IN_MODULE},
+    {"bernoulli", l_bernoulli, 2, DC_IN_MODULE},
+    {"generator", l_generator, 0, DC_IN_MODULE},
+    {"seed", l_seed, 1, DC_IN_MODULE},
+    {"random_exponential", l_exponential, DC_ANY, DC_IN_LIBRARY},
 };
 
 const dc_bindings dc_rand_bindings = DC_BINDINGS(bindings);

@@ -9,6 +9,7 @@ local plot = require "deepc.plot"
 local schedules = require "deepc.schedules"
 local metrics = require "deepc.metrics"
 local train = require "deepc.train"
+local random = require "deepc.random"
 local help = require "deepc.help"
 
 -- These take any number; what is said of each call with too many, or what is wrong with it.
@@ -51,6 +52,7 @@ local receivers = {
 receivers.Scope:close()
 local modules = {
   dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
+  random = random,
   ["nn.init"] = nn.init,
 }
 

@@ -9,6 +9,7 @@ local plot = require "deepc.plot"
 local schedules = require "deepc.schedules"
 local metrics = require "deepc.metrics"
 local train = require "deepc.train"
+local random = require "deepc.random"
 local help = require "deepc.help"
 
 -- Documented functions and classes, as "owner.name".
@@ -104,6 +105,7 @@ end
 function TestAnnotations:test_every_initialiser_and_schedule()
   check_all("nn.init", nn.init)
   check_all("schedules", schedules)
+  check_all("random", random)
 end
 
 function TestAnnotations:test_every_function_about_data()
@@ -125,6 +127,7 @@ function TestAnnotations:test_every_annotated_name_exists()
   local layer = nn.ReLU()
   local of = {
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
+    random = random,
     ["nn.init"] = nn.init,
     Tensor = tensor_methods(),
     Scope = dc.scope(),
@@ -245,7 +248,8 @@ end
 function TestExamples:test_all_run()
   local net = nn.Linear(2, 2)
   local env = setmetatable({
-    dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, net = net,
+    dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics,
+    random = random, net = net,
     opt = optim.SGD(net:parameters()), print = function() end,
     set = data.set(dc.iota(130), dc.iota(130)),
     f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end),
