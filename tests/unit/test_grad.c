@@ -328,6 +328,7 @@ static const struct {
 #define PART(id, lua, n)                                 [DC_OP_##id] = {"none", RULE_any},
 #define CTL(id, lua, n)                                  [DC_OP_##id] = {"none", RULE_any}, /* test_control */
 #define IDX(id, lua, n, combine, type, grad, lo, hi)     [DC_OP_##id] = {#grad, RULE_any},
+#define HST(id, lua, n, rule, grad, lo, hi)              [DC_OP_##id] = {#grad, RULE_any},
 #include "core/graph/ops.def"
 };
 /* clang-format on */
