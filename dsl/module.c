@@ -333,6 +333,13 @@ static const struct {
     {"bincount", "deepc.counting"},
     {"histogram", "deepc.counting"},
     {"isin", "deepc.counting"},
+    {"quantile", "deepc.order"},
+    {"percentile", "deepc.order"},
+    {"nanquantile", "deepc.order"},
+    {"median", "deepc.order"},
+    {"nanmedian", "deepc.order"},
+    {"kthvalue", "deepc.order"},
+    {"unique", "deepc.order"},
     {"searchsorted", "deepc.search"},
     {"bucketize", "deepc.search"},
     {"digitize", "deepc.search"},
@@ -382,6 +389,10 @@ static const char *const methods_in_lua[] = {
     "rot90",        "tile",
     "trace",        "unfold",
     "vander",       "vdot",
+    "quantile",     "percentile",
+    "nanquantile",  "median",
+    "nanmedian",    "kthvalue",
+    "unique",
 };
 
 static int leave_written(lua_State *L, int status, lua_KContext ctx)

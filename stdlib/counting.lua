@@ -64,7 +64,7 @@ local function read_bound(op, options, size)
 end
 
 -- Rows of x where the mask, of one axis, is true; and how many.
-local function compacted(op, x, mask, options, fill)
+function core.compacted(op, x, mask, options, fill)
   local size = mask.shape[1]
   local bound, drop, smaller = read_bound(op, options, size)
   local shape = x.shape
@@ -86,6 +86,8 @@ local function compacted(op, x, mask, options, fill)
   local place = dc.where(mask, running - 1, core.is_size(bound) and bound:cast "i32" or bound)
   return core.place(op, "set", start, place, x, 1, 0), count
 end
+
+local compacted = core.compacted
 
 function counting.compact(x, mask, options)
   local op = "compact"
@@ -273,6 +275,8 @@ end
 
 -- ---- membership ----
 
+local FEW = 16 -- values that each element is compared with; more are sorted
+
 function counting.isin(x, values, options)
   local op = "isin"
   core.options(op, options, "invert")
@@ -282,9 +286,21 @@ function counting.isin(x, values, options)
   end
   core.check_tensor(op, values, "values")
   local invert = options and options.invert ~= nil and core.unless_false(op, options, "invert")
-  local wide = x.shape
-  wide[#wide + 1] = 1
-  local found = x:reshape(wide):eq(flat(values)):any(-1)
+  local found
+  values = flat(values)
+  local n = values.shape[1]
+  local _, most = 0, n
+  if core.is_size(n) then
+    _, most = core.size_range(n)
+  end
+  if most > FEW and values.dtype == x.dtype then
+    local sorted = values:sort()
+    found = core.pick(op, sorted, search(op, sorted, x, false), 1, 0):eq(x)
+  else
+    local wide = x.shape
+    wide[#wide + 1] = 1
+    found = x:reshape(wide):eq(values):any(-1)
+  end
   return invert and ~found or found
 end
 

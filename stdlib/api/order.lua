@@ -45,3 +45,92 @@ dc.argsort = Tensor.argsort
 ---@return deepc.Tensor positions i32
 function Tensor:top_k(k, axis) end
 dc.top_k = Tensor.top_k
+
+---What is taken of two elements between which a quantile lies.
+---@alias deepc.Interpolation "linear"|"lower"|"higher"|"nearest"|"midpoint"
+
+---The axes of a quantile, all unless told; { axis = 2, keep = true, interpolation = "lower" }.
+---@alias deepc.QuantileAxes deepc.Axes|{ interpolation?: deepc.Interpolation }
+
+---The element that a share q of the elements along the axes are below, as torch.quantile and np.quantile have it; of a
+---list of shares one after the other along a new first axis. NaN where one of the elements is NaN. Of integers f32.
+---
+---    dc.tensor { 1, 2, 3, 4 }:quantile(0.5)     dc.zeros "f32[2, 3]":quantile({ 0.25, 0.75 }, { axis = 2 })
+---
+---Errors: DC0101 for q and the options, DC0103 for axes.
+---@param q number|number[] from 0 to 1
+---@param axis? deepc.QuantileAxes
+---@return deepc.Tensor
+function Tensor:quantile(q, axis) end
+dc.quantile = Tensor.quantile
+
+---x:quantile(q / 100). np.percentile.
+---
+---    dc.tensor { 1, 2, 3, 4 }:percentile(90)
+---
+---Errors: as x:quantile.
+---@param q number|number[] from 0 to 100
+---@param axis? deepc.QuantileAxes
+---@return deepc.Tensor
+function Tensor:percentile(q, axis) end
+dc.percentile = Tensor.percentile
+
+---The same of the elements that are not NaN; NaN where there are none. torch.nanquantile.
+---
+---    dc.tensor { 1, 0 / 0, 3 }:nanquantile(0.5)
+---
+---Errors: as x:quantile.
+---@param q number|number[] from 0 to 1
+---@param axis? deepc.QuantileAxes
+---@return deepc.Tensor
+function Tensor:nanquantile(q, axis) end
+dc.nanquantile = Tensor.nanquantile
+
+---The one in the middle along the axes, or the mean of both: np.median. torch.median takes the lower one, which is
+---x:quantile(0.5, { interpolation = "lower" }).
+---
+---    dc.tensor { 3, 1, 2 }:median()
+---
+---Errors: DC0103 for axes.
+---@param axis? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:median(axis) end
+dc.median = Tensor.median
+
+---The same of the elements that are not NaN; NaN where there are none. np.nanmedian.
+---
+---    dc.tensor { 1, 0 / 0, 3 }:nanmedian()
+---
+---Errors: as x:median.
+---@param axis? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:nanmedian(axis) end
+dc.nanmedian = Tensor.nanmedian
+
+---The k-th smallest along an axis, from 1, and its position, from 0. torch.kthvalue.
+---
+---    dc.tensor { 3, 1, 2 }:kthvalue(2)
+---
+---Errors: DC0101 for k, DC0103 for the axis.
+---@param k integer
+---@param axis? deepc.Axis|{ axis?: deepc.Axis, keep?: boolean } the last one
+---@return deepc.Tensor value
+---@return deepc.Tensor position i32
+function Tensor:kthvalue(k, axis) end
+dc.kthvalue = Tensor.kthvalue
+
+---Each value once, in ascending order, with room for `bound` of them (as many as x has elements), how many there are,
+---and for each element of x the number of its value, from 0, and for each value how often it occurs. All NaN are one
+---value. np.unique, torch.unique, jnp.unique(size=).
+---
+---    local values, count, inverse, counts = dc.tensor { 3, 1, 3 }:unique { bound = 2 }
+---    print(values, count, inverse, counts)
+---
+---Errors: DC0701 for more values than the bound, at run time; DC0101 for the options.
+---@param options? deepc.CompactOptions
+---@return deepc.Tensor values
+---@return deepc.Tensor count an i32[]
+---@return deepc.Tensor inverse i32, of the shape of x
+---@return deepc.Tensor counts i32
+function Tensor:unique(options) end
+dc.unique = Tensor.unique

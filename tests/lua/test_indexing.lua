@@ -154,6 +154,29 @@ function TestIndexing:test_room()
   lu.assertEquals(flags:compact(flags, { fill = true }):totable(), { true, true })
 end
 
+function TestIndexing:test_order()
+  local x = dc.tensor({ { 5, 1, 7 }, { 9, 3, 4 } }, "i32")
+  lu.assertEquals(x:median(2):totable(), { 5, 4 })
+  lu.assertEquals({ x:median().dtype, x:median():item() }, { "f32", 4.5 })
+  lu.assertEquals(x:cast "f16":quantile(0.5, { axis = 1, keep = true }):totable(), { { 7, 2, 5.5 } })
+  lu.assertEquals(dc.tensor(3):median():item(), 3)
+  lu.assertEquals(x:rename { "b", "t" }:median "t":size "b", 2)
+  local g = dc.fn("g(v: f32[2 <= n <= 9]) -> f32[], f32[], f32[n], i32[], f32[n]", function(v)
+    local values, count = v:unique()
+    return v:median(), v:quantile(0.25, { interpolation = "higher" }), values, count, dc.grad(v:median(), v)
+  end)
+  for _, case in ipairs { { { 4, 1, 3, 1 }, 2, 1, { 1, 3, 4, 0 }, 3 }, { { 2, 8 }, 5, 8, { 2, 8 }, 2 },
+    { { 3, 1, 2 }, 2, 2, { 1, 2, 3 }, 3 } } do
+    local middle, quarter, values, count, slope = g(case[1])
+    lu.assertEquals({ middle:item(), quarter:item(), values:totable(), count:item() }, { table.unpack(case, 2) })
+    lu.assertEquals(slope:sum():item(), 1)
+  end
+  raises("kthvalue: k is a whole number from 1 to 3, not 4", "DC0101", x.kthvalue, x, 4)
+  raises("quantile: q is a number from 0 to 1, or a list of them, not 50", "DC0101", x.quantile, x, 50)
+  raises("median: f32[0] has no elements to choose from", "DC0101", dc.median, dc.zeros "f32[0]")
+  raises("unique: 5 elements are selected, the bound is 2", "DC0701", dc.unique, dc.iota(5), { bound = 2 })
+end
+
 function TestIndexing:test_mistakes()
   local x = dc.zeros "f32[2, 3]"
   raises('scatter: reduce is "set", "add", "mul", "max", "min" or "mean", not \'sum\'', "DC0101", x.scatter, x,

@@ -25,7 +25,38 @@ local function segments(name, torch, fill)
     args = { { x = "T[5, 2]", i = { "i64[5]", values = { 0, 2, 2, 3, 0 } } } } }
 end
 
+local quantiles = { 0, 0.1, 0.5, 0.75, 1 }
+
+local function quantile(how)
+  return { "quantile " .. how, run = function(a)
+    return { a.x:quantile(quantiles, { axis = 2, interpolation = how }), a.x:quantile(0.3, { interpolation = how }) }
+  end, peer = ("(torch.quantile(x, torch.tensor([0, .1, .5, .75, 1], dtype=x.dtype), 1, interpolation=%q), " ..
+    "torch.quantile(x, .3, interpolation=%q))"):format(how, how), args = { { x = "T[3, 5]" }, { x = "T[2, 7]" } } }
+end
+
 return {
+  quantile "linear", quantile "lower", quantile "higher", quantile "nearest", quantile "midpoint",
+  { "quantile beside NaN", run = function(a)
+    return { a.x:quantile(0.5, 2), a.x:nanquantile({ 0.2, 0.5 }, 2), a.x:median(1), a.x:nanmedian(1) }
+  end, numpy = "(np.quantile(x, .5, 1), np.nanquantile(x, [.2, .5], 1), np.median(x, 0), np.nanmedian(x, 0))",
+    args = { { x = { "T[3, 4]", values = { { 5, 1, 7, 2 }, { 9, 3, 0 / 0, 4 }, { 0 / 0, 0 / 0, 0 / 0, 6 } } } } } },
+  { "percentile of all, of several axes", run = function(a)
+    return { a.x:percentile(40), a.x:median(), a.x:median { axis = { 1, 3 }, keep = true } }
+  end, numpy = "tuple(np.asarray(r, x.dtype) for r in (np.percentile(x, 40), np.median(x), " ..
+    "np.median(x, (0, 2), keepdims=True)))",
+    args = { { x = "T[3, 2, 4]" } }, tol = { f32 = 5e-6 } }, -- NumPy's product is of f64
+  { "kthvalue", run = function(a) return { a.x:kthvalue(2, 1) } end,
+    peer = "r = torch.kthvalue(x, 2, 0); result = (r.values, r.indices.to(torch.int32))",
+    args = { { x = "T[3, 5]" } } },
+  { "unique", dtypes = { "f32", "i32", "i64", "u8" }, run = function(a) return { a.x:unique() } end,
+    numpy = [[
+v, i, c = np.unique(x, return_inverse=True, return_counts=True)
+pad = lambda a: np.concatenate([a, np.zeros(x.size - len(a), a.dtype)])
+result = (pad(v), np.int32(len(v)), i.astype(np.int32).reshape(x.shape), pad(c.astype(np.int32)))]],
+    args = { { x = { "T[2, 4]", values = { { 3, 1, 3, 2 }, { 1, 9, 9, 3 } } } } } },
+  { "isin of many", dtypes = { "f32", "i64" }, run = function(a) return a.x:isin(a.v) end, peer = "torch.isin(x, v)",
+    grad = false, args = { { x = { "T[4]", values = { 0, 1, 39, 99 } },
+      v = { "T[20]", values = { 0, 39, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35, 37, 0 } } } } },
   { "gather axis 1", run = function(a) return a.x:gather(a.i, 1) end, peer = "torch.gather(x, 0, i)",
     args = { { x = x33, i = rows } } },
   { "gather axis 2", run = function(a) return a.x:gather(a.i, -1) end, peer = "torch.gather(x, 1, i)",
