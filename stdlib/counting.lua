@@ -63,7 +63,9 @@ local function read_bound(op, options, size)
   return bound, more == "drop", bound ~= size
 end
 
--- Rows of x where the mask, of one axis, is true; and how many.
+-- Rows of x where the mask, of one axis, is true; and how many. Every row is put at the next place that is free, so that a
+-- row that is not selected is overwritten by the next one that is: no branch depends on the mask. What is behind the last
+-- one is filled in the end.
 function core.compacted(op, x, mask, options, fill)
   local size = mask.shape[1]
   local bound, drop, smaller = read_bound(op, options, size)
@@ -83,8 +85,15 @@ function core.compacted(op, x, mask, options, fill)
   if bound == 0 then
     return start, count
   end
-  local place = dc.where(mask, running - 1, core.is_size(bound) and bound:cast "i32" or bound)
-  return core.place(op, "set", start, place, x, 1, 0), count
+  local place = running - mask:cast "i32"
+  if bound == size and not core.is_size(bound) then
+    place = place:clamp(0, bound - 1) -- where they are, as kernels then see
+  end
+  local there, wide = dc.iota(bound):lt(count), { bound }
+  for i = 2, #shape do
+    wide[i] = 1
+  end
+  return dc.where(there:reshape(wide), core.place(op, "set", start, place, x, 1, 0), start), count
 end
 
 local compacted = core.compacted
