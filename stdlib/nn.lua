@@ -25,5 +25,8 @@ require "deepc.nn.positions"
 require "deepc.nn.transformer"
 require "deepc.nn.summary"
 require "deepc.nn.whole"
+require "deepc.nn.containers"
+require "deepc.nn.bags"
+require "deepc.nn.reparametrise"
 
 return core.module("deepc.nn", nn)

@@ -539,6 +539,10 @@ function nn.class(name)
     if v ~= nil then
       return v
     end
+    local computed = rawget(self, "_computed")
+    if computed and computed[key] then
+      return computed[key](self)
+    end
     if key == "training" then
       if core.tracing() then
         depend(self)

@@ -259,7 +259,7 @@ function nn.pixel_shuffle(x, factor)
   local op = "pixel_shuffle"
   core.check_size(op, "the factor", factor)
   local b, c, h, w = table.unpack(image_shape(op, x, 4))
-  check_divides(op, x, 2, c, factor * factor)
+  check_divides(op, x, 2, c, factor < 1 << 16 and factor * factor or math.maxinteger)
   local y = x:reshape(b, c // (factor * factor), factor, factor, h, w):permute(1, 2, 5, 3, 6, 4)
     :reshape(b, c // (factor * factor), h * factor, w * factor)
   return y

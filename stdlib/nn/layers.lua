@@ -111,10 +111,34 @@ function Dropout:forward(x)
   return y
 end
 
+-- A row that is zeros and is not trained: from 0, or from the end where it is negative. Nil for none.
+function core.padding_index(op, index, count)
+  if index == nil then
+    return nil
+  elseif math.type(index) ~= "integer" or index < -count or index >= count then
+    core.fail("ARG", op, ("padding_idx is %s; rows are 0 to %d"):format(core.shown(index), count - 1))
+  end
+  return index % count
+end
+
+-- The table of an embedding.
+function core.embedding_weight(count, size, padding)
+  local type_text = ("f32[%d, %d]"):format(count, size)
+  local start = dc.randn(type_text)
+  if padding then
+    start = dc.where(dc.iota(count):reshape(-1, 1):eq(padding), 0, start)
+  end
+  local weight = dc.param(type_text, start)
+  core.is_linear[weight] = false
+  return weight
+end
+
 ---A row of a table for each integer: f32[..., size] for integers[...]. The table starts normal, with a
 ---standard deviation of 1.
 ---
----    nn.Embedding(1000, 64)
+---    nn.Embedding(1000, 64, { padding_idx = 0 })
+---
+---Options: padding_idx, a row, from 0, that starts with zeros and is not trained.
 ---
 ---Errors: DC0701 for an integer outside 0..count-1, at run time.
 ---@class deepc.nn.Embedding: deepc.nn.Layer
@@ -123,13 +147,14 @@ nn.Embedding = Embedding
 
 ---@param count integer how many rows there are; integers count from 0
 ---@param size integer of a row
-function Embedding:init(count, size)
+---@param options? { padding_idx?: integer }
+function Embedding:init(count, size, options)
   core.check_size("nn.Embedding", "the number of rows", count)
   core.check_size("nn.Embedding", "the size of a row", size)
+  core.options("nn.Embedding", options, "padding_idx")
   self.count, self.size = count, size
-  local type_text = ("f32[%d, %d]"):format(count, size)
-  self.weight = dc.param(type_text, dc.randn(type_text))
-  core.is_linear[self.weight] = false
+  self.padding_idx = core.padding_index("nn.Embedding", options and options.padding_idx, count)
+  self.weight = core.embedding_weight(count, size, self.padding_idx)
 end
 
 function Embedding:describe()
@@ -138,6 +163,11 @@ end
 
 function Embedding:forward(positions)
   local y = dc.take(self.weight, positions, 1)
+  if self.padding_idx then
+    local sizes = positions.shape
+    sizes[#sizes + 1] = 1
+    y = dc.where(positions:reshape(sizes):ne(self.padding_idx), y, dc.stop_gradient(y))
+  end
   return y
 end
 

@@ -250,16 +250,22 @@ local function adaptive(op, n, x, sizes, along)
   return narrow(y)
 end
 
+local MOST_PLACES = 1 << 20
+
 -- A list of n sizes, of which false keeps that of x.
 local function read_sizes(op, size, n)
-  if type(size) ~= "table" then
-    return per_dim(op, "the size of the result", size, 1, n)
-  elseif #size ~= n then
-    return per_dim(op, "the size of the result", size, 1, n)
+  local what, list = "the size of the result", {}
+  if type(size) ~= "table" or #size ~= n then
+    list = per_dim(op, what, size, 1, n)
+  else
+    for i = 1, n do
+      list[i] = size[i] and per_dim(op, what, size[i], 1, 1)[1]
+    end
   end
-  local list = {}
   for i = 1, n do
-    list[i] = size[i] and per_dim(op, "the size of the result", size[i], 1, 1)[1]
+    if list[i] and list[i] > MOST_PLACES then
+      core.fail("ARG", op, ("%s is %d; %d is the most"):format(what, list[i], MOST_PLACES))
+    end
   end
   return list
 end

@@ -11,6 +11,16 @@ local function check_base(op, base)
   end
 end
 
+local MOST = 1 << 20 -- features
+
+local function check_pairs(op, size)
+  core.check_size(op, "the size", size)
+  if size % 2 ~= 0 or size > MOST then
+    core.fail("ARG", op, ("the size is %d; an even number%s is needed"):format(size,
+      size > MOST and (", %d at most,"):format(MOST) or ""))
+  end
+end
+
 -- base^(-2 i / size) for i from 0 to size / 2 - 1.
 local function frequencies(size, base, dtype)
   local list = {}
@@ -135,13 +145,10 @@ nn.RotaryEmbedding = RotaryEmbedding
 ---@param options? { base?: number, interleaved?: boolean, scale?: number }
 function RotaryEmbedding:init(size, options)
   local op = "nn.RotaryEmbedding"
-  core.check_size(op, "the size", size)
+  check_pairs(op, size)
   core.options(op, options, "base", "interleaved", "scale")
   options = options or {}
   core.check_flags(op, options, "interleaved")
-  if size % 2 ~= 0 then
-    core.fail("ARG", op, ("the size is %d; an even number is needed"):format(size))
-  end
   self.size, self.base, self.interleaved = size, options.base or 10000, options.interleaved or false
   self.scale = options.scale or 1
   check_base(op, self.base)
@@ -176,12 +183,9 @@ function nn.sinusoidal_positions(count, size, options)
   if not core.is_size(count) then
     core.check_size(op, "the number of positions", count)
   end
-  core.check_size(op, "the size", size)
+  check_pairs(op, size)
   local base = options and options.base or 10000
   check_base(op, base)
-  if size % 2 ~= 0 then
-    core.fail("ARG", op, ("the size is %d; an even number is needed"):format(size))
-  end
   local angle = dc.iota(count):cast("f32"):reshape(-1, 1) * frequencies(size, base, "f32")
   local y = dc.stack({ angle:sin(), angle:cos() }, 3):reshape(count, size)
   return y
@@ -202,14 +206,11 @@ nn.SinusoidalPositions = SinusoidalPositions
 ---@param options? { base?: number, dropout?: number, batch_first?: boolean }
 function SinusoidalPositions:init(size, options)
   local op = "nn.SinusoidalPositions"
-  core.check_size(op, "the size", size)
+  check_pairs(op, size)
   core.options(op, options, "base", "dropout", "batch_first")
   options = options or {}
   core.check_flags(op, options, "batch_first")
   core.check_probability(op, "dropout", options.dropout)
-  if size % 2 ~= 0 then
-    core.fail("ARG", op, ("the size is %d; an even number is needed"):format(size))
-  end
   self.size, self.base, self.batch_first = size, options.base or 10000, options.batch_first or false
   check_base(op, self.base)
   self.dropout = options.dropout or 0

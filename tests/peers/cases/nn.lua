@@ -370,4 +370,34 @@ add { "nn.SinusoidalPositions", run = function(a) return nn.SinusoidalPositions(
   dtypes = { "f32" }, peer = "angle = torch.arange(9).double()[:, None] * 10000 ** (-torch.arange(3).double() / 3)\n" ..
     "result = x + torch.stack([angle.sin(), angle.cos()], -1).flatten(-2).float()", args = { { x = "T[9, 6]" } } }
 
+-- ---- tables, computed weights ----
+
+local function table_of(options)
+  return function() return nn.EmbeddingBag(5, 3, options) end
+end
+local SUM, MEAN, MAX = table_of { mode = "sum" }, table_of { padding_idx = 1 }, table_of { mode = "max" }
+local TABLE = { x = "T[1]", w = "T[5, 3]", i = { "i64[2, 4]", high = 5 } }
+local FLAT = { x = "T[1]", w = "T[5, 3]", i = { "i64[6]", high = 5 }, o = { "i64[3]", values = { 0, 2, 2 } } }
+local function bag(name, make, peer, options, args)
+  add { name, run = function(a)
+    return with_cells(make, a, { w = "weight" }, function(layer) return layer(a.i, options(a)) end)
+  end, peer = peer .. " + 0 * x", args = { args } }
+end
+bag("nn.EmbeddingBag, sum", SUM, "F.embedding_bag(i, w, mode='sum', per_sample_weights=f)",
+  function(a) return { per_sample_weights = a.f } end, with(TABLE, { f = "T[2, 4]" }))
+bag("nn.EmbeddingBag, mean", MEAN, "F.embedding_bag(i, w, mode='mean', padding_idx=1)", function() end, TABLE)
+bag("nn.EmbeddingBag, max", MAX, "F.embedding_bag(i, w, mode='max')", function() end, TABLE)
+bag("nn.EmbeddingBag, offsets", MEAN, "F.embedding_bag(i, w, o, mode='mean', padding_idx=1)",
+  function(a) return { offsets = a.o } end, FLAT)
+
+local function normed_conv() return nn.weight_norm(nn.Conv1d(2, 3, 2, { bias = false })) end
+add { "nn.weight_norm", run = function(a) return with_cells(normed_conv, a, { g = "weight_g", v = "weight_v" }) end,
+  peer = "F.conv1d(x, v * (g / v.norm(dim=(1, 2), keepdim=True)))",
+  args = { { x = "T[2, 2, 4]", v = "T[3, 2, 2]", g = "T[3, 1, 1]" } } }
+local function spectral_conv() return nn.spectral_norm(nn.Conv1d(2, 3, 2, { bias = false })):eval() end
+add { "nn.spectral_norm", run = function(a)
+  return with_cells(spectral_conv, a, { w = "weight_orig", u = "weight_u", v = "weight_v" })
+end, peer = "F.conv1d(x, w / (u.detach() @ (w.reshape(3, -1) @ v.detach())))",
+  args = { { x = "T[2, 2, 4]", w = "T[3, 2, 2]", u = { "T[3]", grad = false }, v = { "T[4]", grad = false } } } }
+
 return cases
