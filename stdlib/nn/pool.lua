@@ -192,6 +192,34 @@ local function mean_along(x, axis, k)
   return (weights:transpose():matmul(x:reshape(before, n, rest)):reshape(with_size(shape, axis, k)))
 end
 
+local MOST_PHASES = 16
+
+local function divisor(a, b)
+  while b ~= 0 do
+    a, b = b, a % b
+  end
+  return a
+end
+
+-- The same, where the lengths of windows come again after few of them: those of one length are a pool that moves by the
+-- elements of one turn.
+local function max_by_phases(x, axis, k, turns)
+  local shape, first, behind = x.shape, windows(x.shape[axis], k)
+  local n = shape[axis]
+  local before, rest = as_middle(x, axis)
+  local places, step, parts = k // turns, n // turns, {}
+  x = x:reshape(1, before, n, rest)
+  for p = 1, places do
+    local length = behind[p] - first[p]
+    local seen = x[{ {}, {}, { first[p] + 1, first[p] + (turns - 1) * step + length } }]
+    parts[p] = dc.max_pool2d(seen, { length, 1 }, { stride = { turns > 1 and step or length, 1 } })
+  end
+  if turns == 1 then
+    return (dc.concat(parts, 3):reshape(with_size(shape, axis, k)))
+  end
+  return (dc.stack(parts, 4):reshape(with_size(shape, axis, k)))
+end
+
 -- The first of the largest elements along one axis in each of k windows: all windows with as many elements as the
 -- longest, side by side, in which a last element that stands there again changes nothing.
 local function max_along(x, axis, k)
@@ -201,7 +229,10 @@ local function max_along(x, axis, k)
     return x
   end
   local window, before, rest = n // k, as_middle(x, axis)
-  if n % k ~= 0 then
+  local turns = divisor(n, k)
+  if n % k ~= 0 and k // turns <= MOST_PHASES and window < MOST_WINDOW - 1 then
+    return max_by_phases(x, axis, k, turns)
+  elseif n % k ~= 0 then
     local first, behind = windows(n, k)
     local list = {}
     window = 0
