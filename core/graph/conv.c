@@ -258,6 +258,49 @@ static dc_ref input_part(dc_func *f, dc_ref r, dc_ref g)
     return dc_conv_regroup(f, part, c.in[1], c.in[0], c.batch_groups);
 }
 
+/* Has the input holes, and the window none of its own that the cotangent would get? */
+static bool is_over_holes(const dc_conv *c)
+{
+    bool holes = false;
+    for (int i = 0; i < c->n; i++) {
+        if (c->dim[i].stride > 1)
+            return false;
+        holes = holes || c->dim[i].dilate_in > 1;
+    }
+    return holes && c->groups == 1 && c->batch_groups == 1;
+}
+
+/*
+ * For the kernel, where the input has holes: the input is the window, its elements as far apart as they were, over the
+ * cotangent, so that holes take no time. Positions come from the last tap to the first.
+ */
+static dc_ref kernel_part_over_cotangent(dc_func *f, dc_ref r, dc_ref g)
+{
+    const dc_node n = *dc_node_at(f, r), x = *dc_node_at(f, n.in[0]), w = *dc_node_at(f, n.in[1]);
+    const dc_conv c = dc_conv_of(&n);
+    dc_conv d = {.n = c.n, .groups = 1, .batch_groups = 1};
+    uint32_t forward = 0;
+    memcpy(d.in, c.out, sizeof d.in);
+    memcpy(d.kernel, c.in, sizeof d.kernel);
+    memcpy(d.out, c.kernel, sizeof d.out);
+    d.in[0] = c.out[1];
+    d.in[1] = c.out[0];
+    d.kernel[0] = c.in[1];
+    d.kernel[1] = c.in[0];
+    for (int i = 0; i < c.n; i++) {
+        const dc_conv_dim *e = &c.dim[i];
+        const int64_t reach = (w.dim[c.kernel[2 + i]] - 1) * e->dilate, lo = reach - e->lo;
+        const int64_t window = dilated(x.dim[c.in[2 + i]], e->dilate_in);
+        d.dim[i] = (dc_conv_dim){.stride = e->dilate,
+                                 .lo = lo,
+                                 .hi = reach + window - n.dim[c.out[2 + i]] - lo,
+                                 .dilate_in = 1,
+                                 .dilate = e->dilate_in};
+        forward |= e->reversed ? 0 : 1u << c.kernel[2 + i];
+    }
+    return dc_graph_flip(f, dc_graph_conv(f, g, n.in[0], &d), forward);
+}
+
 /* For the kernel: the cotangent is the window, its elements as far apart as the stride was. */
 static dc_ref kernel_part(dc_func *f, dc_ref r, dc_ref g)
 {
@@ -294,5 +337,8 @@ dc_ref dc_conv_grad(dc_func *f, dc_ref r, dc_ref g, int side)
     const dc_node *mine = dc_node_at(f, n.in[side]);
     if (dc_node_count(mine) == 0 || dc_node_count(&n) == 0)
         return dc_graph_like(f, n.in[side], 0);
-    return side == 0 ? input_part(f, r, g) : kernel_part(f, r, g);
+    if (side == 0)
+        return input_part(f, r, g);
+    const dc_conv c = dc_conv_of(&n);
+    return is_over_holes(&c) ? kernel_part_over_cotangent(f, r, g) : kernel_part(f, r, g);
 }
