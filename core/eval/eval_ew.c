@@ -4,6 +4,7 @@
  * the result is rounded or cut to its dtype.
  */
 #include "core/eval/eval_impl.h"
+#include "core/graph/special.h"
 
 #include <math.h>
 #include <string.h>

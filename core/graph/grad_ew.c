@@ -54,20 +54,6 @@ void dc_grad_log1p(const dc_vjp *v)
                              dc_graph_op2(v->f, DC_OP_ADD, a, dc_graph_like(v->f, a, 1))));
 }
 
-/* 2 / sqrt(pi) exp(-a^2); the factor is no number of 16 bits, so those are computed in f32. */
-void dc_grad_erf(const dc_vjp *v)
-{
-    dc_func *f = v->f;
-    const dc_dtype t = (dc_dtype)v->n.dtype, wide = dc_dtype_is_short(t) ? DC_F32 : t;
-    const dc_ref a = wide != t ? dc_graph_cast(f, v->n.in[0], wide) : v->n.in[0];
-    const dc_ref g = wide != t ? dc_graph_cast(f, v->g, wide) : v->g;
-    const dc_ref bell =
-        dc_graph_op1(f, DC_OP_EXP, dc_graph_op1(f, DC_OP_NEG, dc_graph_op2(f, DC_OP_MUL, a, a)));
-    const dc_ref slope = dc_graph_op2(f, DC_OP_MUL, bell, dc_graph_like(f, a, 1.1283791670955126));
-    const dc_ref product = dc_graph_op2(f, DC_OP_MUL, g, slope);
-    dc_vjp_give(v, 0, wide != t ? dc_graph_cast(f, product, t) : product);
-}
-
 void dc_grad_sin(const dc_vjp *v)
 {
     dc_vjp_give(v, 0,

@@ -3,6 +3,7 @@
  *
  *   grad.c        the walk, and gradients given by hand
  *   grad_ew.c     rules of element-wise operations and reductions
+ *   grad_special.c  of functions of one number
  *   grad_move.c   rules of movement, indexing and contractions
  *   grad_control.c  of branches; of loops, with grad_loop.c, grad_stack.c, grad_cut.c (core/graph/grad_loop.h)
  */
@@ -49,9 +50,13 @@ typedef void dc_grad_rule(const dc_vjp *v);
 
 /* grad_ew.c: element-wise, reductions */
 dc_grad_rule dc_grad_neg, dc_grad_abs, dc_grad_exp, dc_grad_log, dc_grad_sqrt, dc_grad_expm1,
-    dc_grad_log1p, dc_grad_erf, dc_grad_sin, dc_grad_cos, dc_grad_cast, dc_grad_add, dc_grad_sub,
+    dc_grad_log1p, dc_grad_sin, dc_grad_cos, dc_grad_cast, dc_grad_add, dc_grad_sub,
     dc_grad_mul, dc_grad_div, dc_grad_rem, dc_grad_max, dc_grad_min, dc_grad_where;
 dc_grad_rule dc_grad_rsum, dc_grad_rmax, dc_grad_rmin, dc_grad_rprod;
+/* grad_special.c: functions of one number, atan2, copysign */
+dc_grad_rule dc_grad_tan, dc_grad_asin, dc_grad_acos, dc_grad_atan, dc_grad_atan2, dc_grad_sinh, dc_grad_cosh,
+    dc_grad_asinh, dc_grad_acosh, dc_grad_atanh, dc_grad_exp2, dc_grad_log2, dc_grad_log10, dc_grad_cbrt, dc_grad_erf,
+    dc_grad_erfc, dc_grad_erf_inv, dc_grad_lgamma, dc_grad_digamma, dc_grad_copysign;
 /* grad_move.c: movement, indexing, contractions */
 dc_grad_rule dc_grad_reshape, dc_grad_permute, dc_grad_expand, dc_grad_slice, dc_grad_pad,
     dc_grad_flip;

@@ -5,6 +5,7 @@
  * for signed, 0 or 1 for bool. Floats are computed in double and rounded once.
  */
 #include "core/graph/op.h"
+#include "core/graph/special.h"
 
 #include <math.h>
 #include <string.h>

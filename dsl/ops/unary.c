@@ -109,15 +109,6 @@ static dc_status build_isinf(dc_job *j, dc_func *f, const void *arg, const dc_va
     return against_infinity(j, f, in[0], DC_OP_EQ, DC_OP_NE, out);
 }
 
-static dc_status build_tan(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
-{
-    dc_val s, c;
-    DC_UNUSED(arg);
-    DC_TRY(dc_ops_1(j, f, DC_OP_SIN, in[0], &s));
-    DC_TRY(dc_ops_1(j, f, DC_OP_COS, in[0], &c));
-    return dc_ops_2(j, f, DC_OP_DIV, s, c, out);
-}
-
 /* ---- activations ------------------------------------------------------------------------------ */
 
 /* a sigmoid(a) */
@@ -244,7 +235,6 @@ static const dc_composite rows[] = {
     {{"isnan", dc_ops_composite, 1, DC_IN_BOTH}, build_isnan, false, false},
     {{"isfinite", dc_ops_composite, 1, DC_IN_BOTH}, build_isfinite, false, false},
     {{"isinf", dc_ops_composite, 1, DC_IN_BOTH}, build_isinf, false, false},
-    {{"tan", dc_ops_composite, 1, DC_IN_BOTH}, build_tan, false, true},
     {{"silu", dc_ops_composite, 1, DC_IN_BOTH}, build_silu, false, true},
     {{"softplus", dc_ops_composite, 1, DC_IN_BOTH}, build_softplus, false, true},
 };

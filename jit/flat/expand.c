@@ -29,6 +29,11 @@ static dc_fv without_sign(const use *u, dc_fv a)
     return op2(u, DC_K_AND, as(u, a, un), bits(u, un, most));
 }
 
+static dc_fv expand_copysign(const use *u)
+{
+    return with_sign_of(u, u->in[0], u->in[1]);
+}
+
 /* Small ones -------------------------------------------------------------------------------- */
 
 static dc_fv expand_stop(const use *u)
@@ -261,7 +266,7 @@ static dc_fv expand_rem(const use *u)
 /* Of exp and log --------------------------------------------------------------------------- */
 
 /* Adding 2^23 (2^52 in f64) rounds to an integer, ties to even. */
-static dc_fv expand_round(const use *u)
+dc_fv dc_expand_round(const use *u)
 {
     const int width = dc_dtype_bits(u->t);
     const dc_dtype un = unsigned_of(u->t);
@@ -358,6 +363,25 @@ typedef struct row {
 #define expand_erf     dc_expand_erf
 #define expand_sin     dc_expand_sin
 #define expand_cos     dc_expand_cos
+#define expand_round   dc_expand_round
+#define expand_tan     dc_expand_tan
+#define expand_asin    dc_expand_asin
+#define expand_acos    dc_expand_acos
+#define expand_atan    dc_expand_atan
+#define expand_atan2   dc_expand_atan2
+#define expand_sinh    dc_expand_sinh
+#define expand_cosh    dc_expand_cosh
+#define expand_asinh   dc_expand_asinh
+#define expand_acosh   dc_expand_acosh
+#define expand_atanh   dc_expand_atanh
+#define expand_exp2    dc_expand_exp2
+#define expand_log2    dc_expand_log2
+#define expand_log10   dc_expand_log10
+#define expand_cbrt    dc_expand_cbrt
+#define expand_erfc    dc_expand_erfc
+#define expand_erf_inv dc_expand_erf_inv
+#define expand_lgamma  dc_expand_lgamma
+#define expand_digamma dc_expand_digamma
 static const row rows[] = {
 #define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
     [DC_OP_##id] = expand,

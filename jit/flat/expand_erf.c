@@ -1,5 +1,5 @@
 /*
- * Expansions of erf.
+ * Expansions of erf, erfc = 1 - erf and the inverse of erf.
  *
  * With Q(t) = -log(1 - erf(t)), erf(x) = -expm1(-Q(|x|)), which is as good near zero as anywhere. f32
  * has one polynomial for all arguments, by scripts/minimax, weighed by what its error does to the
@@ -7,16 +7,7 @@
  */
 #include "jit/flat/expand_impl.h"
 
-/* The sign of x with the magnitude of y. */
-static dc_fv with_sign_of(const use *u, dc_fv y, dc_fv x)
-{
-    const bool wide = dc_dtype_bits(u->t) == 64;
-    const dc_dtype un = wide ? DC_U64 : DC_U32;
-    const uint64_t sign = (uint64_t)1 << (wide ? 63 : 31);
-    const dc_fv of_x = op2(u, DC_K_AND, as(u, x, un), bits(u, un, sign));
-    const dc_fv of_y = op2(u, DC_K_AND, as(u, y, un), bits(u, un, sign - 1));
-    return as(u, op2(u, DC_K_OR, of_x, of_y), u->t);
-}
+#include <math.h>
 
 /*
  * In t = -|x|, cut at -4, from where on erf is -1 in f32: -Q = t + t P(t). The second summand is kept
@@ -75,4 +66,117 @@ static dc_fv erf_f64(const use *u)
 dc_fv dc_expand_erf(const use *u)
 {
     return u->t == DC_F64 ? erf_f64(u) : erf_f32(u);
+}
+
+/* ---- 1 - erf ---- */
+
+/*
+ * exp(-a^2) erfcx(a) of a = |x|, where (1 + 2 a) erfcx(a) is a polynomial in (a - 4) / (a + 4) (M. Shepherd, J. Laframboise,
+ * Chebyshev approximation of (1 + 2x) exp(x^2) erfc x, 1981). Half the digits of a have an exact square. Below 1/2 it is
+ * 1 less a polynomial for erf.
+ */
+dc_fv dc_expand_erfc(const use *u)
+{
+    static const series scaled_f32 = {12,
+                                      {-0.00065295178554, -0.00117070490697, 0.00501090300775,
+                                       -0.0160254168868, 0.0372355281218, -0.0663502870042,
+                                       0.0937195498235, -0.101038558257, 0.0680979204566,
+                                       0.0153796656299, -0.139621132197, 1.23299511848}};
+    static const series scaled_f64 = {
+        23, {-1.9073886270079708701e-9,   -1.3952812123042382541e-8, -7.7962109357503943615e-9,
+             1.1597564919712835738e-7,    6.3263819360138452237e-8,  -8.3568860548022444165e-7,
+             3.0060530202709258526e-7,    5.7180670047858810769e-6,  -0.000011224293594679385565,
+             -0.000024403160497192633689, 0.00015062205232305989653, -0.00019925553476007838233,
+             -0.00075777329637394622859,  0.0050319697650511225047,  -0.016197734065502875395,
+             0.03716751556105671062,      -0.066330365811010303437,  0.093732834996905353685,
+             -0.10103906603637362902,     0.068097054254733600271,   0.015379652102621090234,
+             -0.13962111684056285821,     1.2329951186255525058}};
+    static const series small_f32 = {
+        5, {0.00471908256722, -0.026757732735, 0.112828314285, -0.376126090075, 1.1283791656}};
+    static const series small_f64 = {10,
+                                     {-1.4620913409445107079e-7, 1.6371234425769211828e-6,
+                                      -0.000014923003368152059328, 0.00012055286202005712175,
+                                      -0.00085483265107247963809, 0.0052239776220169363621,
+                                      -0.026866170644999719804, 0.11283791670954869097,
+                                      -0.3761263890318375052, 1.1283791670955125739}};
+    const dc_fv x = u->in[0], one = flt(u, 1), four = flt(u, 4), end = flt_of(u, 10.1, 27.3);
+    const dc_dtype un = unsigned_word(u);
+    const dc_fv mask = bits(u, un, u->t == DC_F64 ? UINT64_MAX << 32 : 0xfffff000);
+    dc_fv a = magnitude_of(u, x);
+    a = pick(u, op2(u, DC_K_LT, end, a), end, a); /* NaN stays */
+    const dc_fv high = as(u, op2(u, DC_K_AND, as(u, a, un), mask), u->t);
+    const dc_fv square = op2(u, DC_K_MUL, high, high); /* exact */
+    const dc_fv rest = op2(u, DC_K_MUL, op2(u, DC_K_SUB, high, a), op2(u, DC_K_ADD, high, a));
+    const dc_fv q = op2(u, DC_K_DIV, op2(u, DC_K_SUB, a, four), op2(u, DC_K_ADD, a, four));
+    const dc_fv p = dc_expand_times_exp(u, series_at(u, q, &scaled_f32, &scaled_f64),
+                                        op1(u, DC_K_NEG, square), rest);
+    const dc_fv r = op2(u, DC_K_DIV, p, fma3(u, a, flt(u, 2), one));
+    const dc_fv far = pick(u, op2(u, DC_K_LT, x, flt(u, 0)), op2(u, DC_K_SUB, flt(u, 2), r), r);
+    const dc_fv small = series_at(u, op2(u, DC_K_MUL, x, x), &small_f32, &small_f64);
+    const dc_fv near = op2(u, DC_K_SUB, one, op2(u, DC_K_MUL, x, small));
+    return pick(u, op2(u, DC_K_LT, a, flt(u, 0.5)), near, far);
+}
+
+/* ---- the inverse ---- */
+
+/*
+ * x P(w) with w = -log(1 - x^2), of sqrt(w) where it is large (M. Giles, Approximating the erfinv function, 2010). The
+ * polynomials are Chebyshev fits (scripts/minimax).
+ */
+dc_fv dc_expand_erf_inv(const use *u)
+{
+    static const series middle_f32 = {11,
+                                      {4.67193250904e-10, -8.73901070283e-9, 1.59843061339e-8,
+                                       4.65417410502e-7, -3.42341427422e-6, -4.95969179422e-6,
+                                       0.000218257723964, -0.00125274850284, -0.00417732004054,
+                                       0.246640289427, 1.50140935111}};
+    static const series middle_f64 = {
+        25, {-3.5932028927020695337e-22, 3.1940155481362710878e-21,   1.9992599888615348824e-20,
+             -3.4734793888538034974e-19, 6.0750507020724138813e-19,   1.5510787009902524519e-17,
+             -1.2215637192404172343e-16, -3.9401881223043201388e-17,  6.5213335115022384649e-15,
+             -4.0020031087558495143e-14, -8.0719259389900406758e-14,  2.6305268312595183062e-12,
+             -1.29788053699325656e-11,   -5.4143032839195044138e-11,  1.0512233770504290202e-9,
+             -4.1126604371632181964e-9,  -2.9070391275641319497e-8,   4.2347881682224595795e-7,
+             -1.3654691758785657116e-6,  -0.000013882523393957482189, 0.00018673420801981186737,
+             -0.00074070253415464312196, -0.0060336708714268510801,   0.24015818242558834244,
+             1.653654562683102712}};
+    static const series tail_f32 = {10,
+                                    {0.000111870195041, -0.00030615421535, -5.0545257456e-5,
+                                     0.00148036852364, -0.00360103246005, 0.00568899551013,
+                                     -0.00763643708997, 0.00944501601838, 1.00167490821,
+                                     2.8329768066}};
+    static const series tail_f64 = {
+        21, {7.6802004790770527426e-9,   -1.5305397964152548213e-8,   -2.0914533347731259665e-8,
+             1.3158663683192965965e-7,   -2.4549818963339822496e-7,   -2.7617162238162412496e-8,
+             1.4815977874022538655e-6,   -3.9857059456481733275e-6,   2.9325784553853499679e-6,
+             0.000012465028224217455259, -0.000047320680665446968429, 0.000068287117392519557239,
+             0.000024031512865758356261, -0.00035503781378524517743,  0.00095328934157941372065,
+             -0.0016882755354488555375,  0.0024914420979569603915,    -0.0037512085082247340335,
+             0.0053709145535550330329,   1.005258967694165383,        3.0838856104922206763}};
+    static const series end_f64 = {
+        19,
+        {-1.5439278197208337765e-11, 4.2802433037309419462e-11, 4.697730344596280542e-11,
+         -4.3738896637340692863e-10, 1.358936534157709283e-9, -3.4714379338967189619e-9,
+         7.7774285398266345844e-9, -1.5255160181292629919e-8, 2.9044909320789474099e-8,
+         -6.7556030353736606166e-8, 2.2904362741369038603e-7, -9.9302947749828854404e-7,
+         4.5260543285596711929e-6, -0.000019681770676949252684, 0.00007599527792024939873,
+         -0.00021503011983024693834, -0.0001387193183735169747, 1.0103004648645454135,
+         4.849906401408584301}};
+    const bool wide = u->t == DC_F64;
+    const dc_fv x = u->in[0], size = magnitude_of(u, x), one = flt(u, 1);
+    const dc_fv product =
+        op2(u, DC_K_MUL, op2(u, DC_K_SUB, one, size), op2(u, DC_K_ADD, one, size));
+    const dc_fv w = op1(u, DC_K_NEG, apply_to(u, dc_expand_log, product));
+    const dc_fv root = op1(u, DC_K_SQRT, w);
+    const dc_fv near =
+        series_at(u, op2(u, DC_K_SUB, w, flt_of(u, 2.5, 3.125)), &middle_f32, &middle_f64);
+    dc_fv far = series_at(u, op2(u, DC_K_SUB, root, flt_of(u, 3, 3.25)), &tail_f32, &tail_f64);
+    if (wide) {
+        const dc_fv last =
+            polynomial(u, op2(u, DC_K_SUB, root, flt(u, 5)), end_f64.coef, end_f64.terms);
+        far = pick(u, op2(u, DC_K_LT, root, flt(u, 4)), far, last);
+    }
+    const dc_fv p = pick(u, op2(u, DC_K_LT, w, flt_of(u, 5, 6.25)), near, far);
+    const dc_fv infinite = with_sign_of(u, flt(u, INFINITY), x);
+    return pick(u, op2(u, DC_K_EQ, size, one), infinite, op2(u, DC_K_MUL, x, p));
 }

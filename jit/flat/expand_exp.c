@@ -1,5 +1,5 @@
 /*
- * Expansions of exp, expm1 and log, and powers of two.
+ * Expansions of exp, exp2, expm1 and log, and powers of two.
  *
  * exp is 2^n * exp(r) with ln 2 in two parts and a minimax polynomial (scripts/minimax; in f64 the
  * series). The log of f32 follows Cephes (S. Moshier, Methods and Programs for Mathematical Functions,
@@ -115,6 +115,18 @@ static dc_fv exp_by_scale(const use *u, dc_fv x)
     return op2(u, DC_K_SCALE, op2(u, DC_K_ADD, reduced(u, x, n), flt(u, 1)), n);
 }
 
+/* p * 2^n, for a sum whose bits end in n + 2 * bias, or, with less, of half as much. */
+static dc_fv times_power(const use *u, dc_fv p, dc_fv sum, uint64_t less)
+{
+    const kind *k = kind_of(u);
+    const dc_fv whole = as(u, sum, k->whole);
+    const dc_fv half = op2(u, DC_K_SHR, whole, bits(u, k->whole, 1));
+    dc_fv rest = op2(u, DC_K_SUB, whole, half);
+    if (less != 0)
+        rest = op2(u, DC_K_SUB, rest, bits(u, k->whole, less));
+    return op2(u, DC_K_MUL, op2(u, DC_K_MUL, p, power_of_sum(u, half)), power_of_sum(u, rest));
+}
+
 /*
  * exp(x) = 2^n * exp(r). 2^n may be no normal number, so it is the product of two, of half of n each:
  * bits that end in n + 2 * bias are halved, which leaves one bias for each of them. What overflows is
@@ -129,12 +141,56 @@ dc_fv dc_expand_exp(const use *u)
     dc_fv sum;
     if (u->b->scales && u->t == DC_F32 && u->lanes % 16 == 0)
         return exp_by_scale(u, x);
-    const dc_fv n = exponent_of(u, x, 2, &sum), whole = as(u, sum, k->whole);
-    const dc_fv half = op2(u, DC_K_SHR, whole, bits(u, k->whole, 1));
-    const dc_fv rest = op2(u, DC_K_SUB, whole, half);
+    const dc_fv n = exponent_of(u, x, 2, &sum);
     const dc_fv p = op2(u, DC_K_ADD, reduced(u, x, n), flt(u, 1));
-    const dc_fv first = op2(u, DC_K_MUL, p, power_of_sum(u, half));
-    return pick(u, over, flt(u, INFINITY), op2(u, DC_K_MUL, first, power_of_sum(u, rest)));
+    return pick(u, over, flt(u, INFINITY), times_power(u, p, sum, 0));
+}
+
+dc_fv dc_expand_half_exp(const use *u, dc_fv x)
+{
+    const dc_fv most = flt_of(u, 0x1.65a9f8p6, 0x1.633ce8fb9f87dp9);
+    const dc_fv over = op2(u, DC_K_LT, most, x);
+    dc_fv sum;
+    const dc_fv n = exponent_of(u, x, 2, &sum);
+    const dc_fv p = op2(u, DC_K_ADD, reduced(u, x, n), flt(u, 1));
+    return pick(u, over, flt(u, INFINITY), times_power(u, p, sum, 1));
+}
+
+dc_fv dc_expand_times_exp(const use *u, dc_fv p, dc_fv x, dc_fv more)
+{
+    const kind *k = kind_of(u);
+    const dc_fv least = flt(u, k->least);
+    dc_fv sum;
+    x = pick(u, op2(u, DC_K_LT, x, least), least, x);
+    const dc_fv n = exponent_of(u, op2(u, DC_K_ADD, x, more), 2, &sum);
+    dc_fv r = fma3(u, n, flt(u, -k->ln2_high), x);
+    r = op2(u, DC_K_ADD, fma3(u, n, flt(u, k->ln2_low), r), more);
+    const dc_fv rest = fma3(u, polynomial(u, r, k->coef, k->terms), op2(u, DC_K_MUL, r, r), r);
+    return times_power(u, fma3(u, p, rest, p), sum, 0);
+}
+
+/* 2^x = 2^n * 2^r, r = x - n exact. */
+dc_fv dc_expand_exp2(const use *u)
+{
+    static const series near_f32 = {6,
+                                    {0.000154531629451, 0.00133908633647, 0.00961808255728,
+                                     0.0555035711422, 0.240226507606, 0.693147188026}};
+    static const series near_f64 = {
+        12,
+        {2.5729324177362304214e-11, 4.455817908336064493e-10, 7.0548973041554992774e-9,
+         1.0178057087733941105e-7, 1.321548680870556279e-6, 0.000015252733841556772589,
+         0.00015403530393370733411, 0.0013333558146406470697, 0.0096181291076284794928,
+         0.055504108664821627039, 0.24022650695910071233, 0.69314718055994530925}};
+    const kind *k = kind_of(u);
+    const int most = u->t == DC_F64 ? 1024 : 128;
+    const dc_fv least = flt(u, -most - k->fraction - 1),
+                shifter = flt(u, k->shifter + (double)(2 * k->bias));
+    const dc_fv over = op2(u, DC_K_LE, flt(u, most), u->in[0]);
+    const dc_fv x = pick(u, op2(u, DC_K_LT, u->in[0], least), least, u->in[0]); /* NaN stays */
+    const dc_fv sum = op2(u, DC_K_ADD, x, shifter), n = op2(u, DC_K_SUB, sum, shifter);
+    const dc_fv r = op2(u, DC_K_SUB, x, n);
+    const dc_fv p = fma3(u, r, series_at(u, r, &near_f32, &near_f64), flt(u, 1));
+    return pick(u, over, flt(u, INFINITY), times_power(u, p, sum, 0));
 }
 
 /* Where 2^n is a normal number. */

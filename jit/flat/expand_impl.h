@@ -4,9 +4,13 @@
  *
  *   expand.c       rows whose expansion is the same for all dtypes, and those of f32
  *   expand_exp.c   exp, expm1, log, powers of two
- *   expand_erf.c   erf
+ *   expand_erf.c   erf, erfc, the inverse of erf
  *   expand_f64.c   the remainder of f64
- *   expand_trig.c  sine and cosine
+ *   expand_trig.c  sine, cosine, tangent
+ *   expand_arc.c   asin, acos, atan, atan2
+ *   expand_hyper.c sinh, cosh and their inverses, that of tanh
+ *   expand_log.c   log2, log10, the cube root
+ *   expand_gamma.c lgamma, digamma
  *   expand_half.c  conversions of 16-bit floats
  *
  * Functions of floats see f32 and f64 only: 16-bit floats are memory (jit/lower/lower.c).
@@ -90,13 +94,79 @@ static inline dc_fv polynomial_by_pairs(const use *u, dc_fv x, const double *coe
     return r;
 }
 
+/* The unsigned and the signed integers of the width of the use's dtype. */
+static inline dc_dtype unsigned_word(const use *u)
+{
+    return u->t == DC_F64 ? DC_U64 : DC_U32;
+}
+
+static inline dc_dtype signed_word(const use *u)
+{
+    return u->t == DC_F64 ? DC_I64 : DC_I32;
+}
+
+static inline dc_fv sign_bit_of(const use *u, dc_fv x)
+{
+    const dc_dtype un = unsigned_word(u);
+    const uint64_t sign = (uint64_t)1 << (dc_dtype_bits(u->t) - 1);
+    return op2(u, DC_K_AND, as(u, x, un), bits(u, un, sign));
+}
+
+static inline dc_fv magnitude_of(const use *u, dc_fv x)
+{
+    const dc_dtype un = unsigned_word(u);
+    const uint64_t sign = (uint64_t)1 << (dc_dtype_bits(u->t) - 1);
+    return as(u, op2(u, DC_K_AND, as(u, x, un), bits(u, un, sign - 1)), u->t);
+}
+
+/* The sign of x with the magnitude of y. */
+static inline dc_fv with_sign_of(const use *u, dc_fv y, dc_fv x)
+{
+    const dc_dtype un = unsigned_word(u);
+    const dc_fv size = as(u, magnitude_of(u, y), un);
+    return as(u, op2(u, DC_K_OR, sign_bit_of(u, x), size), u->t);
+}
+
+/* A polynomial of f32 and one of f64 for the same function, the highest power first. */
+typedef struct series {
+    int terms;
+    double coef[26];
+} series;
+
+static inline dc_fv series_at(const use *u, dc_fv x, const series *of_f32, const series *of_f64)
+{
+    const series *s = u->t == DC_F64 ? of_f64 : of_f32;
+    return polynomial(u, x, s->coef, s->terms);
+}
+
+/* Of what is close to x: a number of f32, another one of f64. */
+static inline dc_fv flt_of(const use *u, double of_f32, double of_f64)
+{
+    return flt(u, u->t == DC_F64 ? of_f64 : of_f32);
+}
+
+/* A row for another operand. */
+static inline dc_fv apply_to(const use *u, dc_fv (*expand)(const use *u), dc_fv x)
+{
+    use inner = *u;
+    inner.in[0] = x;
+    return expand(&inner);
+}
+
 dc_fv dc_expand_exp(const use *u);
+dc_fv dc_expand_half_exp(const use *u,
+                         dc_fv x); /* exp(x) / 2 for x from 0 on; overflows where that does */
+/* p * exp(x + more), for a small part `more` of the sum, which is at most 0. */
+dc_fv dc_expand_times_exp(const use *u, dc_fv p, dc_fv x, dc_fv more);
+dc_fv dc_expand_exp2(const use *u);
 dc_fv dc_expand_exp_near(const use *u, dc_fv x); /* for |x| up to 80 */
 dc_fv dc_expand_expm1_near(const use *u);        /* for |x| up to 40 */
 /* exp(x + more) - 1 of f32, for a small part `more` of a sum of -20 .. 20. */
 dc_fv dc_expand_expm1_sum(const use *u, dc_fv x, dc_fv more);
 dc_fv dc_expand_log(const use *u);
 dc_fv dc_expand_erf(const use *u);
+dc_fv dc_expand_erfc(const use *u);
+dc_fv dc_expand_erf_inv(const use *u);
 
 /*
  * x * 2^n in two steps, so that n may be twice what an exponent may; one rounding, at the second step.
@@ -107,6 +177,22 @@ dc_fv dc_expand_scale(const use *u, dc_fv x, dc_fv n);
 dc_fv dc_expand_rem_f64(const use *u);
 dc_fv dc_expand_sin(const use *u);
 dc_fv dc_expand_cos(const use *u);
+dc_fv dc_expand_tan(const use *u);
+dc_fv dc_expand_asin(const use *u);
+dc_fv dc_expand_acos(const use *u);
+dc_fv dc_expand_atan(const use *u);
+dc_fv dc_expand_atan2(const use *u);
+dc_fv dc_expand_sinh(const use *u);
+dc_fv dc_expand_cosh(const use *u);
+dc_fv dc_expand_asinh(const use *u);
+dc_fv dc_expand_acosh(const use *u);
+dc_fv dc_expand_atanh(const use *u);
+dc_fv dc_expand_log2(const use *u);
+dc_fv dc_expand_log10(const use *u);
+dc_fv dc_expand_cbrt(const use *u);
+dc_fv dc_expand_lgamma(const use *u);
+dc_fv dc_expand_digamma(const use *u);
+dc_fv dc_expand_round(const use *u);
 
 /* From f16 or bf16 to f32; to one of them from any other number, which is rounded once. */
 dc_fv dc_expand_widen(const use *u, dc_fv x, dc_dtype from);

@@ -1,5 +1,5 @@
 /*
- * Expansions of sine and cosine, of f32 and f64: within 2 ulp for arguments of every size.
+ * Expansions of sine, cosine and tangent, of f32 and f64: within 2 ulp for arguments of every size.
  *
  * The argument's mantissa is multiplied by those bits of 1 / (2 pi) that do not make whole turns
  * (M. Payne, R. Hanek, Radian reduction for trigonometric functions, 1983); what is left, at most an
@@ -180,6 +180,29 @@ static dc_fv quarter_turns(const use *u, dc_fv size, dc_fv *rest)
     return pick(u, near, word_of(u, 0), quarters);
 }
 
+static dc_fv sine_of(const use *u, dc_fv r, dc_fv square)
+{
+    const kind *k = kind_of(u);
+    return fma3(u, op2(u, DC_K_MUL, square, r), polynomial(u, square, k->sine, k->terms), r);
+}
+
+static dc_fv cosine_of(const use *u, dc_fv square)
+{
+    const kind *k = kind_of(u);
+    const dc_fv p = op2(u, DC_K_MUL, op2(u, DC_K_MUL, square, square),
+                        polynomial(u, square, k->cosine, k->terms));
+    const dc_fv one = flt(u, 1), half = op2(u, DC_K_MUL, square, flt(u, 0.5));
+    const dc_fv w = op2(u, DC_K_SUB, one, half);
+    const dc_fv left = op2(u, DC_K_SUB, op2(u, DC_K_SUB, one, w), half);
+    return op2(u, DC_K_ADD, w, op2(u, DC_K_ADD, left, p));
+}
+
+/* Is bit `bit` of a number of quarter turns set? */
+static dc_fv turned(const use *u, dc_fv quarters, uint64_t bit)
+{
+    return op2(u, DC_K_NE, op2(u, DC_K_AND, quarters, word_of(u, bit)), word_of(u, 0));
+}
+
 /* The sine of |x| and a number of quarter turns more; `negative` has the sign it needs. */
 static dc_fv wave(const use *u, dc_fv size, uint64_t more, dc_fv *negative)
 {
@@ -187,18 +210,10 @@ static dc_fv wave(const use *u, dc_fv size, uint64_t more, dc_fv *negative)
     dc_fv r;
     const dc_fv quarters = op2(u, DC_K_ADD, quarter_turns(u, size, &r), word_of(u, more));
     const dc_fv square = op2(u, DC_K_MUL, r, r);
-    const dc_fv sine =
-        fma3(u, op2(u, DC_K_MUL, square, r), polynomial(u, square, k->sine, k->terms), r);
-    const dc_fv p = op2(u, DC_K_MUL, op2(u, DC_K_MUL, square, square),
-                        polynomial(u, square, k->cosine, k->terms));
-    const dc_fv one = flt(u, 1), half = op2(u, DC_K_MUL, square, flt(u, 0.5));
-    const dc_fv w = op2(u, DC_K_SUB, one, half);
-    const dc_fv left = op2(u, DC_K_SUB, op2(u, DC_K_SUB, one, w), half);
-    const dc_fv cosine = op2(u, DC_K_ADD, w, op2(u, DC_K_ADD, left, p));
-    const dc_fv odd = op2(u, DC_K_NE, op2(u, DC_K_AND, quarters, word_of(u, 1)), word_of(u, 0));
+    const dc_fv sine = sine_of(u, r, square), cosine = cosine_of(u, square);
     *negative = op2(u, DC_K_SHL, op2(u, DC_K_AND, quarters, word_of(u, 2)),
                     word_of(u, (uint64_t)k->width - 2));
-    return pick(u, odd, cosine, sine);
+    return pick(u, turned(u, quarters, 1), cosine, sine);
 }
 
 static dc_fv with_sign(const use *u, dc_fv v, dc_fv size, dc_fv sign)
@@ -230,4 +245,18 @@ dc_fv dc_expand_cos(const use *u)
     sign_of(u, &size);
     const dc_fv v = wave(u, size, 1, &negative);
     return with_sign(u, v, size, negative);
+}
+
+/* After an odd number of quarter turns it is minus the inverse. */
+dc_fv dc_expand_tan(const use *u)
+{
+    const kind *k = kind_of(u);
+    dc_fv size, r;
+    const dc_fv sign = sign_of(u, &size), quarters = quarter_turns(u, size, &r);
+    const dc_fv square = op2(u, DC_K_MUL, r, r), odd = turned(u, quarters, 1);
+    const dc_fv sine = sine_of(u, r, square), cosine = cosine_of(u, square);
+    const dc_fv v = op2(u, DC_K_DIV, pick(u, odd, cosine, sine), pick(u, odd, sine, cosine));
+    const dc_fv other = op2(u, DC_K_SHL, op2(u, DC_K_AND, quarters, word_of(u, 1)),
+                            word_of(u, (uint64_t)k->width - 1));
+    return with_sign(u, v, size, op2(u, DC_K_XOR, sign, other));
 }

@@ -136,10 +136,11 @@ end
 -- ---- every operation ----
 
 -- Elements are x, y f32[3, 4], p (positive) f32[3, 4], i f32-like integers i32[3, 4], b bool[3, 4], v f32[4].
-local unary = [[abs ceil cos erf exp expm1 floor gelu isfinite isinf isnan neg reciprocal relu round sigmoid sign silu
-  sin softplus square tan tanh trunc]]
-local positive = "log log1p rsqrt sqrt"
-local binary = "add div eq ge gt le lt maximum minimum mul ne sub floor_div rem mod"
+local unary = [[abs asinh atan cbrt ceil cos cosh erf erfc exp exp2 expm1 floor gelu isfinite isinf isnan neg
+  reciprocal relu round sigmoid sign silu
+  sin sinh softplus square tan tanh trunc]]
+local positive = "log log1p log2 log10 rsqrt sqrt lgamma digamma"
+local binary = "add atan2 copysign div eq ge gt le lt maximum minimum mul ne sub floor_div rem mod"
 local whole = "bit_and bit_or bit_xor shift_left shift_right"
 local reductions = "max mean min norm prod std sum var logsumexp"
 local along = "argmax argmin softmax log_softmax cumsum cumprod cummax cummin logcumsumexp sort argsort"

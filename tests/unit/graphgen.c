@@ -231,11 +231,13 @@ static dc_ref tamed(gen *g, dc_ref r, const dc_op_row *row, int percent)
 
 /* ---- one step per class ---- */
 
+/* Functions of one float, of which there are many, are drawn less often. */
 static dc_op op_of_class(gen *g, dc_op_class cls)
 {
     for (;;) {
         const dc_op op = (dc_op)below(g, DC_OP__COUNT);
-        if (dc_op_is(op, cls))
+        const bool near = (dc_op_row_of(op)->flags & DC_OPF_NEAR) != 0;
+        if (dc_op_is(op, cls) && !(near && chance(g, 70)))
             return op;
     }
 }

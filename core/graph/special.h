@@ -1,0 +1,8 @@
+/* Special functions of double that C has not, for the meaning of rows (core/graph/ops.def). */
+#ifndef DC_CORE_GRAPH_SPECIAL_H
+#define DC_CORE_GRAPH_SPECIAL_H
+
+double dc_digamma(double x);
+double dc_erf_inv(double x);
+
+#endif
