@@ -1,10 +1,9 @@
 /*
- * Expansions of exp, exp2, expm1 and log, and powers of two.
+ * Expansions of exp, exp2 and expm1, and powers of two.
  *
  * exp is 2^n * exp(r) with ln 2 in two parts and a minimax polynomial (scripts/minimax; in f64 the
- * series). The log of f32 follows Cephes (S. Moshier, Methods and Programs for Mathematical Functions,
- * 1989), that of f64 fdlibm (Sun Microsystems, 1993): the series of atanh, economised. The errors of
- * f32 were measured over all floats (tests/unit/test_expand.c repeats that on samples).
+ * series). The errors of f32 were measured over all floats (tests/unit/test_expand.c repeats that on
+ * samples).
  *
  * n is found by a sum so large that its last bits are integers: bits of 1.5 * 2^23, plus n. With a
  * multiple of the exponent's bias in it besides, a shift of those bits is a power of two.
@@ -115,10 +114,12 @@ static dc_fv exp_by_scale(const use *u, dc_fv x)
     return op2(u, DC_K_SCALE, op2(u, DC_K_ADD, reduced(u, x, n), flt(u, 1)), n);
 }
 
-/* p * 2^n, for a sum whose bits end in n + 2 * bias, or, with less, of half as much. */
-static dc_fv times_power(const use *u, dc_fv p, dc_fv sum, uint64_t less)
+/* p * 2^(n - less), for a sum whose bits end in n + 2 * bias; one instruction where there is one. */
+static dc_fv times_power(const use *u, dc_fv p, dc_fv n, dc_fv sum, uint64_t less)
 {
     const kind *k = kind_of(u);
+    if (u->b->scales && u->t == DC_F32 && u->lanes % 16 == 0)
+        return op2(u, DC_K_SCALE, p, less != 0 ? op2(u, DC_K_SUB, n, flt(u, (double)less)) : n);
     const dc_fv whole = as(u, sum, k->whole);
     const dc_fv half = op2(u, DC_K_SHR, whole, bits(u, k->whole, 1));
     dc_fv rest = op2(u, DC_K_SUB, whole, half);
@@ -143,7 +144,7 @@ dc_fv dc_expand_exp(const use *u)
         return exp_by_scale(u, x);
     const dc_fv n = exponent_of(u, x, 2, &sum);
     const dc_fv p = op2(u, DC_K_ADD, reduced(u, x, n), flt(u, 1));
-    return pick(u, over, flt(u, INFINITY), times_power(u, p, sum, 0));
+    return pick(u, over, flt(u, INFINITY), times_power(u, p, n, sum, 0));
 }
 
 dc_fv dc_expand_half_exp(const use *u, dc_fv x)
@@ -153,7 +154,7 @@ dc_fv dc_expand_half_exp(const use *u, dc_fv x)
     dc_fv sum;
     const dc_fv n = exponent_of(u, x, 2, &sum);
     const dc_fv p = op2(u, DC_K_ADD, reduced(u, x, n), flt(u, 1));
-    return pick(u, over, flt(u, INFINITY), times_power(u, p, sum, 1));
+    return pick(u, over, flt(u, INFINITY), times_power(u, p, n, sum, 1));
 }
 
 dc_fv dc_expand_times_exp(const use *u, dc_fv p, dc_fv x, dc_fv more)
@@ -166,7 +167,7 @@ dc_fv dc_expand_times_exp(const use *u, dc_fv p, dc_fv x, dc_fv more)
     dc_fv r = fma3(u, n, flt(u, -k->ln2_high), x);
     r = op2(u, DC_K_ADD, fma3(u, n, flt(u, k->ln2_low), r), more);
     const dc_fv rest = fma3(u, polynomial(u, r, k->coef, k->terms), op2(u, DC_K_MUL, r, r), r);
-    return times_power(u, fma3(u, p, rest, p), sum, 0);
+    return times_power(u, fma3(u, p, rest, p), n, sum, 0);
 }
 
 /* 2^x = 2^n * 2^r, r = x - n exact. */
@@ -190,7 +191,7 @@ dc_fv dc_expand_exp2(const use *u)
     const dc_fv sum = op2(u, DC_K_ADD, x, shifter), n = op2(u, DC_K_SUB, sum, shifter);
     const dc_fv r = op2(u, DC_K_SUB, x, n);
     const dc_fv p = fma3(u, r, series_at(u, r, &near_f32, &near_f64), flt(u, 1));
-    return pick(u, over, flt(u, INFINITY), times_power(u, p, sum, 0));
+    return pick(u, over, flt(u, INFINITY), times_power(u, p, n, sum, 0));
 }
 
 /* Where 2^n is a normal number. */
@@ -226,67 +227,4 @@ dc_fv dc_expand_expm1_sum(const use *u, dc_fv x, dc_fv more)
     const dc_fv p = polynomial_by_pairs(u, r, f32_kind.coef, f32_kind.terms);
     const dc_fv square = op2(u, DC_K_MUL, r, r);
     return expm1_of(u, op2(u, DC_K_ADD, fma3(u, p, square, more), rest), sum);
-}
-
-/* log(x) = e * ln 2 + log(m), m in sqrt(1/2) .. sqrt(2). */
-static dc_fv log_f32(const use *u)
-{
-    static const double coef[] = {7.0376836292e-2,  -1.1514610310e-1, 1.1676998740e-1,
-                                  -1.2420140846e-1, 1.4249322787e-1,  -1.6668057665e-1,
-                                  2.0000714765e-1,  -2.4999993993e-1, 3.3333331174e-1};
-    const dc_fv x = u->in[0], zero = flt(u, 0), half_root = bits(u, DC_I32, 0x3f3504f3);
-    const dc_fv tiny = op2(u, DC_K_LT, x, bits(u, DC_F32, 0x00800000));
-    const dc_fv normal = pick(u, tiny, op2(u, DC_K_MUL, x, flt(u, 8388608)), x);
-    const dc_fv above = op2(u, DC_K_SUB, as(u, normal, DC_I32), half_root);
-    dc_fv e = op2(u, DC_K_SHR, above, bits(u, DC_I32, 23));
-    e = pick(u, tiny, op2(u, DC_K_SUB, e, bits(u, DC_I32, 23)), e);
-    const dc_fv fraction = op2(u, DC_K_AND, above, bits(u, DC_I32, 0x7fffff));
-    const dc_fv m = as(u, op2(u, DC_K_ADD, fraction, half_root), DC_F32);
-    const dc_fv f = op2(u, DC_K_SUB, m, flt(u, 1)), square = op2(u, DC_K_MUL, f, f);
-    const dc_fv n = dc_fb_convert(u->b, e, DC_F32);
-    dc_fv p = polynomial(u, f, coef, (int)DC_COUNTOF(coef));
-    p = op2(u, DC_K_MUL, p, op2(u, DC_K_MUL, f, square));
-    p = fma3(u, n, flt(u, -f32_kind.ln2_low), p);
-    p = fma3(u, square, flt(u, -0.5), p);
-    p = fma3(u, n, flt(u, f32_kind.ln2_high), op2(u, DC_K_ADD, f, p));
-    p = pick(u, op2(u, DC_K_LT, x, flt(u, INFINITY)), p, x); /* infinity and NaN */
-    p = pick(u, op2(u, DC_K_LT, x, zero), bits(u, DC_F32, 0x7fc00000), p);
-    return pick(u, op2(u, DC_K_EQ, x, zero), flt(u, -INFINITY), p);
-}
-
-/*
- * log(x) = e * ln 2 + log(1 + f), 1 + f in sqrt(1/2) .. sqrt(2). With s = f / (2 + f) and h = f^2 / 2,
- * log(1 + f) = f - (h - s * (h + R(s^2))).
- */
-static dc_fv log_f64(const use *u)
-{
-    static const double coef[] = {1.479819860511658591e-01, 1.531383769920937332e-01,
-                                  1.818357216161805012e-01, 2.222219843214978396e-01,
-                                  2.857142874366239149e-01, 3.999999999940941908e-01,
-                                  6.666666666666735130e-01};
-    const dc_fv x = u->in[0], zero = flt(u, 0), shift_by = bits(u, DC_I64, 52);
-    const dc_fv half_root = bits(u, DC_I64, 0x3fe6a09e667f3bcd);
-    const dc_fv tiny = op2(u, DC_K_LT, x, flt(u, 0x1p-1022));
-    const dc_fv normal = pick(u, tiny, op2(u, DC_K_MUL, x, flt(u, 0x1p52)), x);
-    const dc_fv above = op2(u, DC_K_SUB, as(u, normal, DC_I64), half_root);
-    dc_fv e = op2(u, DC_K_SHR, above, shift_by);
-    e = pick(u, tiny, op2(u, DC_K_SUB, e, shift_by), e);
-    const dc_fv fraction = op2(u, DC_K_AND, above, bits(u, DC_I64, ((uint64_t)1 << 52) - 1));
-    const dc_fv m = as(u, op2(u, DC_K_ADD, fraction, half_root), DC_F64);
-    const dc_fv f = op2(u, DC_K_SUB, m, flt(u, 1)), n = dc_fb_convert(u->b, e, DC_F64);
-    const dc_fv s = op2(u, DC_K_DIV, f, op2(u, DC_K_ADD, f, flt(u, 2)));
-    const dc_fv h = op2(u, DC_K_MUL, op2(u, DC_K_MUL, f, f), flt(u, 0.5));
-    const dc_fv square = op2(u, DC_K_MUL, s, s);
-    dc_fv r = op2(u, DC_K_MUL, polynomial(u, square, coef, (int)DC_COUNTOF(coef)), square);
-    r = op2(u, DC_K_MUL, s, op2(u, DC_K_ADD, h, r));
-    r = op2(u, DC_K_SUB, h, fma3(u, n, flt(u, -f64_kind.ln2_low), r)); /* small parts first */
-    dc_fv p = fma3(u, n, flt(u, f64_kind.ln2_high), op2(u, DC_K_SUB, f, r));
-    p = pick(u, op2(u, DC_K_LT, x, flt(u, INFINITY)), p, x); /* infinity and NaN */
-    p = pick(u, op2(u, DC_K_LT, x, zero), bits(u, DC_F64, (uint64_t)0x7ff8 << 48), p);
-    return pick(u, op2(u, DC_K_EQ, x, zero), flt(u, -INFINITY), p);
-}
-
-dc_fv dc_expand_log(const use *u)
-{
-    return u->t == DC_F64 ? log_f64(u) : log_f32(u);
 }

@@ -3,13 +3,13 @@
  * jit/flat/expand*.c.
  *
  *   expand.c       rows whose expansion is the same for all dtypes, and those of f32
- *   expand_exp.c   exp, expm1, log, powers of two
+ *   expand_exp.c   exp, exp2, expm1, powers of two
  *   expand_erf.c   erf, erfc, the inverse of erf
  *   expand_f64.c   the remainder of f64
  *   expand_trig.c  sine, cosine, tangent
  *   expand_arc.c   asin, acos, atan, atan2
  *   expand_hyper.c sinh, cosh and their inverses, that of tanh
- *   expand_log.c   log2, log10, the cube root
+ *   expand_log.c   log, log2, log10, the cube root
  *   expand_gamma.c lgamma, digamma
  *   expand_half.c  conversions of 16-bit floats
  *
