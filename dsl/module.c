@@ -510,6 +510,7 @@ static const dc_bindings *const all[] = {
     &dc_operator_bindings[0], &dc_operator_bindings[1], &dc_operator_bindings[2],
     &dc_reduce_bindings,      &dc_movement_bindings,    &dc_subscript_bindings,
     &dc_einsum_bindings,      &dc_unary_bindings[0],    &dc_unary_bindings[1],
+    &dc_number_bindings[0],   &dc_number_bindings[1],
     &dc_concat_bindings,      &dc_gather_bindings,      &dc_make_bindings,
     &dc_rand_bindings,        &dc_tensor_bindings,      &dc_scope_bindings,
     &dc_param_bindings,       &dc_gradient_bindings,    &dc_custom_grad_bindings,

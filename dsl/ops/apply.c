@@ -18,7 +18,7 @@ static const char *const roles[3][3] = {{"of"}, {"left", "right"}, {"first", "se
 /* A number takes the dtype of the tensors beside it; the condition of `where` is not beside them. */
 static dc_dtype dtype_for_numbers(const dc_apply *a)
 {
-    for (int i = a->n - 1; i >= (a->n == 3); i--) {
+    for (int i = a->n - 1; i >= (a->n == 3 && !a->alike); i--) {
         const dc_dtype t = (dc_dtype)a->in[i].type.dtype;
         if (a->in[i].h != NULL)
             return a->as_f32 && !dc_dtype_is_float(t) ? DC_F32 : t;
@@ -27,18 +27,19 @@ static dc_dtype dtype_for_numbers(const dc_apply *a)
 }
 
 /* Sizes among the operands become tensors, of the dtype that a number would have. */
-static void take_sizes(lua_State *L, dc_dsl *d, const int *idx, int n, bool as_f32)
+static void take_sizes(lua_State *L, dc_dsl *d, const dc_apply *a, const int *idx)
 {
+    const int n = a->n;
     int64_t dim;
     dc_dtype t = DC_F32;
-    for (int i = n - 1; i >= (n == 3); i--) {
+    for (int i = n - 1; i >= (n == 3 && !a->alike); i--) {
         const dc_handle *h = dc_handle_test(L, idx[i]);
         if (h != NULL && h->kind != DC_HANDLE_CLOSED)
             t = (dc_dtype)dc_handle_type(h)->dtype;
     }
     for (int i = 0; i < n; i++)
         if (dc_size_test(L, idx[i], &dim))
-            dc_ops_size(L, d, idx[i], as_f32 && !dc_dtype_is_float(t) ? DC_F32 : t);
+            dc_ops_size(L, d, idx[i], a->as_f32 && !dc_dtype_is_float(t) ? DC_F32 : t);
 }
 
 void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, const int *idx, int n)
@@ -46,7 +47,7 @@ void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, con
     a->op = op;
     a->n = n;
     a->nout = 1;
-    take_sizes(L, d, idx, n, a->as_f32);
+    take_sizes(L, d, a, idx);
     for (int i = 0; i < n; i++) {
         dc_operand *in = &a->in[i];
         *in = (dc_operand){.role = roles[n - 1][i], .idx = idx[i]};
@@ -69,7 +70,8 @@ void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, con
     }
     for (int i = 0; i < n; i++)
         if (a->in[i].h == NULL) {
-            const dc_dtype t = n == 3 && i == 0 ? DC_BOOL : dtype_for_numbers(a);
+            const bool test = n == 3 && i == 0 && !a->alike;
+            const dc_dtype t = test ? DC_BOOL : dtype_for_numbers(a);
             a->in[i].type = dc_type_scalar(t);
             a->in[i].bits = dc_args_element(L, d, idx[i], op, t);
         }

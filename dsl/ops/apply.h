@@ -20,6 +20,7 @@ typedef struct dc_apply {
     bool as_f32;  /* numbers beside integers are f32, for `/` and `^` */
     bool product; /* of f32, dc.autocast computes it in 16 bits */
     bool once;    /* of several steps: floats of 16 bits are f32 between them, and rounded once */
+    bool alike;   /* three operands, all of one dtype, and not a condition and two */
     bool step;    /* of what the script called: that its result is not used is not reported */
     dc_build_fn *build;
     const void *arg;
@@ -43,7 +44,7 @@ dc_status dc_ops_where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_v
 dc_status dc_ops_number(dc_job *j, dc_func *f, dc_val like, double v, dc_val *out); /* a scalar */
 dc_status dc_ops_float(dc_job *j, dc_func *f, dc_val a, dc_val *out); /* integers become f32 */
 
-/* An element-wise composite: a method and a function of the module. */
+/* An element-wise composite of 1 to 3 operands: a method and a function of the module. */
 typedef struct dc_composite {
     dc_binding bound; /* of dc_ops_composite; takes its operands */
     dc_build_fn *build;
@@ -53,5 +54,7 @@ typedef struct dc_composite {
 int dc_ops_composite(lua_State *L);
 
 dc_build_fn dc_ops_sigmoid, dc_ops_tanh;
+/* Is a negative, and exp(-|a|), which never overflows. */
+dc_status dc_ops_decay(dc_job *j, dc_func *f, dc_val a, dc_val *neg, dc_val *out);
 
 #endif

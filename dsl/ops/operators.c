@@ -190,6 +190,22 @@ static dc_status power_of_zero(dc_job *j, dc_func *f, dc_val b, dc_val *out)
     return dc_ops_where(j, f, test, one, *out, out);
 }
 
+/* NaN^0 and 1^NaN are 1. */
+static dc_status power_of_nan(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out)
+{
+    dc_val zero, one, test, other;
+    DC_TRY(dc_ops_number(j, f, b, 0, &zero));
+    DC_TRY(dc_ops_number(j, f, a, 1, &one));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, b, zero, &test));
+    DC_TRY(dc_ops_2(j, f, DC_OP_NE, a, a, &other));
+    DC_TRY(dc_ops_2(j, f, DC_OP_AND, test, other, &other));
+    DC_TRY(dc_ops_where(j, f, other, one, *out, out));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, one, &test));
+    DC_TRY(dc_ops_2(j, f, DC_OP_NE, b, b, &other));
+    DC_TRY(dc_ops_2(j, f, DC_OP_AND, test, other, &other));
+    return dc_ops_where(j, f, other, one, *out, out);
+}
+
 static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const power *e = arg;
@@ -209,7 +225,8 @@ static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val 
     DC_TRY(positive_power(j, f, p, b, &p));
     DC_TRY(negative_base(j, f, a, b, p, &p));
     DC_TRY(power_of_zero(j, f, b, &of_zero));
-    return dc_ops_where(j, f, is_zero, of_zero, p, out);
+    DC_TRY(dc_ops_where(j, f, is_zero, of_zero, p, out));
+    return power_of_nan(j, f, a, b, out);
 }
 
 /*
@@ -242,8 +259,7 @@ static dc_status build_relu(dc_job *j, dc_func *f, const void *arg, const dc_val
     return by_result(j, f, &in[0], out, relu_slope);
 }
 
-/* Is a negative, and exp(-|a|), which never overflows. */
-static dc_status decay(dc_job *j, dc_func *f, dc_val a, dc_val *neg, dc_val *out)
+dc_status dc_ops_decay(dc_job *j, dc_func *f, dc_val a, dc_val *neg, dc_val *out)
 {
     dc_val zero, minus;
     DC_TRY(dc_ops_number(j, f, a, 0, &zero));
@@ -265,7 +281,7 @@ dc_status dc_ops_sigmoid(dc_job *j, dc_func *f, const void *arg, const dc_val *i
     dc_val one, e, neg, top;
     DC_UNUSED(arg);
     DC_TRY(dc_ops_number(j, f, in[0], 1, &one));
-    DC_TRY(decay(j, f, in[0], &neg, &e));
+    DC_TRY(dc_ops_decay(j, f, in[0], &neg, &e));
     DC_TRY(dc_ops_where(j, f, neg, e, one, &top));
     DC_TRY(dc_ops_2(j, f, DC_OP_ADD, one, e, &e));
     DC_TRY(dc_ops_2(j, f, DC_OP_DIV, top, e, out));
@@ -322,7 +338,7 @@ dc_status dc_ops_tanh(dc_job *j, dc_func *f, const void *arg, const dc_val *in, 
     DC_UNUSED(arg);
     DC_TRY(dc_ops_number(j, f, in[0], 1, &one));
     DC_TRY(dc_ops_2(j, f, DC_OP_ADD, in[0], in[0], &twice));
-    DC_TRY(decay(j, f, twice, &neg, &e));
+    DC_TRY(dc_ops_decay(j, f, twice, &neg, &e));
     DC_TRY(dc_ops_2(j, f, DC_OP_SUB, one, e, &up));
     DC_TRY(dc_ops_2(j, f, DC_OP_ADD, one, e, &down));
     DC_TRY(dc_ops_2(j, f, DC_OP_DIV, up, down, out));
@@ -408,11 +424,12 @@ int dc_ops_composite(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const dc_composite *c = (const dc_composite *)dc_binding_of(L); /* its first member */
-    static const int at[2] = {1, 2};
+    static const int at[3] = {1, 2, 3};
     lua_settop(L, c->bound.most);
     const power e = {lua_type(L, 1) == LUA_TNUMBER, lua_type(L, 2) == LUA_TNUMBER,
                      lua_tonumber(L, 1), lua_tonumber(L, 2)};
-    dc_apply a = {.build = c->build, .arg = &e, .as_f32 = c->as_f32, .once = c->once};
+    dc_apply a = {
+        .build = c->build, .arg = &e, .as_f32 = c->as_f32, .once = c->once, .alike = true};
     dc_apply_operands(L, d, &a, c->bound.name, at, c->bound.most);
     dc_apply_run(L, d, &a);
     return 1;

@@ -8,7 +8,7 @@
 #include "dsl/base/error.h"
 #include "dsl/base/trace.h"
 
-extern const dc_bindings dc_operator_bindings[3], dc_unary_bindings[2];
+extern const dc_bindings dc_operator_bindings[3], dc_unary_bindings[2], dc_number_bindings[2];
 extern const dc_bindings dc_reduce_bindings, dc_movement_bindings, dc_subscript_bindings,
     dc_einsum_bindings, dc_concat_bindings, dc_gather_bindings, dc_make_bindings, dc_rand_bindings,
     dc_tensor_bindings, dc_param_bindings, dc_gradient_bindings, dc_custom_grad_bindings,

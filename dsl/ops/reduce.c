@@ -226,6 +226,131 @@ static dc_status build_logsumexp(dc_job *j, dc_func *f, const void *arg, const d
     return x->keep ? DC_OK : dc_build_drop(j, f, *out, x->mask, out);
 }
 
+/* ---- what is no NaN --------------------------------------------------------------------------- */
+
+/* a with v for NaN; *is: which are numbers, of the dtype of a. Integers have none. */
+static dc_status without_nan(dc_job *j, dc_func *f, dc_val a, double v, dc_val *out, dc_val *is)
+{
+    dc_val stand_in, one, test;
+    DC_TRY(dc_ops_number(j, f, a, v, &stand_in));
+    DC_TRY(dc_ops_number(j, f, a, 1, &one));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, a, &test));
+    DC_TRY(dc_ops_where(j, f, test, a, stand_in, out));
+    if (is == NULL)
+        return DC_OK;
+    DC_TRY(dc_ops_number(j, f, a, 0, &stand_in));
+    return dc_ops_where(j, f, test, one, stand_in, is);
+}
+
+static dc_status build_nansum(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const axes *x = arg;
+    dc_val a = in[0];
+    if (dc_dtype_is_float((dc_dtype)a.type.dtype))
+        DC_TRY(without_nan(j, f, a, 0, &a, NULL));
+    return dc_build_reduce(j, f, DC_OP_SUM, a, x->mask, x->keep, out);
+}
+
+static dc_status build_nanprod(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                               dc_val *out)
+{
+    const axes *x = arg;
+    dc_val a = in[0];
+    if (dc_dtype_is_float((dc_dtype)a.type.dtype))
+        DC_TRY(without_nan(j, f, a, 1, &a, NULL));
+    return dc_build_reduce(j, f, DC_OP_PROD, a, x->mask, x->keep, out);
+}
+
+/* The sum of numbers by their count: NaN where there are none. */
+static dc_status mean_of_numbers(dc_job *j, dc_func *f, dc_val a, dc_val is, uint32_t mask,
+                                 bool keep, dc_val *out)
+{
+    dc_val count;
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, mask, keep, out));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, is, mask, keep, &count));
+    return dc_ops_2(j, f, DC_OP_DIV, *out, count, out);
+}
+
+static dc_status build_nanmean(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                               dc_val *out)
+{
+    const axes *x = arg;
+    dc_val a, is;
+    DC_TRY(dc_ops_float(j, f, in[0], &a));
+    DC_TRY(without_nan(j, f, a, 0, &a, &is));
+    return mean_of_numbers(j, f, a, is, x->mask, x->keep, out);
+}
+
+/* As var; NaN where there are no more numbers than the correction. */
+static dc_status build_nanvar(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const axes *x = arg;
+    dc_val a, is, mean, off, count, by, none, nan;
+    DC_TRY(dc_ops_float(j, f, in[0], &a));
+    const dc_type t = a.type; /* with all names */
+    DC_TRY(without_nan(j, f, a, 0, &a, &is));
+    DC_TRY(mean_of_numbers(j, f, a, is, x->mask, true, &mean));
+    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, a, mean, &off));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, off, is, &off));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, off, off, &off));
+    off.type = t;
+    is.type = t;
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, off, x->mask, x->keep, out));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, is, x->mask, x->keep, &count));
+    DC_TRY(dc_ops_number(j, f, count, x->correction, &by));
+    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, count, by, &count));
+    DC_TRY(dc_ops_2(j, f, DC_OP_DIV, *out, count, out));
+    DC_TRY(dc_ops_number(j, f, count, 0, &none));
+    DC_TRY(dc_ops_number(j, f, count, NAN, &nan));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LE, count, none, &none));
+    return dc_ops_where(j, f, none, nan, *out, out);
+}
+
+static dc_status build_nanstd(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_TRY(build_nanvar(j, f, arg, in, out));
+    return root(j, f, *out, out);
+}
+
+/* Of what stands in for NaN only where there is nothing else: NaN. */
+static dc_status extreme_number(dc_job *j, dc_func *f, dc_op op, double least, const axes *x,
+                                dc_val a, dc_val *out)
+{
+    dc_val numbers = a, any, nan;
+    if (!dc_dtype_is_float((dc_dtype)a.type.dtype))
+        return dc_build_reduce(j, f, op, a, x->mask, x->keep, out);
+    DC_TRY(without_nan(j, f, a, least, &numbers, NULL));
+    DC_TRY(dc_build_reduce(j, f, op, numbers, x->mask, x->keep, out));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, a, &any));
+    any.type = a.type;
+    any.type.dtype = DC_BOOL;
+    DC_TRY(dc_build_reduce(j, f, DC_OP_MAXR, any, x->mask, x->keep, &any));
+    DC_TRY(dc_ops_number(j, f, *out, NAN, &nan));
+    return dc_ops_where(j, f, any, *out, nan, out);
+}
+
+static dc_status build_nanmax(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    return extreme_number(j, f, DC_OP_MAXR, -INFINITY, arg, in[0], out);
+}
+
+static dc_status build_nanmin(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    return extreme_number(j, f, DC_OP_MINR, INFINITY, arg, in[0], out);
+}
+
+static dc_status build_count_nonzero(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                                     dc_val *out)
+{
+    const axes *x = arg;
+    dc_val a = in[0], zero;
+    if (a.type.dtype != DC_BOOL) {
+        DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+        DC_TRY(dc_ops_2(j, f, DC_OP_NE, a, zero, &a));
+    }
+    return dc_build_reduce(j, f, DC_OP_SUM, a, x->mask, x->keep, out);
+}
+
 /* ---- bindings --------------------------------------------------------------------------------- */
 
 enum { ONE_AXIS = 1, BOOL = 2, SOME = 4, CORRECTION = 8, ONCE = 16 };
@@ -248,6 +373,14 @@ static const struct row {
     {{"std", l_reduce, 2, DC_IN_BOTH}, build_std, CORRECTION | ONCE},
     {{"norm", l_reduce, 2, DC_IN_BOTH}, build_norm, ONCE},
     {{"logsumexp", l_reduce, 2, DC_IN_BOTH}, build_logsumexp, ONCE},
+    {{"nansum", l_reduce, 2, DC_IN_BOTH}, build_nansum, 0},
+    {{"nanprod", l_reduce, 2, DC_IN_BOTH}, build_nanprod, 0},
+    {{"nanmean", l_reduce, 2, DC_IN_BOTH}, build_nanmean, ONCE},
+    {{"nanmax", l_reduce, 2, DC_IN_BOTH}, build_nanmax, 0},
+    {{"nanmin", l_reduce, 2, DC_IN_BOTH}, build_nanmin, 0},
+    {{"nanvar", l_reduce, 2, DC_IN_BOTH}, build_nanvar, CORRECTION | ONCE},
+    {{"nanstd", l_reduce, 2, DC_IN_BOTH}, build_nanstd, CORRECTION | ONCE},
+    {{"count_nonzero", l_reduce, 2, DC_IN_BOTH}, build_count_nonzero, 0},
     {{"softmax", l_reduce, 2, DC_IN_BOTH}, build_softmax, ONE_AXIS | ONCE},
     {{"log_softmax", l_reduce, 2, DC_IN_BOTH}, build_log_softmax, ONE_AXIS | ONCE},
     {{"argmax", l_reduce, 2, DC_IN_BOTH}, build_argmax, ONE_AXIS | SOME},

@@ -118,17 +118,18 @@ static dc_status build_silu(dc_job *j, dc_func *f, const void *arg, const dc_val
     return dc_ops_2(j, f, DC_OP_MUL, in[0], *out, out);
 }
 
-/* log(1 + exp(a)), as max(a, 0) + log1p(exp(-|a|)), which never overflows */
+/*
+ * log(1 + exp(a)), as a + log1p(exp(-a)), or log1p(exp(a)) for negative a: neither overflows, and both have all
+ * derivatives at 0.
+ */
 static dc_status build_softplus(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
                                 dc_val *out)
 {
-    dc_val zero, top, e;
+    dc_val zero, top, e, neg;
     DC_UNUSED(arg);
     DC_TRY(dc_ops_number(j, f, in[0], 0, &zero));
-    DC_TRY(dc_ops_2(j, f, DC_OP_MAX, in[0], zero, &top));
-    DC_TRY(dc_ops_1(j, f, DC_OP_ABS, in[0], &e));
-    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, e, &e));
-    DC_TRY(dc_ops_1(j, f, DC_OP_EXP, e, &e));
+    DC_TRY(dc_ops_decay(j, f, in[0], &neg, &e));
+    DC_TRY(dc_ops_where(j, f, neg, zero, in[0], &top));
     DC_TRY(dc_ops_1(j, f, DC_OP_LOG1P, e, &e));
     return dc_ops_2(j, f, DC_OP_ADD, top, e, out);
 }

@@ -155,6 +155,78 @@ dc.lgamma = Tensor.lgamma
 function Tensor:digamma() end
 dc.digamma = Tensor.digamma
 
+---sin(pi x) / (pi x), 1 at 0, and exactly 0 at the other whole numbers (torch.sinc, np.sinc).
+---
+---    dc.tensor { 0, 0.5, 1 }:sinc()
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
+function Tensor:sinc() end
+dc.sinc = Tensor.sinc
+
+---log(x / (1 - x)), the inverse of x:sigmoid(); NaN outside 0 .. 1 (torch.logit).
+---
+---    dc.tensor { 0.1, 0.5, 0.9 }:logit()
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
+function Tensor:logit() end
+dc.logit = Tensor.logit
+
+---What x is more than x:trunc(), of the sign of x (torch.frac).
+---
+---    dc.tensor { 1.25, -1.25 }:frac()
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
+function Tensor:frac() end
+dc.frac = Tensor.frac
+
+---Degrees to radians: x pi / 180. Integers become f32.
+---
+---    dc.tensor { 90, 180 }:deg2rad()
+---
+---Errors: none.
+---@return deepc.Tensor a float
+function Tensor:deg2rad() end
+dc.deg2rad = Tensor.deg2rad
+
+---Radians to degrees: x 180 / pi. Integers become f32.
+---
+---    dc.tensor { 1, 3.1415927 }:rad2deg()
+---
+---Errors: none.
+---@return deepc.Tensor a float
+function Tensor:rad2deg() end
+dc.rad2deg = Tensor.rad2deg
+
+---How many bits of an integer are set (np.bitwise_count, jax.lax.population_count).
+---
+---    dc.tensor({ 0, 7, -1 }, "i8"):popcount()
+---
+---Errors: DC0202 for floats and booleans.
+---@return deepc.Tensor of the shape and dtype of x
+function Tensor:popcount() end
+dc.popcount = Tensor.popcount
+
+---How many bits of an integer are 0 before the first that is set (jax.lax.clz).
+---
+---    dc.tensor({ 0, 1, 255 }, "u8"):clz()
+---
+---Errors: DC0202 for floats and booleans.
+---@return deepc.Tensor of the shape and dtype of x
+function Tensor:clz() end
+dc.clz = Tensor.clz
+
+---True where x is 0, or false.
+---
+---    dc.tensor { 0, 1, 2 }:logical_not()
+---
+---Errors: none.
+---@return deepc.Tensor # bool
+function Tensor:logical_not() end
+dc.logical_not = Tensor.logical_not
+
 -- ---- Of two ----
 
 ---The angle of the point (b, a) from the first axis, in -pi .. pi: atan(a / b) that knows the quadrant, and of zeros
@@ -177,3 +249,130 @@ dc.atan2 = Tensor.atan2
 ---@return deepc.Tensor
 function Tensor:copysign(b) end
 dc.copysign = Tensor.copysign
+
+---sqrt(a^2 + b^2) without overflow. Its gradient at (0, 0) is 0.
+---
+---    dc.tensor { 3, 5 }:hypot(4)
+---
+---Errors: as x:add, and DC0202 for integers and booleans.
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:hypot(b) end
+dc.hypot = Tensor.hypot
+
+---log(exp(a) + exp(b)), which never overflows.
+---
+---    dc.tensor { 0, 1000 }:logaddexp(0)
+---
+---Errors: as x:add, and DC0202 for integers and booleans.
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:logaddexp(b) end
+dc.logaddexp = Tensor.logaddexp
+
+---log2(2^a + 2^b), which never overflows.
+---
+---    dc.tensor { 0, 1000 }:logaddexp2(0)
+---
+---Errors: as x:add, and DC0202 for integers and booleans.
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:logaddexp2(b) end
+dc.logaddexp2 = Tensor.logaddexp2
+
+---a log(b), 0 where a is 0 and b no NaN (torch.xlogy, scipy.special.xlogy).
+---
+---    dc.tensor { 0, 2 }:xlogy(0)
+---
+---Errors: as x:add, and DC0202 for integers and booleans.
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:xlogy(b) end
+dc.xlogy = Tensor.xlogy
+
+---0 where a is negative, 1 where it is positive, b at 0; NaN stays (np.heaviside).
+---
+---    dc.tensor { -1, 0, 1 }:heaviside(0.5)
+---
+---Errors: as x:add.
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:heaviside(b) end
+dc.heaviside = Tensor.heaviside
+
+---True where neither a nor b is 0, or false.
+---
+---    dc.tensor { 0, 1, 2 }:logical_and(1)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add.
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor # bool
+function Tensor:logical_and(b) end
+dc.logical_and = Tensor.logical_and
+
+---True where a or b is not 0, or true.
+---
+---    dc.tensor { 0, 1, 2 }:logical_or(0)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add.
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor # bool
+function Tensor:logical_or(b) end
+dc.logical_or = Tensor.logical_or
+
+---True where one of a and b is 0, or false, and the other is not.
+---
+---    dc.tensor { 0, 1, 2 }:logical_xor(1)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add.
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor # bool
+function Tensor:logical_xor(b) end
+dc.logical_xor = Tensor.logical_xor
+
+---a + w (b - a), b itself where w is 1 (torch.lerp).
+---
+---    dc.tensor { 0, 10 }:lerp(20, 0.25)
+---
+---Errors: as x:add.
+---@param b deepc.Operand of the same dtype; a number takes it
+---@param w deepc.Operand the weight of b, of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:lerp(b, w) end
+dc.lerp = Tensor.lerp
+
+-- ---- With options ----
+
+---True where a is b, or off by atol + rtol |b| at most; infinities only where they are equal. NaN is close to nothing,
+---or with equal_nan to NaN (torch.isclose, np.isclose).
+---
+---    dc.tensor { 1, 2 }:isclose(1.000001)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; DC0101 for negative tolerances.
+---@param b deepc.Operand of the same dtype; a number takes it
+---@param options? { rtol?: number, atol?: number, equal_nan?: boolean } 1e-5, 1e-8, false
+---@return deepc.Tensor # bool
+function Tensor:isclose(b, options) end
+dc.isclose = Tensor.isclose
+
+---Whether all elements are close, as x:isclose says (torch.allclose, np.allclose).
+---
+---    dc.tensor { 1, 2 }:allclose(dc.tensor { 1, 2.00001 }, { rtol = 1e-4 })
+---
+---Errors: as x:isclose.
+---@param b deepc.Operand of the same dtype; a number takes it
+---@param options? { rtol?: number, atol?: number, equal_nan?: boolean } 1e-5, 1e-8, false
+---@return deepc.Tensor # bool[]
+function Tensor:allclose(b, options) end
+dc.allclose = Tensor.allclose
+
+---Numbers for NaN and infinities: 0, the largest and the smallest finite one, unless others are given. Integers stay
+---(torch.nan_to_num, np.nan_to_num).
+---
+---    dc.tensor { 0 / 0, 1 / 0, 1 }:nan_to_num { posinf = 100 }
+---
+---Errors: DC0203 for a number that the dtype cannot hold.
+---@param options? { nan?: number, posinf?: number, neginf?: number }
+---@return deepc.Tensor of the shape and dtype of x
+function Tensor:nan_to_num(options) end
+dc.nan_to_num = Tensor.nan_to_num

@@ -120,6 +120,88 @@ dc.norm = Tensor.norm
 function Tensor:logsumexp(axes) end
 dc.logsumexp = Tensor.logsumexp
 
+-- ---- Of what is no NaN ----
+
+---The sum of what is no NaN (torch.nansum, np.nansum); 0 where there is nothing else.
+---
+---    dc.tensor { 1, 0 / 0, 3 }:nansum()
+---
+---Errors: DC0103, DC0104 for axes.
+---@param axes? deepc.Axes all
+---@return deepc.Tensor of the dtype of x, or i32
+function Tensor:nansum(axes) end
+dc.nansum = Tensor.nansum
+
+---The product of what is no NaN (np.nanprod); 1 where there is nothing else.
+---
+---    dc.tensor { 1, 0 / 0, 3 }:nanprod()
+---
+---Errors: DC0103, DC0104 for axes.
+---@param axes? deepc.Axes all
+---@return deepc.Tensor of the dtype of x, or i32
+function Tensor:nanprod(axes) end
+dc.nanprod = Tensor.nanprod
+
+---The mean of what is no NaN (torch.nanmean, np.nanmean); NaN where there is nothing else.
+---
+---    dc.tensor { 1, 0 / 0, 3 }:nanmean()
+---
+---Errors: DC0103, DC0104 for axes.
+---@param axes? deepc.Axes all
+---@return deepc.Tensor of the dtype of x, a float; f32 of integers and bool
+function Tensor:nanmean(axes) end
+dc.nanmean = Tensor.nanmean
+
+---The largest of what is no NaN (np.nanmax); NaN where there is nothing else.
+---
+---    dc.tensor { 1, 0 / 0, 3 }:nanmax()
+---
+---Errors: DC0103, DC0104 for axes.
+---@param axes? deepc.Axes all
+---@return deepc.Tensor of the dtype of x
+function Tensor:nanmax(axes) end
+dc.nanmax = Tensor.nanmax
+
+---The smallest of what is no NaN (np.nanmin); NaN where there is nothing else.
+---
+---    dc.tensor { 1, 0 / 0, 3 }:nanmin()
+---
+---Errors: DC0103, DC0104 for axes.
+---@param axes? deepc.Axes all
+---@return deepc.Tensor of the dtype of x
+function Tensor:nanmin(axes) end
+dc.nanmin = Tensor.nanmin
+
+---The variance of what is no NaN, as x:var (np.nanvar); NaN where there is no more than the correction.
+---
+---    dc.tensor { 1, 0 / 0, 3 }:nanvar()
+---
+---Errors: DC0103, DC0104 for axes.
+---@param axes? deepc.Axis|deepc.Axis[]|{ axis?: deepc.Axis|deepc.Axis[], keep?: boolean, correction?: number } all
+---@return deepc.Tensor of the dtype of x, a float; f32 of integers and bool
+function Tensor:nanvar(axes) end
+dc.nanvar = Tensor.nanvar
+
+---The root of x:nanvar (np.nanstd).
+---
+---    dc.tensor { 1, 0 / 0, 3 }:nanstd()
+---
+---Errors: DC0103, DC0104 for axes.
+---@param axes? deepc.Axis|deepc.Axis[]|{ axis?: deepc.Axis|deepc.Axis[], keep?: boolean, correction?: number } all
+---@return deepc.Tensor of the dtype of x, a float; f32 of integers and bool
+function Tensor:nanstd(axes) end
+dc.nanstd = Tensor.nanstd
+
+---How many elements are not 0, or true; NaN counts (torch.count_nonzero, np.count_nonzero).
+---
+---    dc.tensor { 0, 1, 2 }:count_nonzero()
+---
+---Errors: DC0103, DC0104 for axes.
+---@param axes? deepc.Axes all
+---@return deepc.Tensor # i32
+function Tensor:count_nonzero(axes) end
+dc.count_nonzero = Tensor.count_nonzero
+
 ---Running sums along an axis: at each position the sum up to it. With { axis = 2, reverse = true } of those from
 ---there to the end. Work and memory are in proportion to the elements; floats of 16 bits are added in f32.
 ---
