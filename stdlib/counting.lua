@@ -63,9 +63,9 @@ local function read_bound(op, options, size)
   return bound, more == "drop", bound ~= size
 end
 
--- Rows of x where the mask, of one axis, is true; and how many. Every row is put at the next place that is free, so that a
--- row that is not selected is overwritten by the next one that is: no branch depends on the mask. What is behind the last
--- one is filled in the end.
+-- Rows of x where the mask, of one axis, is true; and how many. Every row is put at the next place that is free, so
+-- that a row that is not selected is overwritten by the next one that is: no branch depends on the mask. What is behind
+-- the last one is filled in the end.
 function core.compacted(op, x, mask, options, fill)
   local size = mask.shape[1]
   local bound, drop, smaller = read_bound(op, options, size)

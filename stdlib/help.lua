@@ -244,8 +244,8 @@ local modules = {
   { "deepc.metrics", "deepc.metrics.class", "deepc.metrics.classes", "deepc.metrics.numbers",
     "deepc.metrics.ranking", "deepc.metrics.text" },
   { "deepc.train", "deepc.train.class", "deepc.train.fit", "deepc.train.events" },
-  { "deepc.data", "deepc.data.set", "deepc.data.tables", "deepc.data.rows", "deepc.data.media", "deepc.data.text",
-    "deepc.data.fetch" },
+  { "deepc.data", "deepc.data.set", "deepc.data.rows", "deepc.data.stream", "deepc.data.tables", "deepc.data.media",
+    "deepc.data.text", "deepc.data.fetch" },
   { "deepc.random", "deepc.random.continuous", "deepc.random.discrete" },
   { "deepc.plot", "deepc.plot" },
 }

@@ -320,7 +320,6 @@ static const struct {
 #define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
     [DC_OP_##id] = {#grad, RULE_##type},
 #define RED(id, lua, combine, type, names, grad, lo, hi) [DC_OP_##id] = {#grad, RULE_##type},
-#define HST(id, lua, n, rule, grad, lo, hi)              [DC_OP_##id] = {#grad, RULE_flt},
 #define MOV(id, lua, names, grad)                        [DC_OP_##id] = {#grad, RULE_any},
 #define SRC(id, lua)                                     [DC_OP_##id] = {"none", RULE_any},
 #define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = {#grad, RULE_##type},
