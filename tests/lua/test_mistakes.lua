@@ -91,7 +91,7 @@ function TestMistakes:test_layers()
     { "local _ = nn.Sequential { first = nn.ReLU() }", "nn.Sequential: part 'first' has a name; parts are in order" },
     { "local _ = nn.Mamba(5)", "deepc.nn has no 'Mamba'" },
     { "local _ = optim.Ftrl", "deepc.optim has no 'Ftrl'" },
-    { "local _ = data.imagenet()", "deepc.data has no 'imagenet'" },
+    { "local _ = data.cifar100()", "deepc.data has no 'cifar100'" },
     { "local _ = nn.mse_loss(dc.ones 'f32[3]', 0)", "mse_loss: target: a tensor is needed, not the number 0" },
     { "local _ = nn.mse_loss(nn.ReLU(), dc.ones 'f32[3]')",
       "mse_loss: prediction: a tensor is needed, not an nn.ReLU" },
