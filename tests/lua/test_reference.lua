@@ -327,5 +327,5 @@ function TestFiles:test_are_up_to_date()
     lu.assertTrue(there == text, path .. " is not what ./scripts/reference writes")
     count = count + 1
   end
-  lu.assertEquals(count, 9)
+  lu.assertEquals(count, 10)
 end
