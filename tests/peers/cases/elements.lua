@@ -87,7 +87,8 @@ return {
   { "lgamma of negative numbers", run = method "lgamma", peer = "torch.lgamma(x)",
     args = { { x = { "T[20]", low = -9.9, high = 0 } } }, tol = { f32 = 2e-5, f64 = 1e-11 } }, -- beside poles
   -- PyTorch's own derivative of digamma has 9 digits
-  unary("digamma", nil, 0.1, 12, { nan, inf, 0, -0.0, 1, 1.461632144968362, -1, -7, 0.5, 30.5, -2.5 }, { grad = false }),
+  unary("digamma", nil, 0.1, 12, { nan, inf, 0, -0.0, 1, 1.461632144968362, -1, -7, 0.5, 30.5, -2.5 },
+    { grad = false }),
   unary("sinc", nil, -4, 4, { nan, 0, -0.0, 1e-4, 1, -3, 0.25, 100.5 }),
   unary("logit", nil, 0.05, 0.95, { 0, 1, 0.5, nan, -1, 2, 1e-30 }),
   unary("deg2rad"), unary("rad2deg", nil, -3, 3), unary("frac", nil, nil, nil, { nan, 2.75, -2.75, -0.0, 1e20 }),
@@ -111,7 +112,9 @@ return {
   { "slope of digamma of negative numbers", run = function(a) return dc.grad(a.x:digamma():sum(), a.x) end,
     peer = "torch.polygamma(1, x)", args = { { x = { "T[12]", low = -0.9, high = -0.1 } } }, grad = false,
     tol = { f32 = 1e-5, f64 = 1e-9 } }, -- the peer's own error
-  { "nan_to_num", run = function(a) return { a.x:nan_to_num(), a.x:nan_to_num { nan = 1, posinf = 2, neginf = -3 } } end,
+  { "nan_to_num", run = function(a)
+    return { a.x:nan_to_num(), a.x:nan_to_num { nan = 1, posinf = 2, neginf = -3 } }
+  end,
     peer = "torch.nan_to_num(x), torch.nan_to_num(x, nan=1, posinf=2, neginf=-3)",
     args = { { x = { "T[5]", values = { nan, inf, -inf, 1.5, 0 } } }, { x = "T[2, 3]" } } },
   { "clamp", run = function(a) return { a.x:clamp(-0.5, 0.5), a.x:clamp(nil, 0.3), a.x:clamp(0) } end,
@@ -122,15 +125,21 @@ return {
   binary("rem", "torch.fmod(x, y)", 0.5, 4, px, py),
   binary("atan2", nil, -2, 2, px, py), binary("copysign", nil, -2, 2, px, py), binary("hypot", nil, -2, 2, px, py),
   binary("logaddexp", nil, -2, 2, px, py), binary("logaddexp2", nil, -2, 2, px, py),
-  binary("xlogy", nil, 0.2, 3, px, py), binary("heaviside", "torch.as_tensor(np.heaviside(x.numpy(), y.numpy()))", -2, 2, px, py, { grad = false }),
+  binary("xlogy", nil, 0.2, 3, px, py),
+  binary("heaviside", "torch.as_tensor(np.heaviside(x.numpy(), y.numpy()))",
+    -2, 2, px, py, { grad = false }),
   binary("pow", nil, 0.2, 3, { 0, 2, -2, -2, inf, 0.5, nan, 1 }, { 0, -1, 3, 0.5, 2, inf, 0, nan },
     { tol = { f32 = 1e-5, f64 = 1e-13 } }), -- exp(b log a): the error of the logarithm, times b
   binary("eq", nil, -2, 2, px, py, { grad = false }), binary("ne", nil, -2, 2, px, py, { grad = false }),
   binary("lt", nil, -2, 2, px, py, { grad = false }), binary("le", nil, -2, 2, px, py, { grad = false }),
   binary("gt", nil, -2, 2, px, py, { grad = false }), binary("ge", nil, -2, 2, px, py, { grad = false }),
-  binary("logical_and", nil, -2, 2, px, py, { grad = false }), binary("logical_or", nil, -2, 2, px, py, { grad = false }),
-  binary("logical_xor", nil, -2, 2, px, py, { grad = false }), unary("logical_not", nil, nil, nil, nil, { grad = false }),
-  { "logaddexp of equal numbers", run = function(a) return dc.grad(dc.grad(a.x:logaddexp(a.y):sum(), a.x):sum(), a.x) end,
+  binary("logical_and", nil, -2, 2, px, py, { grad = false }),
+  binary("logical_or", nil, -2, 2, px, py, { grad = false }),
+  binary("logical_xor", nil, -2, 2, px, py, { grad = false }),
+  unary("logical_not", nil, nil, nil, nil, { grad = false }),
+  { "logaddexp of equal numbers", run = function(a)
+    return dc.grad(dc.grad(a.x:logaddexp(a.y):sum(), a.x):sum(), a.x)
+  end,
     peer = "torch.sigmoid(x - y) * torch.sigmoid(y - x)", grad = false,
     args = { { x = { "T[3]", values = { 1, 2, 3 } }, y = { "T[3]", values = { 1, 2, 2 } } } } },
   { "hypot of equal numbers", run = function(a) return dc.grad(dc.grad(a.x:hypot(a.y):sum(), a.x):sum(), a.x) end,
