@@ -89,6 +89,62 @@ static dc_ref simplify_expand(const dc_simplify_site *s)
                : 0;
 }
 
+/* Does the slice take nothing of what pad n puts somewhere? Along one axis both are apart. */
+static bool misses(const dc_simplify_site *s, const dc_func *f, const dc_node *n)
+{
+    const dc_node *in = dc_node_at(f, n->in[0]);
+    const int rank = n->rank;
+    for (int i = 0; i < rank; i++) {
+        const int64_t lo = n->attr[i], hi = lo + (in->dim[i] - 1) * n->attr[rank + i];
+        const int64_t first = s->attr[i];
+        const int64_t last = first + (s->type.dim[i] - 1) * s->attr[rank + i];
+        if (in->dim[i] == 0 || last < lo || hi < first)
+            return true;
+    }
+    return false;
+}
+
+/* Of a sum, where one side adds a constant alone: -0 changes nothing, 0 only the sign of a zero. */
+static dc_ref slice_of_sum(const dc_simplify_site *s)
+{
+    const dc_node *n = dc_simplify_operand(s, 0);
+    const dc_ref in[2] = {n->in[0], n->in[1]};
+    const bool pads =
+        dc_node_at(s->f, in[0])->op == DC_OP_PAD && dc_node_at(s->f, in[1])->op == DC_OP_PAD;
+    for (int i = 0; i < 2 && pads; i++) {
+        const dc_node *p = dc_node_at(s->f, in[i]);
+        const uint64_t fill = (uint64_t)p->attr[2 * p->rank];
+        if (!misses(s, s->f, p))
+            continue;
+        const dc_ref rest = emit_again(s, in[1 - i], s->attr, s->nattr);
+        return dc_simplify_emit(&(dc_simplify_site){.f = s->f,
+                                                    .op = DC_OP_ADD,
+                                                    .in = {rest, dc_simplify_const(s, fill)},
+                                                    .nin = 2,
+                                                    .type = s->type});
+    }
+    return 0;
+}
+
+/* What lies inside of what was padded is a part of that. */
+static dc_ref slice_of_pad(const dc_simplify_site *s)
+{
+    const dc_node *n = dc_simplify_operand(s, 0), *in = dc_node_at(s->f, n->in[0]);
+    const int rank = n->rank;
+    int64_t attr[2 * DC_MAX_RANK];
+    for (int i = 0; i < rank; i++) {
+        const int64_t by = n->attr[rank + i], first = s->attr[i] - n->attr[i];
+        const int64_t step = s->type.dim[i] > 1 ? s->attr[rank + i] : by;
+        if (first < 0 || first % by != 0 || step % by != 0)
+            return 0;
+        attr[i] = first / by;
+        attr[rank + i] = step / by;
+        if (attr[i] + (s->type.dim[i] - 1) * attr[rank + i] >= in->dim[i])
+            return 0;
+    }
+    return emit_again(s, n->in[0], attr, 2 * rank);
+}
+
 static dc_ref simplify_slice(const dc_simplify_site *s)
 {
     const dc_node *n = dc_simplify_operand(s, 0);
@@ -96,6 +152,10 @@ static dc_ref simplify_slice(const dc_simplify_site *s)
     int64_t attr[2 * DC_MAX_RANK];
     if (same_dims(s))
         return s->in[0];
+    if (n->op == DC_OP_ADD)
+        return slice_of_sum(s);
+    if (n->op == DC_OP_PAD)
+        return slice_of_pad(s);
     if (n->op != DC_OP_SLICE)
         return 0;
     for (int i = 0; i < rank; i++) {
