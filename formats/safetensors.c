@@ -74,9 +74,10 @@ const char *dc_safetensors_dtype(dc_dtype t)
     return dtype_name[t];
 }
 
+/* C128 is ours: the format has C64, of two F32, and no other complex type. */
 static bool find_dtype(const char *name, dc_dtype *out)
 {
-    for (int t = 0; t < DC_DTYPE__COUNT; t++)
+    for (int t = 0; t < DC_DTYPE__ALL; t++)
         if (strcmp(dtype_name[t], name) == 0) {
             *out = (dc_dtype)t;
             return true;
@@ -196,6 +197,9 @@ static dc_status check_entry(const dc_st_file *f, dc_job *j, const char *name, c
     if (!dc_dims_known(e->rank, e->dim) || !dc_dims_fit(e->rank, e->dim, dc_dtype_size(dtype)))
         return REFUSE("tensor '%s' is too large to address", s.s);
     out->type = dc_type_make(dtype, e->rank, e->dim);
+    if (!dc_type_has_parts(&out->type))
+        return REFUSE("tensor '%s' of complex numbers has %d axes, %d is the most", s.s, e->rank,
+                      DC_MAX_RANK - 1);
     char type[DC_TYPE_TEXT];
     dc_type_print(&out->type, type, sizeof type);
     if ((uint64_t)(e->end - e->begin) != dc_type_bytes(&out->type))

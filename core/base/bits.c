@@ -15,7 +15,7 @@ enum { DOUBLE_FRACTION = 52, DOUBLE_BIAS = 1023 };
 
 int dc_bits_width(dc_dtype t)
 {
-    return t == DC_BOOL ? 1 : dc_dtype_bits(t);
+    return t == DC_BOOL ? 1 : dc_dtype_bits(dc_dtype_part(t));
 }
 
 uint64_t dc_bits_canonical(dc_dtype t, uint64_t bits)
@@ -121,6 +121,8 @@ static uint64_t float_of_integer(dc_dtype to, bool is_signed, uint64_t bits)
 uint64_t dc_bits_of(dc_dtype t, double v)
 {
     switch (dc_dtype_kind(t)) {
+    case DC_KIND_COMPLEX:
+        return dc_bits_of(dc_dtype_part(t), v);
     case DC_KIND_BOOL:
         return v != 0; /* true for NaN: a comparison with 0, as of any other value */
     case DC_KIND_FLOAT:
@@ -142,6 +144,7 @@ uint64_t dc_bits_of(dc_dtype t, double v)
 
 double dc_value_of(dc_dtype t, uint64_t bits)
 {
+    t = dc_dtype_part(t);
     if (!dc_dtype_is_float(t))
         return dc_dtype_is_signed(t) ? (double)(int64_t)bits : (double)bits;
     return dc_dtype_bits(t) == 64   ? bits_double(bits)
@@ -167,6 +170,7 @@ uint64_t dc_bits_load(dc_dtype t, const void *at)
     uint64_t u64 = 0;
     uint32_t u32;
     uint16_t u16;
+    t = dc_dtype_part(t);
     switch (dc_dtype_size(t)) {
     case 1:
         u64 = *(const uint8_t *)at;
@@ -189,6 +193,10 @@ void dc_bits_store(dc_dtype t, void *at, uint64_t bits)
 {
     const uint32_t u32 = (uint32_t)bits;
     const uint16_t u16 = (uint16_t)bits;
+    if (dc_dtype_is_complex(t)) {
+        memset(at, 0, dc_dtype_size(t));
+        t = dc_dtype_part(t);
+    }
     switch (dc_dtype_size(t)) {
     case 1:
         *(uint8_t *)at = (uint8_t)bits;

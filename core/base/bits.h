@@ -6,12 +6,13 @@
 
 /*
  * A pattern holds one element in the low bits of a uint64_t: the bits of a
- * float, an integer sign- or zero-extended to 64 bits, 0 or 1 for bool. Conversions are exact or
+ * float, an integer sign- or zero-extended to 64 bits, 0 or 1 for bool; of a complex number those of its real part,
+ * where the other one is 0. Conversions are exact or
  * rounded once, those of 64-bit integers too; only dc_value_of has no more than a double to give.
  */
-int dc_bits_width(dc_dtype t);                             /* bits in arithmetic: 1 of bool */
-uint64_t dc_bits_canonical(dc_dtype t, uint64_t bits);     /* cut to the width, extended again */
-uint64_t dc_bits_infinity(dc_dtype t);                     /* of a float; with more, NaN */
+int dc_bits_width(dc_dtype t);                         /* bits in arithmetic: 1 of bool */
+uint64_t dc_bits_canonical(dc_dtype t, uint64_t bits); /* cut to the width, extended again */
+uint64_t dc_bits_infinity(dc_dtype t);                 /* of a float; with more, NaN */
 uint64_t dc_bits_of(dc_dtype t, double v); /* saturates, truncates, NaN to 0, as :cast does */
 double dc_value_of(dc_dtype t, uint64_t bits);
 uint64_t dc_bits_load(dc_dtype t, const void *at);

@@ -225,6 +225,8 @@ static bool hint_for_dims(const dc_err *e, sink *s)
 /* Of two dtypes, the one that more values of the other fit into. */
 static dc_dtype wider(dc_dtype a, dc_dtype b)
 {
+    if (dc_dtype_is_complex(a) != dc_dtype_is_complex(b))
+        return dc_dtype_is_complex(a) ? a : b;
     if (dc_dtype_is_float(a) != dc_dtype_is_float(b))
         return dc_dtype_is_float(a) ? a : b;
     return dc_dtype_bits(b) > dc_dtype_bits(a) ? b : a;
@@ -247,6 +249,8 @@ static bool hint_for_dtype(const dc_err *e, sink *s)
         put_text(s, "a comparison gives bool, as :ne(0) does");
     else if (strcmp(wanted, "an integer") == 0)
         put_text(s, ":cast \"i32\" converts");
+    else if (strcmp(wanted, "a real number") == 0)
+        put_text(s, "z:abs() is the size, z:real() and z:imag() are the parts; complex numbers have no order");
     else if (e->fact.type[0].dtype == DC_BOOL && strcmp(wanted, "a number") == 0)
         put_text(s, ":cast \"f32\" makes 0 and 1 of it");
     return s->n > 0;

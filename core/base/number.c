@@ -102,6 +102,8 @@ const char *dc_number_print(dc_dtype t, uint64_t bits, char *out)
         return out;
     case DC_KIND_FLOAT:
         break;
+    case DC_KIND_COMPLEX:
+        return dc_number_print(dc_dtype_part(t), bits, out);
     }
     if (print_special(dc_value_of(t, bits), out))
         return out;

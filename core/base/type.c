@@ -51,7 +51,7 @@ int dc_dtype_fraction(dc_dtype t)
 
 bool dc_dtype_find(const char *name, size_t n, dc_dtype *out)
 {
-    for (int t = 0; t < DC_DTYPE__COUNT; t++)
+    for (int t = 0; t < DC_DTYPE__ALL; t++)
         if (strlen(dtypes[t].name) == n && memcmp(dtypes[t].name, name, n) == 0) {
             *out = (dc_dtype)t;
             return true;
@@ -82,6 +82,18 @@ dc_type dc_type_stacked(const dc_type *t, int64_t n)
         type.name[i + 1] = t->name[i];
     }
     return type;
+}
+
+dc_type dc_type_parts(const dc_type *t)
+{
+    dc_type out = *t;
+    if (!dc_dtype_is_complex((dc_dtype)t->dtype))
+        return out;
+    DC_ASSERT(t->rank < DC_MAX_RANK, "rank %d", t->rank);
+    out.dtype = (uint8_t)dc_dtype_part((dc_dtype)t->dtype);
+    out.name[out.rank] = NULL;
+    out.dim[out.rank++] = 2;
+    return out;
 }
 
 dc_type dc_type_bound(const dc_type *t)
@@ -245,7 +257,7 @@ static dc_status read_dtype(reader *r, dc_type *out)
     if (!dc_dtype_find(r->at, n, &t)) {
         char known[160] = "";
         size_t used = 0;
-        for (int i = 0; i < DC_DTYPE__COUNT && used < sizeof known; i++)
+        for (int i = 0; i < DC_DTYPE__ALL && used < sizeof known; i++)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
                                      dc_dtype_name((dc_dtype)i));
         return refuse_type(r, "unknown dtype '%.*s'; known are %s", (int)(n < 40 ? n : 40), r->at,
@@ -394,6 +406,8 @@ dc_status dc_type_parse_with(dc_job *j, dc_names *intern, const char **text, dc_
     if (*r.at != ']')
         return expected(&r, "',' or ']'");
     r.at++;
+    if (!dc_type_has_parts(&t))
+        return refuse_type(&r, "more than %d axes of complex numbers", DC_MAX_RANK - 1);
     if (!dc_dims_fit(t.rank, t.dim, dc_dtype_size((dc_dtype)t.dtype)))
         return refuse_type(&r, "too large to address");
     *text = r.at;

@@ -13,10 +13,17 @@
 typedef enum dc_dtype {
 #define DTYPE(id, name, kind, bits) DC_##id,
 #include "core/base/dtype.def"
-    DC_DTYPE__COUNT
+    DC_DTYPE__ALL,
+    DC_DTYPE__COUNT = DC_C64 /* those that nodes and kernels have */
 } dc_dtype;
 
-typedef enum dc_kind { DC_KIND_BOOL, DC_KIND_UINT, DC_KIND_SINT, DC_KIND_FLOAT } dc_kind;
+typedef enum dc_kind {
+    DC_KIND_BOOL,
+    DC_KIND_UINT,
+    DC_KIND_SINT,
+    DC_KIND_FLOAT,
+    DC_KIND_COMPLEX
+} dc_kind;
 
 const char *dc_dtype_name(dc_dtype t);
 dc_kind dc_dtype_kind(dc_dtype t);
@@ -28,6 +35,20 @@ bool dc_dtype_find(const char *name, size_t n, dc_dtype *out);
 static inline bool dc_dtype_is_float(dc_dtype t)
 {
     return dc_dtype_kind(t) == DC_KIND_FLOAT;
+}
+static inline bool dc_dtype_is_complex(dc_dtype t)
+{
+    return t >= DC_C64;
+}
+/* Of a complex number its parts; others as they are. */
+static inline dc_dtype dc_dtype_part(dc_dtype t)
+{
+    return t == DC_C64 ? DC_F32 : t == DC_C128 ? DC_F64 : t;
+}
+/* Can gradients flow to it? */
+static inline bool dc_dtype_is_smooth(dc_dtype t)
+{
+    return dc_dtype_is_float(dc_dtype_part(t));
 }
 static inline bool dc_dtype_is_short(dc_dtype t) /* a float of 16 bits */
 {
@@ -51,9 +72,16 @@ dc_type dc_type_scalar(dc_dtype t);
 dc_type dc_type_make(dc_dtype t, int rank, const int64_t *dim);
 /* n of them along a new axis 0, which has no name. There is room for the axis. */
 dc_type dc_type_stacked(const dc_type *t, int64_t n);
+/* Of complex numbers: their parts along a last axis of 2, as they lie in memory. Other types as they are. */
+dc_type dc_type_parts(const dc_type *t);
+/* Is there room for the axis of the parts? */
+static inline bool dc_type_has_parts(const dc_type *t)
+{
+    return !dc_dtype_is_complex((dc_dtype)t->dtype) || t->rank < DC_MAX_RANK;
+}
 /* With the bound for each size that is known at run time (core/base/extent.h). */
 dc_type dc_type_bound(const dc_type *t);
-int64_t dc_type_count(const dc_type *t);    /* elements */
+int64_t dc_type_count(const dc_type *t); /* elements */
 size_t dc_type_bytes(const dc_type *t);
 bool dc_type_same(const dc_type *a, const dc_type *b);       /* dtype and dims; names ignored */
 bool dc_type_agrees(const dc_type *a, const dc_type *b);     /* the same, and no two names differ */

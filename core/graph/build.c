@@ -7,6 +7,7 @@
 #include "core/graph/build.h"
 
 #include "core/base/extent.h"
+#include "core/graph/complex.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +16,22 @@
 static dc_dtype dtype_of(const dc_type *t)
 {
     return (dc_dtype)t->dtype;
+}
+
+/* The same of complex numbers, whose type is known to be `type`. */
+static dc_ref make_complex(dc_job *j, dc_func *f, dc_op op, const dc_val *in, const dc_ref *refs,
+                           int n, const int64_t *attr, int nattr, const dc_type *type)
+{
+    if (dc_op_is(op, DC_CLASS_MOV))
+        return dc_complex_move(f, op, refs[0], attr, &in[0].type, type);
+    if (dc_op_is(op, DC_CLASS_RED))
+        return dc_complex_reduce(j, f, op, refs[0], (uint32_t)attr[0]);
+    if (op == DC_OP_DOT)
+        return dc_complex_dot(f, refs[0], refs[1], attr, nattr);
+    if (op == DC_OP_CONST)
+        return dc_complex_const(f, type, (uint64_t)attr[0]);
+    DC_ASSERT(dc_op_is(op, DC_CLASS_IDX), "%s", dc_op_row_of(op)->name);
+    return dc_graph_make(f, op, refs, n, attr, nattr, NULL);
 }
 
 /* One node whose named type follows from the operands' named types. */
@@ -28,7 +45,10 @@ static dc_status make_typed(dc_job *j, dc_func *f, dc_op op, const dc_val *in, i
         types[i] = in[i].type;
     }
     DC_TRY(dc_infer(j, op, types, n, attr, nattr, want, &type));
-    DC_TRY(dc_make(j, f, op, refs, n, attr, nattr, want, &out->ref));
+    if (dc_dtype_is_complex(dtype_of(&type)))
+        out->ref = make_complex(j, f, op, in, refs, n, attr, nattr, &type);
+    else
+        DC_TRY(dc_make(j, f, op, refs, n, attr, nattr, want, &out->ref));
     out->type = type;
     return DC_OK;
 }
@@ -171,6 +191,12 @@ static dc_ref stretch(dc_func *f, const dc_val *a, const dc_type *to)
     const int lead = to->rank - a->type.rank;
     for (int i = 0; i < to->rank; i++)
         dim[i] = i < lead ? 1 : a->type.dim[i - lead];
+    if (dc_complex_is(a)) {
+        const dc_type up = dc_type_make(dtype_of(&a->type), to->rank, dim);
+        const dc_type all = dc_type_make(dtype_of(&a->type), to->rank, to->dim);
+        const dc_ref r = dc_complex_move(f, DC_OP_RESHAPE, a->ref, NULL, &a->type, &up);
+        return dc_complex_move(f, DC_OP_EXPAND, r, NULL, &up, &all);
+    }
     return dc_graph_expand(f, dc_graph_reshape(f, a->ref, to->rank, dim), to->dim);
 }
 
@@ -196,7 +222,10 @@ dc_status dc_build_ew(dc_job *j, dc_func *f, dc_op op, const dc_val *in, int n, 
     DC_TRY(check_size(j, name, &common));
     for (int i = 0; i < n; i++)
         refs[i] = stretch(f, &in[i], &common);
-    out->ref = dc_graph_make(f, op, refs, n, NULL, 0, NULL);
+    if (dc_complex_is(&in[n - 1]))
+        out->ref = dc_complex_ew(j, f, op, refs, n);
+    else
+        out->ref = dc_graph_make(f, op, refs, n, NULL, 0, NULL);
     out->type = common;
     return DC_OK;
 }
@@ -206,7 +235,12 @@ dc_status dc_build_cast(dc_job *j, dc_func *f, dc_val a, dc_dtype t, dc_val *out
     dc_type want = a.type;
     want.dtype = (uint8_t)t;
     DC_TRY(check_size(j, "cast", &want));
-    out->ref = dc_graph_cast(f, a.ref, t);
+    if (dc_complex_is(&a) && !dc_dtype_is_complex(t))
+        return dc_failf(j, DC_ERR_ARG, "cast",
+                        "%s holds no complex numbers: :real() is their real part, :imag() the "
+                        "imaginary one, :abs() the size",
+                        dc_dtype_name(t));
+    out->ref = dc_dtype_is_complex(t) ? dc_complex_cast(f, a, t) : dc_graph_cast(f, a.ref, t);
     out->type = want;
     return DC_OK;
 }
@@ -261,7 +295,7 @@ static dc_status check_factors(dc_job *j, dc_func *f, dc_val *a, dc_val *b)
         if (factor[i]->type.rank == 0)
             return dc_fail(j, DC_ERR_RANK, &fact);
     }
-    for (int i = 0; i < 2 && !dc_dtype_is_float(t) && dc_dtype_bits(t) < 32; i++)
+    for (int i = 0; i < 2 && !dc_dtype_is_smooth(t) && dc_dtype_bits(t) < 32; i++)
         DC_TRY(dc_build_cast(j, f, *factor[i], DC_I32, factor[i]));
     return DC_OK;
 }
@@ -373,6 +407,28 @@ dc_status dc_build_scatter(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val ind
 
 /* ---- reductions ---- */
 
+/* The operation has no meaning where a size of t is known at run time only. */
+static dc_status needs_axis(dc_job *j, const char *op, const dc_type *t, int axis)
+{
+    return dc_fail(j, DC_ERR_EXTENT,
+                   &(dc_fact){.op = op, .axis = {axis}, .type = {*t}, .operand = 1});
+}
+
+static dc_status needs_size(dc_job *j, const char *op, const dc_type *t)
+{
+    int axis = 0;
+    while (axis + 1 < t->rank && !dc_extent_is(t->dim[axis]))
+        axis++;
+    return needs_axis(j, op, t, axis);
+}
+
+/* a with other dims. */
+static dc_ref reshaped(dc_func *f, const dc_val *a, const dc_type *to)
+{
+    return dc_complex_is(a) ? dc_complex_move(f, DC_OP_RESHAPE, a->ref, NULL, &a->type, to)
+                            : dc_graph_reshape(f, a->ref, to->rank, to->dim);
+}
+
 dc_status dc_build_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, bool keep,
                           dc_val *out)
 {
@@ -387,7 +443,7 @@ dc_status dc_build_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t ax
                 kept.dim[i] = 1;
                 kept.name[i] = NULL;
             }
-        v.ref = dc_graph_reshape(f, v.ref, kept.rank, kept.dim);
+        v.ref = reshaped(f, &v, &kept);
         v.type = kept;
     }
     *out = v;
@@ -412,9 +468,17 @@ dc_status dc_build_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool kee
             counted.dim[counted.rank++] = a.type.dim[i];
         else if (axes >> i & 1)
             count *= (double)a.type.dim[i];
-    if (!dc_dtype_is_float(dtype_of(&a.type)))
+    if (!dc_dtype_is_smooth(dtype_of(&a.type)))
         DC_TRY(dc_build_cast(j, f, a, DC_F32, &a));
     DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, axes, keep, out));
+    if (dc_complex_is(&a) && counted.rank == 0) {
+        const dc_type one = dc_type_scalar(dtype_of(&a.type));
+        dc_val by;
+        DC_TRY(dc_build_const(j, f, &one, count, &by));
+        return dc_build_ew(j, f, DC_OP_DIV, (const dc_val[]){*out, by}, 2, out);
+    }
+    if (dc_complex_is(&a))
+        return needs_size(j, "mean", &a.type);
     dc_val by = {dc_graph_like(f, out->ref, count), out->type};
     if (counted.rank > 0) {
         DC_TRY(dc_build_count(j, f, &counted, count, &by));
@@ -426,21 +490,6 @@ dc_status dc_build_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool kee
 }
 
 /* ---- movement and sources ---- */
-
-/* The operation has no meaning where a size of t is known at run time only. */
-static dc_status needs_axis(dc_job *j, const char *op, const dc_type *t, int axis)
-{
-    return dc_fail(j, DC_ERR_EXTENT,
-                   &(dc_fact){.op = op, .axis = {axis}, .type = {*t}, .operand = 1});
-}
-
-static dc_status needs_size(dc_job *j, const char *op, const dc_type *t)
-{
-    int axis = 0;
-    while (axis + 1 < t->rank && !dc_extent_is(t->dim[axis]))
-        axis++;
-    return needs_axis(j, op, t, axis);
-}
 
 /* Replaces the one dim of -1 in *want by what the elements of a leave for it. */
 static dc_status fill_dim(dc_job *j, const dc_type *a, dc_type *want)
@@ -483,9 +532,14 @@ dc_status dc_build_reshape(dc_job *j, dc_func *f, dc_val a, const dc_type *want,
     to.dtype = a.type.dtype;
     DC_TRY(fill_dim(j, &a.type, &to));
     DC_TRY(dc_infer(j, DC_OP_RESHAPE, &a.type, 1, NULL, 0, &to, &type));
-    out->ref = dc_graph_reshape(f, a.ref, to.rank, to.dim);
+    out->ref = reshaped(f, &a, &to);
     out->type = type;
     return DC_OK;
+}
+
+dc_val dc_build_as(dc_func *f, dc_val a, const dc_type *to)
+{
+    return (dc_val){reshaped(f, &a, to), *to};
 }
 
 bool dc_build_is_bounded(const dc_type *t, uint32_t axes)
@@ -536,7 +590,8 @@ dc_status dc_build_permute(dc_job *j, dc_func *f, dc_val a, const int64_t *perm,
                                   .operand = 1});
     }
     DC_TRY(dc_infer(j, DC_OP_PERMUTE, &a.type, 1, perm, n, NULL, &type));
-    out->ref = dc_graph_permute(f, a.ref, perm);
+    out->ref = dc_complex_is(&a) ? dc_complex_move(f, DC_OP_PERMUTE, a.ref, perm, &a.type, &type)
+                                 : dc_graph_permute(f, a.ref, perm);
     out->type = type;
     return DC_OK;
 }
@@ -571,7 +626,8 @@ dc_status dc_build_slice(dc_job *j, dc_func *f, dc_val a, const int64_t *first, 
         want.dim[i] = last[i] < first[i] ? 0 : (last[i] - first[i]) / step[i] + 1;
     }
     DC_TRY(dc_infer(j, DC_OP_SLICE, &a.type, 1, attr, 2 * rank, &want, &type));
-    out->ref = dc_graph_slice(f, a.ref, attr, attr + rank, want.dim);
+    out->ref = dc_complex_is(&a) ? dc_complex_move(f, DC_OP_SLICE, a.ref, attr, &a.type, &type)
+                                 : dc_graph_slice(f, a.ref, attr, attr + rank, want.dim);
     out->type = type;
     return DC_OK;
 }
@@ -592,7 +648,7 @@ dc_status dc_build_drop(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *
         to.dim[to.rank] = a.type.dim[i];
         to.name[to.rank++] = a.type.name[i];
     }
-    out->ref = dc_graph_reshape(f, a.ref, to.rank, to.dim);
+    out->ref = reshaped(f, &a, &to);
     out->type = to;
     return DC_OK;
 }
@@ -624,5 +680,8 @@ dc_status dc_build_bits(dc_job *j, dc_func *f, const dc_type *t, uint64_t bits, 
 dc_status dc_build_iota(dc_job *j, dc_func *f, const dc_type *t, int axis, dc_val *out)
 {
     const int64_t attr = axis;
-    return make_typed(j, f, DC_OP_IOTA, NULL, 0, &attr, 1, t, out);
+    dc_type part = *t;
+    part.dtype = (uint8_t)dc_dtype_part(dtype_of(t));
+    DC_TRY(make_typed(j, f, DC_OP_IOTA, NULL, 0, &attr, 1, &part, out));
+    return part.dtype == t->dtype ? DC_OK : dc_build_cast(j, f, *out, dtype_of(t), out);
 }

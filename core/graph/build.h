@@ -42,6 +42,8 @@ dc_status dc_build_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool kee
 
 /* dims of `want`, of which one may be -1; its names go before those of the longest common run. */
 dc_status dc_build_reshape(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out);
+/* The elements of a as a value of type `to`, which has as many of them. */
+dc_val dc_build_as(dc_func *f, dc_val a, const dc_type *to);
 /*
  * Axes of the mask whose size is known at run time, with `fill` up to their bounds: for what needs a fixed size. And the
  * part of these sizes of what came of it, which begins with them.

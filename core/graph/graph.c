@@ -333,10 +333,11 @@ dc_ref dc_graph_like(dc_func *f, dc_ref r, double v)
 dc_ref dc_graph_param(dc_func *f, const dc_type *t, const char *label)
 {
     const int64_t index = f->param.n;
+    const dc_type parts = dc_type_parts(t);
     const char *kept = dc_name_intern_text(f->module->names, label);
     DC_ROOM(f->label); /* node, label and place in the list come together or not at all */
     DC_ROOM(f->param);
-    const dc_ref r = make_node(f, DC_OP_PARAM, NULL, 0, &index, 1, t);
+    const dc_ref r = make_node(f, DC_OP_PARAM, NULL, 0, &index, 1, &parts);
     DC_PUSH(f->label, kept);
     DC_PUSH(f->param, r);
     return r;

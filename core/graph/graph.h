@@ -137,7 +137,8 @@ dc_ref dc_graph_op2(dc_func *f, dc_op op, dc_ref a, dc_ref b);
 dc_ref dc_graph_op3(dc_func *f, dc_op op, dc_ref a, dc_ref b, dc_ref c);
 dc_ref dc_graph_const(dc_func *f, const dc_type *t, double v); /* the same value everywhere */
 dc_ref dc_graph_like(dc_func *f, dc_ref r, double v);          /* const of the type of r */
-dc_ref dc_graph_param(dc_func *f, const dc_type *t, const char *label);
+dc_ref dc_graph_param(dc_func *f, const dc_type *t,
+                      const char *label); /* of complex numbers: of their parts */
 /* The parameters of `from`, of any module, with labels and origins; map receives them by ref. */
 void dc_graph_params(dc_func *f, const dc_func *from, dc_ref *map);
 dc_ref dc_graph_cast(dc_func *f, dc_ref a, dc_dtype t);

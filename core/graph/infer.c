@@ -54,14 +54,14 @@ static dc_status dtype_num(const dc_site *s)
 static dc_status dtype_flt(const dc_site *s)
 {
     for (int i = 0; i < s->nin; i++)
-        DC_TRY(need(s, i + 1, dc_dtype_is_float(dtype_of(&s->in[i])), "a float"));
+        DC_TRY(need(s, i + 1, dc_dtype_is_smooth(dtype_of(&s->in[i])), "a float"));
     return alike(s, 0);
 }
 
 static dc_status dtype_bits(const dc_site *s)
 {
     for (int i = 0; i < s->nin; i++)
-        DC_TRY(need(s, i + 1, !dc_dtype_is_float(dtype_of(&s->in[i])), "an integer or bool"));
+        DC_TRY(need(s, i + 1, !dc_dtype_is_smooth(dtype_of(&s->in[i])), "an integer or bool"));
     return alike(s, 0);
 }
 
@@ -88,7 +88,7 @@ static dc_status dtype_sel(const dc_site *s)
 static dc_status dtype_accum(const dc_site *s)
 {
     const dc_dtype t = dtype_of(&s->in[0]);
-    s->out->dtype = !dc_dtype_is_float(t) && dc_dtype_bits(t) < 32 ? DC_I32 : t;
+    s->out->dtype = !dc_dtype_is_smooth(t) && dc_dtype_bits(t) < 32 ? DC_I32 : t;
     return DC_OK;
 }
 
@@ -174,6 +174,30 @@ static bool needs_want(dc_op op)
            op == DC_OP_EXPAND || op == DC_OP_SLICE || op == DC_OP_PAD;
 }
 
+/* Does the operation have a meaning for complex numbers? (core/graph/complex.h makes others of it.) */
+static bool takes_complex(dc_op op)
+{
+    static const bool takes[DC_OP__COUNT] = {
+        [DC_OP_NEG] = true,     [DC_OP_ABS] = true,     [DC_OP_EXP] = true,
+        [DC_OP_LOG] = true,     [DC_OP_SQRT] = true,    [DC_OP_SIN] = true,
+        [DC_OP_COS] = true,     [DC_OP_STOP] = true,    [DC_OP_ADD] = true,
+        [DC_OP_SUB] = true,     [DC_OP_MUL] = true,     [DC_OP_DIV] = true,
+        [DC_OP_EQ] = true,      [DC_OP_NE] = true,      [DC_OP_WHERE] = true,
+        [DC_OP_SUM] = true,     [DC_OP_PROD] = true,    [DC_OP_RESHAPE] = true,
+        [DC_OP_PERMUTE] = true, [DC_OP_EXPAND] = true,  [DC_OP_SLICE] = true,
+        [DC_OP_PAD] = true,     [DC_OP_FLIP] = true,    [DC_OP_DOT] = true,
+        [DC_OP_GATHER] = true,  [DC_OP_SCATTER] = true, [DC_OP_SCATTER_ADD] = true};
+    return takes[op] || dc_op_is(op, DC_CLASS_SRC);
+}
+
+static dc_status refuse_complex(const dc_site *s)
+{
+    for (int i = 0; i < s->nin; i++)
+        DC_TRY(need(s, i + 1, takes_complex(s->op) || !dc_dtype_is_complex(dtype_of(&s->in[i])),
+                    "a real number"));
+    return DC_OK;
+}
+
 static dc_status result_dtype(const dc_site *s)
 {
     const dc_op_row *row = dc_op_row_of(s->op);
@@ -182,7 +206,10 @@ static dc_status result_dtype(const dc_site *s)
                         row->n);
     if (needs_want(s->op) && s->want == NULL)
         DC_BUG("%s without its type", row->name);
+    DC_TRY(refuse_complex(s));
     DC_TRY(rules[s->op](s));
+    if (s->op == DC_OP_ABS)
+        s->out->dtype = (uint8_t)dc_dtype_part(dtype_of(s->out));
     if (row->flags & DC_OPF_CMP)
         s->out->dtype = DC_BOOL;
     if (s->op == DC_OP_CAST)
@@ -209,6 +236,9 @@ dc_status dc_infer(dc_job *j, dc_op op, const dc_type *in, int nin, const int64_
     DC_TRY(dc_infer_shape(&s));
     DC_TRY(dc_infer_names(&s));
     DC_TRY(dc_infer_extents(&s));
+    if (!dc_type_has_parts(&type))
+        return dc_fail(j, DC_ERR_TOO_MANY_AXES,
+                       &(dc_fact){.op = dc_site_name(&s), .num = {type.rank, DC_MAX_RANK - 1}});
     if (!dc_dims_fit(type.rank, type.dim, dc_dtype_size(dtype_of(&type)))) {
         char text[DC_TYPE_TEXT];
         dc_type_print(&type, text, sizeof text);

@@ -8,7 +8,8 @@ enum { STAND_IN = 2 };
 dc_ref dc_graph_stand_in(dc_func *f, const dc_type *t)
 {
     const int64_t attr[2] = {f->node.n, STAND_IN};
-    return dc_graph_make(f, DC_OP_HOLE, NULL, 0, attr, 2, t);
+    const dc_type parts = dc_type_parts(t);
+    return dc_graph_make(f, DC_OP_HOLE, NULL, 0, attr, 2, &parts);
 }
 
 bool dc_is_stand_in(const dc_node *n)

@@ -13,7 +13,7 @@
 
 /* ---- a type with sizes ---- */
 
-typedef enum outcome { FITS, OPEN, NEGATIVE, ZERO, TOO_LARGE, TOO_MANY } outcome;
+typedef enum outcome { FITS, OPEN, NEGATIVE, ZERO, TOO_LARGE, TOO_MANY, TOO_MANY_PARTS } outcome;
 
 static outcome size_of(const dc_sig_bind *b, const dc_dim *d, int64_t *out)
 {
@@ -61,6 +61,8 @@ static outcome resolve_type(const dc_sig_bind *b, const dc_sig_type *t, bool out
         if (o != FITS)
             return o;
     }
+    if (!dc_type_has_parts(out))
+        return TOO_MANY_PARTS;
     return dc_dims_fit(out->rank, out->dim, dc_dtype_size(t->dtype)) ? FITS : TOO_LARGE;
 }
 
@@ -203,6 +205,9 @@ static dc_status check_size(checker *c, const dc_sig_type *t)
         return refuse_signature(c, "%s divides by zero", text);
     case TOO_MANY:
         return refuse_signature(c, "a type has more than %d axes", DC_MAX_RANK);
+    case TOO_MANY_PARTS:
+        return refuse_signature(c, "a type of complex numbers has more than %d axes",
+                                DC_MAX_RANK - 1);
     case TOO_LARGE:
         break;
     }

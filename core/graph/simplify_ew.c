@@ -106,6 +106,8 @@ static bool keeps_values(dc_dtype from, dc_dtype to)
         if (dc_dtype_is_float(from))
             return bits < dc_dtype_bits(to);
         return bits <= dc_dtype_fraction(to) + 1;
+    case DC_KIND_COMPLEX: /* no node has one */
+        break;
     }
     return false;
 }

@@ -91,11 +91,12 @@ static dc_status replace_value(dc_cell *c, dc_job *j, const dc_tensor *t)
 
 static dc_status turn(dc_cell *c, dc_job *j, const dc_cell_layout *want)
 {
-    const dc_type now = dc_cell_layout_type(&c->layout, &c->type),
-                  then = dc_cell_layout_type(want, &c->type);
+    const dc_type parts = dc_type_parts(&c->type);
+    const dc_type now = dc_cell_layout_type(&c->layout, &parts),
+                  then = dc_cell_layout_type(want, &parts);
     int64_t perm[DC_MAX_RANK];
     dc_tensor *t;
-    dc_cell_layout_perm(&c->layout, want, c->type.rank, perm);
+    dc_cell_layout_perm(&c->layout, want, parts.rank, perm);
     DC_TRY(c->rt->device->ops->host ? copy_here(c, j, &now, &then, perm, &t)
                                     : copy_there(c, j, &now, perm, &t));
     dc_tensor_defer(j, t);

@@ -248,7 +248,7 @@ dc_func *dc_lazy_begin(dc_rt *rt, dc_job *j)
 dc_val dc_lazy_operand(dc_rt *rt, dc_lazy *n)
 {
     dc_lazies *l = rt->lazy;
-    dc_type bare = dc_type_make((dc_dtype)n->type.dtype, n->type.rank, n->type.dim);
+    const dc_type bare = dc_type_make((dc_dtype)n->type.dtype, n->type.rank, n->type.dim);
     for (uint32_t i = 0; i < l->operand.n; i++)
         if (l->operand.at[i] == n)
             return (dc_val){l->scratch->param.at[i], n->type};
@@ -344,7 +344,7 @@ dc_lazy *dc_lazy_name(dc_rt *rt, dc_lazy *n, const dc_type *type, const char *wh
 {
     const dc_lazies *l = rt->lazy;
     const bool made = l->fresh.n > 0 && n->serial >= l->fresh.at[0]->serial;
-    if (!made && same_names(&n->type, type))
+    if (!made && dc_type_same(&n->type, type) && same_names(&n->type, type))
         return n;
     if (!made || n->counts)
         n = alias(rt, n, type);

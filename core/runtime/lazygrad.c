@@ -109,8 +109,10 @@ static dc_status differentiate(task *t, dc_ref loss)
     for (int i = 0; i < t->n; i++)
         t->grad[i] = t->at[i] != 0 ? grad[m++] : 0;
     for (int i = 0; i < t->n; i++)
-        if (t->grad[i] == 0)
-            t->grad[i] = dc_graph_const(t->f, &t->wrt[i].type, 0);
+        if (t->grad[i] == 0) {
+            const dc_type parts = dc_type_parts(&t->wrt[i].type);
+            t->grad[i] = dc_graph_const(t->f, &parts, 0);
+        }
     return DC_OK;
 }
 

@@ -37,10 +37,17 @@ static int movement(dc_lazy *n, dc_lazy **step, dc_lazy **base)
     return depth;
 }
 
+/* Views and windows are of the parts of complex numbers. */
+static dc_view view_of_value(const dc_type *t)
+{
+    const dc_type parts = dc_type_parts(t);
+    return dc_view_whole(&parts);
+}
+
 static bool view_of_leaf(const dc_lazy *n, dc_lazy_view *out)
 {
     if (n->value != NULL)
-        *out = (dc_lazy_view){n->value, dc_view_whole(&n->type)};
+        *out = (dc_lazy_view){n->value, view_of_value(&n->type)};
     else if (n->view != NULL)
         *out = *n->view;
     else
@@ -51,15 +58,17 @@ static bool view_of_leaf(const dc_lazy *n, dc_lazy_view *out)
 /* From the base upwards, as far as it goes: the step that is no view, or NULL. */
 static dc_lazy *follow(dc_lazy *const *step, int depth, dc_lazy_view *v)
 {
-    while (depth-- > 0)
-        if (!dc_view_move(&v->at, (dc_op)step[depth]->op, step[depth]->attr, &step[depth]->type))
+    while (depth-- > 0) {
+        const dc_type to = dc_type_parts(&step[depth]->type);
+        if (!dc_view_move(&v->at, (dc_op)step[depth]->op, step[depth]->attr, &to))
             return step[depth];
+    }
     return NULL;
 }
 
 static size_t element_size(const dc_lazy_view *v)
 {
-    return dc_dtype_size((dc_dtype)v->of->type.dtype);
+    return dc_dtype_size(dc_dtype_part((dc_dtype)v->of->type.dtype));
 }
 
 bool dc_lazy_view_of(dc_lazy *n, dc_lazy_view *out)
@@ -202,7 +211,7 @@ static bool is_aligned(const dc_lazy_view *v, const window *w)
 static bool is_crumb(const dc_lazy_view *v)
 {
     const int64_t n = dc_view_count(&v->at);
-    return n <= DC_LAZY_SMALL && n <= dc_type_count(&v->of->type) / 8;
+    return n <= DC_LAZY_SMALL && (size_t)n * element_size(v) <= dc_type_bytes(&v->of->type) / 8;
 }
 
 static dc_status copy_view(dc_rt *rt, dc_job *j, const dc_type *type, const dc_lazy_view *v,
@@ -289,7 +298,7 @@ dc_tensor *dc_lazy_window_tensor(const dc_lazy_view *v)
 {
     window w;
     find_window(&v->at, &w);
-    const dc_type type = dc_type_make((dc_dtype)v->of->type.dtype, 1, &w.span);
+    const dc_type type = dc_type_make(dc_dtype_part((dc_dtype)v->of->type.dtype), 1, &w.span);
     return dc_tensor_window(v->of, &type, (size_t)w.first * element_size(v));
 }
 
@@ -325,7 +334,7 @@ dc_ref dc_lazy_window_write(dc_func *f, const dc_lazy_view *v)
 {
     window w;
     find_window(&v->at, &w);
-    const dc_type type = dc_type_make((dc_dtype)v->of->type.dtype, 1, &w.span);
+    const dc_type type = dc_type_make(dc_dtype_part((dc_dtype)v->of->type.dtype), 1, &w.span);
     int64_t dim[DC_MAX_RANK], perm[DC_MAX_RANK], rank = 0;
     dc_ref r = dc_graph_param(f, &type, NULL);
     r = cut_runs(f, r, &w);

@@ -8,6 +8,15 @@
 #include "core/graph/custom.h"
 #include "core/runtime/lazy.h"
 
+/* Does it give what it is made of another name only? Or say that it is complex (core/graph/complex.h)? */
+static bool is_alias(const dc_lazy *n)
+{
+    if (n->kind != DC_LAZY_OP || n->op != DC_OP_RESHAPE)
+        return false;
+    const dc_type a = dc_type_parts(&n->type), b = dc_type_parts(&n->in[0]->type);
+    return dc_type_same(&a, &b);
+}
+
 dc_lazy *dc_lazy_real(dc_lazy *n)
 {
     dc_lazy *first = NULL;
@@ -17,8 +26,7 @@ dc_lazy *dc_lazy_real(dc_lazy *n)
         if (n->kind == DC_LAZY_PICK) {
             first = first != NULL ? first : n;
             n = n->in[0]->in[n->index];
-        } else if (n->kind == DC_LAZY_OP && n->op == DC_OP_RESHAPE &&
-                   dc_type_same(&n->type, &n->in[0]->type)) {
+        } else if (is_alias(n)) {
             n = n->in[0];
         } else {
             return first != NULL ? first : n;
@@ -32,8 +40,7 @@ static dc_lazy *recipe_of(dc_lazy *n)
     for (;;) {
         if (n->kind == DC_LAZY_PICK)
             n = n->in[0]->in[n->index];
-        else if (n->kind == DC_LAZY_OP && n->op == DC_OP_RESHAPE &&
-                 dc_type_same(&n->type, &n->in[0]->type))
+        else if (is_alias(n))
             n = n->in[0];
         else
             return n;
@@ -163,7 +170,8 @@ void dc_lazy_walk_add(dc_lazy_walk *t, dc_lazy *root)
 
 static void write_node(const dc_lazy_walk *t, dc_func *f, const dc_lazy *n, dc_ref *ref)
 {
-    const dc_type type = dc_type_make((dc_dtype)n->type.dtype, n->type.rank, n->type.dim);
+    const dc_type bare = dc_type_make((dc_dtype)n->type.dtype, n->type.rank, n->type.dim);
+    const dc_type type = dc_type_parts(&bare);
     const uint32_t leaf = f->param.n;
     if (dc_lazy_walk_leaf(t, n)) {
         const bool window = t->window != NULL && t->window[leaf];

@@ -95,6 +95,8 @@ static void push_word(dc_realize_task *t, uint64_t word)
 
 static void describe_type(dc_realize_task *t, dc_op op, const dc_type *type, uint64_t more)
 {
+    const dc_type parts = dc_type_parts(type);
+    type = &parts;
     push_word(t, op | (uint64_t)type->dtype << 8 | (uint64_t)type->rank << 16 | more << 24);
     for (int i = 0; i < type->rank; i++)
         push_word(t, (uint64_t)type->dim[i]);

@@ -154,8 +154,8 @@ static dc_status read_leaf(const dc_realize_task *t, uint32_t leaf, const void *
     if (t->walk.view.at[leaf].of == NULL)
         dc_bits_store((dc_dtype)n->type.dtype, copy, n->bits);
     else if (bytes > 0)
-        return dc_lazy_read_view(t->rt, t->j, &t->walk.view.at[leaf], 0, dc_type_count(&n->type),
-                                 copy);
+        return dc_lazy_read_view(t->rt, t->j, &t->walk.view.at[leaf], 0,
+                                 dc_view_count(&t->walk.view.at[leaf].at), copy);
     return DC_OK;
 }
 
@@ -261,7 +261,7 @@ static dc_status check_numbers(const dc_realize_task *t, dc_tensor *const *made)
     dc_device *dev = t->rt->device;
     bool bad = false;
     for (uint32_t i = 0; i < t->result.n && !bad; i++) {
-        const dc_type *type = &t->result.at[i]->type;
+        const dc_type parts = dc_type_parts(&t->result.at[i]->type), *type = &parts;
         const size_t bytes = dc_type_bytes(type);
         const void *at = dc_tensor_mem(made[i]);
         if (!dev->ops->host && bytes > 0) {

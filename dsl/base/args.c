@@ -269,7 +269,7 @@ bool dc_args_fits(lua_State *L, int idx, dc_dtype t, uint64_t *bits)
     }
     if (type != LUA_TNUMBER || t == DC_BOOL)
         return false;
-    if (dc_dtype_is_float(t)) {
+    if (dc_dtype_is_smooth(t)) {
         const double v = lua_tonumber(L, idx);
         *bits = dc_bits_of(t, v);
         return !isfinite(v) || isfinite(dc_value_of(t, *bits));
@@ -317,7 +317,7 @@ static const char *element_hint(lua_State *L, int idx, dc_dtype t)
         return "dc.tensor(n, \"i64[]\"):cast \"u64\" keeps the 64 bits";
     if (dc_dtype_kind(t) == DC_KIND_UINT && dc_dtype_bits(t) == 64)
         return NULL;
-    if (lua_type(L, idx) != LUA_TNUMBER || dc_dtype_is_float(t))
+    if (lua_type(L, idx) != LUA_TNUMBER || dc_dtype_is_smooth(t))
         return NULL;
     const double v = lua_tonumber(L, idx);
     if (isnan(v))

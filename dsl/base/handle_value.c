@@ -183,10 +183,13 @@ static dc_status download_view(dc_job *j, const transfer *a, size_t size)
         DC_TRY(dc_lazy_look(a->d->rt, j, a->h->lazy, &v));
     } else {
         DC_TRY(dc_handle_tensor(j, a->h, &v.of));
-        v.at = dc_view_whole(&v.of->type);
+        const dc_type parts = dc_type_parts(&v.of->type);
+        v.at = dc_view_whole(&parts);
     }
+    const int64_t each = dc_dtype_is_complex((dc_dtype)dc_handle_type(a->h)->dtype) ? 2 : 1;
     for (int i = 0; i < a->n; i++) {
-        DC_TRY(dc_lazy_read_view(a->d->rt, j, &v, a->part[i].from, a->part[i].count, to));
+        DC_TRY(dc_lazy_read_view(a->d->rt, j, &v, each * a->part[i].from, each * a->part[i].count,
+                                 to));
         to += (size_t)a->part[i].count * size;
     }
     return DC_OK;

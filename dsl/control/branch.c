@@ -7,6 +7,7 @@
  * Results, besides those of the script: the value of each cell that a side sets; what its tests of data found, nothing
  * on the other side; what it prints.
  */
+#include "core/graph/complex.h"
 #include "dsl/base/args.h"
 #include "dsl/control/control.h"
 
@@ -93,10 +94,8 @@ static void add_result(assembly *s, dc_ref yes, dc_ref no, const dc_type *type)
 /* v on its side, nothing on the other one. */
 static dc_status add_own(assembly *s, int side, dc_ref v, double nothing, const dc_type *names)
 {
-    dc_type type = dc_node_type(s->f, v);
+    const dc_type type = names != NULL ? dc_complex_type(s->f, v, names) : dc_node_type(s->f, v);
     dc_val none;
-    if (names != NULL)
-        memcpy(type.name, names->name, sizeof type.name);
     DC_TRY(dc_build_const(s->j, s->f, &type, nothing, &none));
     add_result(s, side == 0 ? v : none.ref, side == 0 ? none.ref : v, &type);
     return DC_OK;

@@ -10,6 +10,7 @@
  * are ys.
  */
 #include "core/graph/chunks.h"
+#include "core/graph/complex.h"
 #include "dsl/base/args.h"
 #include "dsl/base/size.h"
 #include "dsl/control/control.h"
@@ -403,11 +404,8 @@ static dc_status make_loop(assembly *s)
 
 static dc_val pick(const assembly *s, int i, const dc_type *names)
 {
-    dc_val v = {s->result[i], {0}};
-    v.type = dc_node_type(s->f, v.ref);
-    if (names != NULL)
-        memcpy(v.type.name, names->name, sizeof v.type.name);
-    return v;
+    const dc_ref r = s->result[i];
+    return (dc_val){r, names != NULL ? dc_complex_type(s->f, r, names) : dc_node_type(s->f, r)};
 }
 
 /* The name of axis 1 of the xs: the first one that has one. */

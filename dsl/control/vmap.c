@@ -244,6 +244,10 @@ static dc_status add_checks(assembly *s)
 static dc_type with_axis(const assembly *s, dc_ref r, const dc_type *t)
 {
     dc_type out = dc_node_type(s->f, r);
+    if (dc_dtype_is_complex((dc_dtype)t->dtype)) {
+        out.dtype = t->dtype;
+        out.rank--;
+    }
     out.name[0] = s->a->name;
     for (int k = 0; k < t->rank; k++) {
         out.name[k + 1] = t->name[k];

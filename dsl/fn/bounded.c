@@ -322,17 +322,16 @@ dc_status dc_spec_pad(dc_spec *s, dc_job *j)
             continue;
         const dc_type bound = dc_type_bound(inside);
         const dc_tensor *given = arg->tensor;
+        const dc_type actual = dc_type_parts(&given->type);
         const size_t room = given->store->bytes - given->offset;
-        if (dc_type_same(&given->type, &bound) ||
-            (is_prefix(inside) && room >= dc_type_bytes(&bound)))
+        if (dc_type_same(&actual, &bound) || (is_prefix(inside) && room >= dc_type_bytes(&bound)))
             continue; /* what lies behind it is not read, or does not matter */
         DC_TRY(take_room(s, j, i, &bound));
         DC_TRY(dc_outcome_settle(given->store, j));
-        char *host = dc_arena_alloc(&j->scratch,
-                                    host_bytes(s->d->rt, &given->type, &bound, &given->type) + 1);
-        DC_TRY(copy_part(s->d->rt, j, host, &given->type,
-                         (place){dc_tensor_mem(s->room[i]), &bound},
-                         (place){dc_tensor_mem(given), &given->type}));
+        char *host =
+            dc_arena_alloc(&j->scratch, host_bytes(s->d->rt, &actual, &bound, &actual) + 1);
+        DC_TRY(copy_part(s->d->rt, j, host, &actual, (place){dc_tensor_mem(s->room[i]), &bound},
+                         (place){dc_tensor_mem(given), &actual}));
         arg->tensor = s->room[i];
     }
     return DC_OK;

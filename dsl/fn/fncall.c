@@ -49,7 +49,8 @@ static bool like_last(lua_State *L, const dc_fn *fn)
         return false;
     for (int i = 0; i < fn->sig.nparam; i++) {
         const dc_handle *h = dc_handle_test(L, i + 2);
-        if (h == NULL && s->type[i].rank == 0 && dc_args_is_scalar(L, i + 2))
+        if (h == NULL && s->type[i].rank == 0 && dc_args_is_scalar(L, i + 2) &&
+            !dc_dtype_is_complex((dc_dtype)s->type[i].dtype))
             continue;
         if (h == NULL || h->kind == DC_HANDLE_CLOSED || !same_type(dc_handle_type(h), &s->type[i]))
             return false;
@@ -181,7 +182,12 @@ static dc_status call_body(dc_job *j, void *arg)
     dc_spec_grew(s, rows);
     DC_TRY(dc_spec_trim(s, j, s->out, &room, a->made));
     for (uint32_t i = 0; i < s->nout; i++) {
-        memcpy(a->made[i]->type.name, s->out[i].name, sizeof s->out[i].name);
+        dc_type *made = &a->made[i]->type;
+        if (s->out[i].rank < made->rank) { /* the parts of complex numbers */
+            made->dtype = s->out[i].dtype;
+            made->rank--;
+        }
+        memcpy(made->name, s->out[i].name, sizeof s->out[i].name);
         dc_handle_fill(a->out[i], a->made[i]);
     }
     return DC_OK;

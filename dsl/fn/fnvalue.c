@@ -234,7 +234,7 @@ static DC_NORETURN void wrong_leaf(lua_State *L, dc_dsl *d, const dc_fn *fn, con
         &(dc_blame){.in = &in, .n = tensor, .hint = hint, .expected = declared, .got = given});
 }
 
-/* Tables of numbers become tensors, of the declared type where its sizes are known by now. */
+/* Tables of numbers become tensors, and numbers for complex scalars, of the declared type where its sizes are known by now. */
 static bool make_tensors(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v,
                          const dc_sig_bind *b)
 {
@@ -242,10 +242,11 @@ static bool make_tensors(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves 
     for (int i = 0; i < v->n; i++) {
         const int idx = v->idx[i];
         dc_type want;
-        if (dc_handle_test(L, idx) != NULL ||
-            (dc_args_is_scalar(L, idx) && v->declared[i]->ndim == 0))
+        const bool number = dc_args_is_scalar(L, idx) && v->declared[i]->ndim == 0;
+        const bool complex = dc_dtype_is_complex(v->declared[i]->dtype); /* two numbers in memory */
+        if (dc_handle_test(L, idx) != NULL || (number && !complex))
             continue;
-        if (lua_type(L, idx) != LUA_TTABLE)
+        if (lua_type(L, idx) != LUA_TTABLE && !number)
             wrong_leaf(L, d, fn, v, b, i, NULL);
         const bool known = dc_sig_resolve(b, v->declared[i], &want);
         const dc_type scalar = dc_type_scalar(v->declared[i]->dtype);

@@ -21,7 +21,7 @@ static dc_dtype dtype_for_numbers(const dc_apply *a)
     for (int i = a->n - 1; i >= (a->n == 3 && !a->alike); i--) {
         const dc_dtype t = (dc_dtype)a->in[i].type.dtype;
         if (a->in[i].h != NULL)
-            return a->as_f32 && !dc_dtype_is_float(t) ? DC_F32 : t;
+            return a->as_f32 && !dc_dtype_is_smooth(t) ? DC_F32 : t;
     }
     return DC_F32;
 }
@@ -39,7 +39,7 @@ static void take_sizes(lua_State *L, dc_dsl *d, const dc_apply *a, const int *id
     }
     for (int i = 0; i < n; i++)
         if (dc_size_test(L, idx[i], &dim))
-            dc_ops_size(L, d, idx[i], a->as_f32 && !dc_dtype_is_float(t) ? DC_F32 : t);
+            dc_ops_size(L, d, idx[i], a->as_f32 && !dc_dtype_is_smooth(t) ? DC_F32 : t);
 }
 
 void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, const int *idx, int n)
@@ -180,12 +180,12 @@ static dc_status record_op_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-/* A number that the operation is made of is part of the graph; others are arguments. */
+/* A number that the operation is made of is part of the graph, and of complex ones all; others are arguments. */
 static dc_status lazy_operand(dc_job *j, dc_rt *rt, dc_func *f, const dc_operand *in, dc_val *out)
 {
     const dc_dtype t = (dc_dtype)in->type.dtype;
     dc_lazy *n;
-    if (in->h == NULL && dc_lazy_is_plain(t, in->bits))
+    if (in->h == NULL && (dc_lazy_is_plain(t, in->bits) || dc_dtype_is_complex(t)))
         return number(j, f, in, out);
     if (in->h != NULL)
         DC_TRY(dc_handle_lazy(j, in->h, &n));

@@ -28,7 +28,7 @@ static const int first_two[2] = {1, 2};
 dc_status dc_concat_build(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const int axis = *(const int *)arg;
-    const bool flt = dc_dtype_is_float((dc_dtype)in[0].type.dtype);
+    const bool flt = dc_dtype_is_smooth((dc_dtype)in[0].type.dtype);
     dc_type whole = in[0].type;
     dc_val v[2];
     whole.dim[axis] = dc_extent_add(j->extents, in[0].type.dim[axis], in[1].type.dim[axis]);
@@ -172,8 +172,7 @@ static dc_status build_reshape(dc_job *j, dc_func *f, const void *arg, const dc_
 {
     const dc_type *to = arg; /* with the names that stay */
     DC_UNUSED(j);
-    out->ref = dc_graph_reshape(f, in[0].ref, to->rank, to->dim);
-    out->type = *to;
+    *out = dc_build_as(f, in[0], to);
     return DC_OK;
 }
 
@@ -199,9 +198,10 @@ static int l_stack(lua_State *L)
     lua_settop(L, 2);
     const int n = check_list(L, d, "stack", &first);
     const int axis = new_axis(L, d, 2, &first);
-    if (first.rank == DC_MAX_RANK)
+    const int most = dc_dtype_is_complex((dc_dtype)first.dtype) ? DC_MAX_RANK - 1 : DC_MAX_RANK;
+    if (first.rank == most)
         dc_error_fact(L, d, DC_ERR_TOO_MANY_AXES,
-                      &(dc_fact){.op = "stack", .num = {DC_MAX_RANK + 1, DC_MAX_RANK}}, NULL);
+                      &(dc_fact){.op = "stack", .num = {most + 1, most}}, NULL);
     check_elements(L, d, "stack", &first, n, -1);
     push_copy(L, n);
     for (int i = 1; i <= n; i++) {

@@ -15,6 +15,7 @@
  * begins anew where the maximum changes.
  */
 #include "core/base/extent.h"
+#include "core/graph/complex.h"
 #include "core/graph/custom.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
@@ -349,6 +350,17 @@ static dc_status build(dc_job *j, dc_func *f, kind k, const running *x, const dc
     const dc_type t = in[0].type;
     int64_t first = 1, after = 1;
     dc_val a;
+    if (k == SUM && dc_complex_is(&in[0])) {
+        dc_val part[2];
+        for (int i = 0; i < 2; i++) {
+            const dc_val of = dc_complex_part(f, in[0], i);
+            DC_TRY(build(j, f, k, x, &of, &part[i]));
+        }
+        return dc_complex_join(j, f, part[0], part[1], out);
+    }
+    if (dc_complex_is(&in[0]))
+        return dc_fail(j, DC_ERR_DTYPE,
+                       &(dc_fact){.type = {t}, .word = {"a real number"}, .operand = 1});
     if (dc_build_is_bounded(&t, 1u << x->axis))
         return build_bounded(j, f, k, x, in, out);
     if (k == LOGSUMEXP && !dc_dtype_is_float((dc_dtype)t.dtype)) /* told of the operand as it is */
@@ -462,7 +474,7 @@ static dc_status build_interleave(dc_job *j, dc_func *f, const void *arg, const 
 {
     const int axis = *(const int *)arg;
     const dc_dtype t = (dc_dtype)in[0].type.dtype;
-    const bool flt = dc_dtype_is_float(t);
+    const bool flt = dc_dtype_is_smooth(t);
     dc_type all = in[0].type;
     dc_val v[2];
     all.dim[axis] = dc_extent_add(j->extents, in[0].type.dim[axis], in[1].type.dim[axis]);

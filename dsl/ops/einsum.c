@@ -373,7 +373,7 @@ static dc_status diagonal(dc_job *j, dc_func *f, dc_val *v, list *l, int a, int 
     flat.rank = (uint8_t)(rank - 1);
     flat.dim[to] = n * n;
     flat.name[to] = NULL;
-    *v = (dc_val){dc_graph_reshape(f, v->ref, flat.rank, flat.dim), flat};
+    *v = dc_build_as(f, *v, &flat);
     for (int k = 0; k <= to; k++) {
         first[k] = 0;
         last[k] = dc_extent_sub(j->extents, flat.dim[k], 1);
@@ -438,7 +438,7 @@ static dc_status align(dc_job *j, dc_func *f, dc_val *v, const list *l, const li
             perm[n++] = at;
     }
     DC_TRY(dc_build_permute(j, f, *v, perm, n, v));
-    *v = (dc_val){dc_graph_reshape(f, v->ref, t.rank, t.dim), t};
+    *v = dc_build_as(f, *v, &t);
     return DC_OK;
 }
 
@@ -464,11 +464,12 @@ static dc_status product(dc_job *j, dc_func *f, const step *st, dc_val *v, const
 {
     const uint64_t both = mask_of(&l[0]) & mask_of(&l[1]);
     const int rank = __builtin_popcountll((mask_of(&l[0]) | mask_of(&l[1])) & ~(both & ~st->keep));
-    if (rank > DC_MAX_RANK)
-        return dc_fail(j, DC_ERR_TOO_MANY_AXES, &(dc_fact){.num = {rank, DC_MAX_RANK}});
+    const int most = dc_dtype_is_complex((dc_dtype)v->type.dtype) ? DC_MAX_RANK - 1 : DC_MAX_RANK;
+    if (rank > most)
+        return dc_fail(j, DC_ERR_TOO_MANY_AXES, &(dc_fact){.num = {rank, most}});
     for (int i = 0; i < 2; i++) {
         const dc_dtype t = (dc_dtype)v[i].type.dtype;
-        if (!dc_dtype_is_float(t) && dc_dtype_bits(t) < 32)
+        if (!dc_dtype_is_smooth(t) && dc_dtype_bits(t) < 32)
             DC_TRY(dc_build_cast(j, f, v[i], DC_I32, &v[i]));
     }
     product_letters(l, st->keep, result);

@@ -277,11 +277,26 @@ static DC_NORETURN void raise_failure(lua_State *L, dc_dsl *d, const gradient *a
     dc_handle_raise(L, d, &(dc_blame){.in = in, .n = n, .place = a->place});
 }
 
+/* Of which of its numbers? */
+static void refuse_complex(lua_State *L, dc_dsl *d, dc_handle *loss)
+{
+    const dc_operand in = {.h = loss, .role = "loss", .type = *dc_handle_type(loss)};
+    if (dc_dtype_is_complex((dc_dtype)in.type.dtype))
+        dc_error_fact(
+            L, d, DC_ERR_DTYPE,
+            &(dc_fact){.op = "grad", .type = {in.type}, .word = {"a real number"}, .operand = 1},
+            &(dc_blame){.in = &in,
+                        .n = 1,
+                        .hint = "loss:abs(), or loss:real(); the gradient for a complex "
+                                "tensor is dL/dre + i dL/dim"});
+}
+
 static int l_grad(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     lua_settop(L, 3);
     gradient a = {.d = d, .loss = dc_handle_check(L, d, 1, "grad")};
+    refuse_complex(L, d, a.loss);
     check_loss(L, d, a.loss);
     a.tracing = a.loss->kind == DC_HANDLE_TRACED;
     if (!a.tracing)
@@ -333,7 +348,7 @@ static int l_watch(lua_State *L)
     watching a = {.of = dc_handle_check(L, d, 1, "watch")};
     const dc_type t = *dc_handle_type(a.of);
     const dc_operand in = {.h = a.of, .role = "of", .type = t};
-    if (!dc_dtype_is_float((dc_dtype)t.dtype))
+    if (!dc_dtype_is_smooth((dc_dtype)t.dtype))
         dc_error_fact(L, d, DC_ERR_DTYPE,
                       &(dc_fact){.op = "watch", .type = {t}, .word = {"a float"}, .operand = 1},
                       &(dc_blame){.in = &in, .n = 1});

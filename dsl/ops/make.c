@@ -394,7 +394,7 @@ static dc_status build_leaf(dc_job *j, dc_func *f, const void *arg, const dc_val
 {
     const rule *r = arg;
     DC_TRY(r->build(j, f, arg, in, out));
-    if (dc_dtype_is_float((dc_dtype)out->type.dtype))
+    if (dc_dtype_is_smooth((dc_dtype)out->type.dtype))
         out->ref = dc_custom_leaf(f, out->ref);
     return DC_OK;
 }

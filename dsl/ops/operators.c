@@ -45,7 +45,7 @@ dc_status dc_ops_number(dc_job *j, dc_func *f, dc_val like, double v, dc_val *ou
 dc_status dc_ops_float(dc_job *j, dc_func *f, dc_val a, dc_val *out)
 {
     *out = a;
-    return dc_dtype_is_float((dc_dtype)a.type.dtype) ? DC_OK : dc_build_cast(j, f, a, DC_F32, out);
+    return dc_dtype_is_smooth((dc_dtype)a.type.dtype) ? DC_OK : dc_build_cast(j, f, a, DC_F32, out);
 }
 
 /* ---- builds ---------------------------------------------------------------------------------- */
@@ -206,6 +206,20 @@ static dc_status power_of_nan(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val 
     return dc_ops_where(j, f, other, one, *out, out);
 }
 
+/* exp(b log a) of complex numbers; of 0 it is 0, to the power of 0 it is 1. */
+static dc_status complex_power(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out)
+{
+    dc_val zero, one, is_zero, none, of_zero;
+    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+    DC_TRY(dc_ops_number(j, f, a, 1, &one));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, zero, &is_zero));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, b, zero, &none));
+    DC_TRY(dc_ops_where(j, f, is_zero, one, a, &a));
+    DC_TRY(positive_power(j, f, a, b, out));
+    DC_TRY(dc_ops_where(j, f, none, one, zero, &of_zero));
+    return dc_ops_where(j, f, is_zero, of_zero, *out, out);
+}
+
 static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const power *e = arg;
@@ -215,6 +229,8 @@ static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val 
     if (e->known && (whole || e->value == 0.5))
         return number_power(j, f, a, e->value, out);
     DC_TRY(dc_ops_float(j, f, in[1], &b));
+    if (dc_dtype_is_complex((dc_dtype)a.type.dtype))
+        return complex_power(j, f, a, b, out);
     if (e->base_known && e->base > 0)
         return positive_power(j, f, a, b, out);
     DC_TRY(dc_ops_number(j, f, a, 0, &zero));

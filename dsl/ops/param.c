@@ -188,7 +188,7 @@ static int make_cell(lua_State *L, const char *op, bool trainable)
         lua_pushvalue(L, 1);
         lua_replace(L, 2);
     }
-    if (trainable && !dc_dtype_is_float((dc_dtype)t.dtype))
+    if (trainable && !dc_dtype_is_smooth((dc_dtype)t.dtype))
         dc_error_fact(L, d, DC_ERR_DTYPE, &(dc_fact){.op = op, .type = {t}, .word = {"a float"}},
                       &(dc_blame){.hint = "dc.state is not trained"});
     const dc_place place = dc_place_find(L, d);

@@ -9,7 +9,7 @@
  *
  * Floats of one tensor have the same number of decimals, at most four and no more than they need;
  * with exponents where sizes differ too much for that. Long axes show their ends, and only what is
- * shown is read: it is gathered into a small dense copy first.
+ * shown is read: it is gathered into a small dense copy first. A complex number is 1.5-2.0j, in the form of its parts.
  */
 #include "core/base/number.h"
 #include "dsl/ops/ops.h"
@@ -116,15 +116,28 @@ static void read_shown(lua_State *L, dc_dsl *d, dc_handle *h, table *t)
 
 /* ---- how it is shown ------------------------------------------------------------------------- */
 
+enum { CELL = 2 * DC_NUMBER_TEXT + 2 };
+
+/* Of real numbers elements, of complex ones their parts. */
+static dc_dtype part_dtype(const table *t)
+{
+    return dc_dtype_part((dc_dtype)t->type->dtype);
+}
+
+static bool is_complex(const table *t)
+{
+    return dc_dtype_is_complex((dc_dtype)t->type->dtype);
+}
+
 static uint64_t element(const table *t, int64_t i)
 {
-    const dc_dtype dtype = (dc_dtype)t->type->dtype;
+    const dc_dtype dtype = part_dtype(t);
     return dc_bits_load(dtype, t->data + (size_t)i * dc_dtype_size(dtype));
 }
 
-static const char *show(const table *t, int64_t i, char *out)
+static const char *show_part(const table *t, int64_t i, char *out)
 {
-    const dc_dtype dtype = (dc_dtype)t->type->dtype;
+    const dc_dtype dtype = part_dtype(t);
     switch (t->style) {
     case STYLE_FIXED:
         return dc_number_fixed(dc_value_of(dtype, element(t, i)), t->places, out);
@@ -136,6 +149,21 @@ static const char *show(const table *t, int64_t i, char *out)
     return dc_number_print(dtype, element(t, i), out);
 }
 
+/* "1.5-2.0j" of its parts. */
+static const char *join_parts(const char *re, const char *im, char *out)
+{
+    snprintf(out, CELL, "%s%s%sj", re, *im == '-' ? "" : "+", im);
+    return out;
+}
+
+static const char *show(const table *t, int64_t i, char *out)
+{
+    char re[DC_NUMBER_TEXT], im[DC_NUMBER_TEXT];
+    if (!is_complex(t))
+        return show_part(t, i, out);
+    return join_parts(show_part(t, 2 * i, re), show_part(t, 2 * i + 1, im), out);
+}
+
 /* What the finite floats among them are like. */
 typedef struct range {
     double low, high; /* sizes, of those that are not 0 */
@@ -144,7 +172,7 @@ typedef struct range {
 
 static range range_of(const table *t, int64_t n)
 {
-    const dc_dtype dtype = (dc_dtype)t->type->dtype;
+    const dc_dtype dtype = part_dtype(t);
     range r = {.low = INFINITY};
     for (int64_t i = 0; i < n; i++) {
         const double v = fabs(dc_value_of(dtype, element(t, i)));
@@ -167,10 +195,10 @@ static int between(int v, int low, int high)
 static void choose_style(table *t)
 {
     const int64_t n = count_from(t->shown, 0, t->type->rank);
-    char text[DC_NUMBER_TEXT];
+    char text[CELL];
     t->style = STYLE_OWN;
-    if (dc_dtype_is_float((dc_dtype)t->type->dtype)) {
-        const range r = range_of(t, n);
+    if (dc_dtype_is_float(part_dtype(t))) {
+        const range r = range_of(t, is_complex(t) ? 2 * n : n);
         const bool whole = r.fixed == 0;
         const bool sci = r.high >= 1e8 || (!whole && (r.low < 1e-4 || r.high / r.low > 1e5));
         t->style = sci ? STYLE_SCI : STYLE_FIXED;
@@ -193,7 +221,7 @@ static bool too_wide(const table *t)
 
 static void add_row(luaL_Buffer *b, const table *t, int64_t at)
 {
-    char text[DC_NUMBER_TEXT], cell[2 * DC_NUMBER_TEXT];
+    char text[CELL], cell[2 * CELL];
     const int last = t->type->rank - 1;
     for (int64_t i = 0; i < t->shown[last]; i++) {
         if (at_gap(t, last, i))
@@ -262,8 +290,15 @@ static void push_traced(lua_State *L, const dc_handle *h)
 
 static void push_scalar(lua_State *L, dc_dsl *d, dc_handle *h, dc_dtype dtype)
 {
-    char text[DC_NUMBER_TEXT];
-    const void *at = dc_handle_read(L, d, h, "tostring");
+    char text[DC_NUMBER_TEXT], more[DC_NUMBER_TEXT], all[CELL];
+    const char *at = dc_handle_read(L, d, h, "tostring");
+    if (dc_dtype_is_complex(dtype)) {
+        const dc_dtype part = dc_dtype_part(dtype);
+        dc_number_print(part, dc_bits_load(part, at), text);
+        dc_number_print(part, dc_bits_load(part, at + dc_dtype_size(part)), more);
+        lua_pushstring(L, join_parts(text, more, all));
+        return;
+    }
     lua_pushstring(L, dc_number_print(dtype, dc_bits_load(dtype, at), text));
 }
 

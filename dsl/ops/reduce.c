@@ -8,6 +8,7 @@
  * The gradient of a square root of nothing but zeros (std, norm) is zero.
  */
 #include "core/base/extent.h"
+#include "core/graph/complex.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/ops/apply.h"
@@ -99,6 +100,14 @@ static dc_status build_argmin(dc_job *j, dc_func *f, const void *arg, const dc_v
 
 /* ---- squares ---------------------------------------------------------------------------------- */
 
+static dc_status need_real(dc_job *j, const dc_val *v)
+{
+    if (!dc_complex_is(v))
+        return DC_OK;
+    return dc_fail(j, DC_ERR_DTYPE,
+                   &(dc_fact){.type = {v->type}, .word = {"a real number"}, .operand = 1});
+}
+
 /* max(each * the elements of t - less, 0), of the dtype of `like`. */
 static dc_status count_less(dc_job *j, dc_func *f, const dc_type *t, double each, double less,
                             dc_val like, dc_val *out)
@@ -118,6 +127,7 @@ static dc_status build_var(dc_job *j, dc_func *f, const void *arg, const dc_val 
     const axes *x = arg;
     dc_val a, mean, off, count;
     double n = 1;
+    DC_TRY(need_real(j, &in[0]));
     dc_type counted = {.dtype = DC_F32}; /* axes whose size is known at run time */
     for (int k = 0; k < in[0].type.rank; k++)
         if ((x->mask >> k & 1) && dc_extent_is(in[0].type.dim[k]))
@@ -159,7 +169,13 @@ static dc_status build_norm(dc_job *j, dc_func *f, const void *arg, const dc_val
     const axes *x = arg;
     dc_val a;
     DC_TRY(dc_ops_float(j, f, in[0], &a));
-    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, a, a, &a));
+    if (dc_complex_is(&a)) {
+        dc_val re = dc_complex_part(f, a, 0), im = dc_complex_part(f, a, 1);
+        DC_TRY(dc_ops_2(j, f, DC_OP_MUL, re, re, &re));
+        DC_TRY(dc_ops_2(j, f, DC_OP_MUL, im, im, &im));
+        DC_TRY(dc_ops_2(j, f, DC_OP_ADD, re, im, &a));
+    } else
+        DC_TRY(dc_ops_2(j, f, DC_OP_MUL, a, a, &a));
     DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, x->mask, x->keep, out));
     return root(j, f, *out, out);
 }
@@ -208,6 +224,7 @@ static dc_status build_logsumexp(dc_job *j, dc_func *f, const void *arg, const d
 {
     const axes *x = arg;
     dc_val a = in[0], top, size, inf, finite, zero, sum;
+    DC_TRY(need_real(j, &a));
     if (!dc_dtype_is_float((dc_dtype)a.type.dtype)) /* told of the operand as it is */
         return dc_ops_1(j, f, DC_OP_EXP, a, out);
     DC_TRY(dc_build_reduce(j, f, DC_OP_MAXR, a, x->mask, true, &top));

@@ -86,8 +86,7 @@ static dc_status spread(dc_job *j, dc_func *f, const part *p, dc_val v, double f
     int from = 0;
     for (int k = 0; k < p->type.rank; k++)
         kept.dim[kept.rank++] = p->drop >> k & 1 ? 1 : v.type.dim[from++];
-    v.ref = dc_graph_reshape(f, v.ref, kept.rank, kept.dim);
-    v.type = kept;
+    v = dc_build_as(f, v, &kept);
     if (p->flip != 0)
         DC_TRY(dc_build_flip(j, f, v, p->flip, &v));
     to.dtype = v.type.dtype;
@@ -164,7 +163,7 @@ static dc_val as_one_axis(dc_func *f, dc_val v, const places *x, int64_t n)
             to.dim[to.rank++] = v.type.dim[k];
         else if (k == x->axis)
             to.dim[to.rank++] = n;
-    return (dc_val){dc_graph_reshape(f, v.ref, to.rank, to.dim), to};
+    return dc_build_as(f, v, &to);
 }
 
 /* The whole, the value, the first place as an i32[]. */
@@ -178,7 +177,7 @@ static dc_status build_put_at(dc_job *j, dc_func *f, const void *arg, const dc_v
     DC_TRY(dc_build_expand(j, f, in[1], &want, &v));
     for (int k = 0; k < p->type.rank; k++)
         kept.dim[kept.rank++] = count_at(p, k);
-    v = (dc_val){dc_graph_reshape(f, v.ref, kept.rank, kept.dim), kept};
+    v = dc_build_as(f, v, &kept);
     if (p->flip != 0)
         DC_TRY(dc_build_flip(j, f, v, p->flip, &v));
     DC_TRY(dc_build_expand(j, f, at, &list, &at));
@@ -191,7 +190,7 @@ static dc_status build_put_at(dc_job *j, dc_func *f, const void *arg, const dc_v
     }
     DC_TRY(dc_build_scatter(j, f, DC_OP_SCATTER, as_one_axis(f, in[0], x, x->size), at,
                             as_one_axis(f, v, x, x->n), x->axis, 0, out));
-    *out = (dc_val){dc_graph_reshape(f, out->ref, p->type.rank, p->type.dim), in[0].type};
+    *out = dc_build_as(f, *out, &in[0].type);
     return DC_OK;
 }
 

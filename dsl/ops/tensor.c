@@ -130,6 +130,14 @@ static void push_element(lua_State *L, dc_dtype t, const void *at, const char *o
         lua_pushinteger(L, (lua_Integer)bits);
 }
 
+/* The real and the imaginary part at `at`. */
+static void push_parts(lua_State *L, dc_dtype t, const char *at, const char *op)
+{
+    const dc_dtype part = dc_dtype_part(t);
+    push_element(L, part, at, op);
+    push_element(L, part, at + dc_dtype_size(part), op);
+}
+
 static int l_item(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
@@ -144,7 +152,12 @@ static int l_item(lua_State *L)
                       &(dc_blame){.in = &in, .n = 1, .hint = ":totable() gives all of them"});
     }
     const dc_dtype dtype = (dc_dtype)t->dtype;
-    push_element(L, dtype, dc_handle_read(L, d, h, "item"), "item");
+    const void *at = dc_handle_read(L, d, h, "item");
+    if (dc_dtype_is_complex(dtype)) {
+        push_parts(L, dtype, at, "item");
+        return 2;
+    }
+    push_element(L, dtype, at, "item");
     return 1;
 }
 
@@ -178,6 +191,14 @@ static const char *push_level(lua_State *L, pushing *p, int axis, const char *at
 {
     const dc_type *t = p->t;
     const dc_dtype dtype = (dc_dtype)t->dtype;
+    if (axis == t->rank && dc_dtype_is_complex(dtype)) {
+        luaL_checkstack(L, 6, "nested tables");
+        lua_createtable(L, 2, 0);
+        push_parts(L, dtype, at, "totable");
+        lua_rawseti(L, -3, 2);
+        lua_rawseti(L, -2, 1);
+        return at + dc_dtype_size(dtype);
+    }
     if (axis == t->rank) {
         push_element(L, dtype, at, "totable");
         return at + dc_dtype_size(dtype);

@@ -89,10 +89,10 @@ static dc_status against_infinity(dc_job *j, dc_func *f, dc_val a, dc_op flt, dc
                                   dc_val *out)
 {
     dc_val size, inf;
-    if (!dc_dtype_is_float((dc_dtype)a.type.dtype))
+    if (!dc_dtype_is_smooth((dc_dtype)a.type.dtype))
         return dc_ops_2(j, f, other, a, a, out);
     DC_TRY(dc_ops_1(j, f, DC_OP_ABS, a, &size));
-    DC_TRY(dc_ops_number(j, f, a, INFINITY, &inf));
+    DC_TRY(dc_ops_number(j, f, size, INFINITY, &inf));
     return dc_ops_2(j, f, flt, size, inf, out);
 }
 

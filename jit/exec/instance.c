@@ -57,7 +57,7 @@ static void bind_cells(dc_inst *i, dc_job *j, dc_cell *const *cell)
     if (dc_cells_twice(j, cell, e->desc.ncell) != NULL)
         DC_BUG("'%s' is given one cell twice", e->desc.name);
     for (uint32_t c = 0; c < e->desc.ncell; c++) {
-        const dc_type room = dc_cell_room_type(cell[c]);
+        const dc_type value = dc_cell_room_type(cell[c]), room = dc_type_parts(&value);
         const dc_type memory = dc_cell_layout_type(dc_exec_layout(e, c), &room);
         if (!dc_type_same(&memory, &e->param[e->desc.nfree + c]))
             DC_BUG("cell %u of '%s' has another type", c, e->desc.name);

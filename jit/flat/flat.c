@@ -25,6 +25,7 @@ int dc_kop_column(int type)
         return 1;
     case DC_KIND_UINT:
     case DC_KIND_BOOL:
+    case DC_KIND_COMPLEX: /* no kernel has one */
         break;
     }
     return 2;

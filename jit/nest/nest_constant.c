@@ -126,6 +126,8 @@ void dc_const_print(dc_dtype t, uint64_t bits, dc_text *out)
     case DC_KIND_UINT:
         dc_text_printf(out, "%" PRIu64, bits);
         break;
+    case DC_KIND_COMPLEX: /* no kernel has one */
+        break;
     }
     dc_text_printf(out, ":%s", dc_dtype_name(t));
 }

@@ -15,7 +15,7 @@
 ---@field _VERSION string "0.1.0"
 local dc = {}
 
----The type of a tensor as text: a dtype (bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64) and
+---The type of a tensor as text: a dtype (bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128) and
 ---sizes, each with a name if wanted: "f32[batch=64, 784]", "i32[10]", "f32[]" for a scalar.
 ---@alias deepc.Type string
 
@@ -240,9 +240,10 @@ function dc.seed(seed) end
 ---
 ---Errors: DC0101 for more elements, DC0602 while a function is traced, DC0203 for a u64 from 2^63 on.
 ---@return number|boolean
+---@return number? im of a complex number the imaginary part
 function Tensor:item() end
 
----All elements, in tables of tables; of a scalar the value itself.
+---All elements, in tables of tables; of a scalar the value itself. A complex number is a table { re, im }.
 ---
 ---    dc.iota(3):totable()
 ---

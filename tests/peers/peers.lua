@@ -28,11 +28,31 @@ local function sorted_keys(t)
   return keys
 end
 
+local complex = { f32 = "c64", f64 = "c128" }
+local parts = { c64 = true, c128 = true }
+
+local function column(values, k)
+  local out = {}
+  for i, v in ipairs(values) do
+    out[i] = type(v) == "table" and v[k] or k == 1 and v or 0
+  end
+  return out
+end
+
 local function drawn(spec, dtype, seed)
   local kind = type(spec) == "table" and spec or { spec }
-  local written = kind[1]:gsub("^T%[", dtype .. "[")
+  local written = kind[1]:gsub("^T%[", dtype .. "["):gsub("^Z%[", (complex[dtype] or "?") .. "[")
   local of = written:match "^(%w+)%["
-  if kind.values then
+  if parts[of] then
+    local real = written:gsub("^%w+", "f64")
+    local re, im
+    if kind.values then
+      re, im = dc.tensor(column(kind.values, 1), real), dc.tensor(column(kind.values, 2), real)
+    else
+      re, im = dc.randn(real, { seed = seed }), dc.randn(real, { seed = seed + 1 })
+    end
+    return dc.complex(re, im):cast(of)
+  elseif kind.values then
     return dc.tensor(kind.values, written)
   elseif of == "bool" then
     return dc.bernoulli(written, { p = kind.p or 0.5, seed = seed })
@@ -89,7 +109,7 @@ local function weighted_sum(results)
       end
       local w = (dc.iota(("f64[%d]"):format(n)) + (1 + from)):cos():cast(y.dtype)
       from = from + n
-      local part = (y:reshape(n) * w):sum():cast "f64"
+      local part = (y:reshape(n) * w):real():sum():cast "f64"
       loss = loss and loss + part or part
     end
   end
@@ -158,6 +178,11 @@ end
 local function apart(got, want)
   if table.concat(got.shape, ", ") ~= table.concat(want.shape, ", ") then
     return ("shape [%s], the peer's is [%s]"):format(table.concat(got.shape, ", "), table.concat(want.shape, ", "))
+  end
+  if got.dtype ~= want.dtype and (parts[got.dtype] or parts[want.dtype]) then
+    return ("%s, the peer's is %s"):format(got.dtype, want.dtype)
+  elseif parts[got.dtype] then
+    got, want = got:view_as_real(), want:view_as_real()
   end
   local worst = 0
   local a, b = flat(got), flat(want)

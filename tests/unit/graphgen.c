@@ -650,6 +650,8 @@ static double ordinary(rng *r, dc_dtype t)
     case DC_KIND_SINT:
         return (kind == 0 ? rng_uniform(r, -0x1p31, 0x1p31) : rng_below(r, 41) - 20) *
                (kind == 0 && dc_dtype_bits(t) == 64 ? 0x1p32 : 1);
+    case DC_KIND_COMPLEX: /* no node has one */
+        break;
     }
     return 0;
 }

@@ -58,11 +58,30 @@ static void test_accepted(void)
     CHECK_EQ(dc_type_bytes(&t), 8);
 }
 
+/* A complex type and the real one of its parts have the same bytes. */
+static void test_complex(void)
+{
+    const char *at = "c128[rows=3, 4]";
+    char shown[DC_TYPE_TEXT];
+    dc_type t;
+    CHECK(dc_type_parse(&job, names, &at, &t) == DC_OK);
+    const dc_type parts = dc_type_parts(&t), same = dc_type_parts(&parts);
+    dc_type_print(&parts, shown, sizeof shown);
+    CHECK_STR(shown, "f64[rows=3, 4, 2]");
+    CHECK(dc_type_same(&parts, &same));
+    CHECK_EQ(dc_type_bytes(&parts), dc_type_bytes(&t));
+    CHECK_EQ(dc_type_count(&t), 12);
+    CHECK(dc_dtype_is_smooth(DC_C64) && dc_dtype_is_smooth(DC_F16) && !dc_dtype_is_smooth(DC_I64));
+    CHECK(dc_dtype_is_complex(DC_C64) && !dc_dtype_is_float(DC_C64));
+}
+
 static void test_refused(void)
 {
     CHECK_STR(parse("f3[2]"), "type 'f3[2]': unknown dtype 'f3'; known are bool, i8, i16, i32, "
                               "i64, u8, u16, u32, u64, f16, bf16, "
-                              "f32, f64");
+                              "f32, f64, c64, c128");
+    CHECK_STR(parse("c64[1, 1, 1, 1, 1, 1, 1, 1]"),
+              "type 'c64[1, 1, 1, 1, 1, 1, 1, 1]': more than 7 axes of complex numbers");
     CHECK_STR(parse("f32"), "type 'f32': '[' expected at its end");
     CHECK_STR(parse("f32(2)"), "type 'f32': '[' expected, not '('");
     CHECK_STR(parse("f32[2"), "type 'f32[2': ',' or ']' expected at its end");
@@ -161,6 +180,7 @@ int main(void)
     names = dc_names_new();
     test_table();
     test_accepted();
+    test_complex();
     test_refused();
     test_damaged();
     test_print_cut();

@@ -1,0 +1,122 @@
+-- Complex numbers: arithmetic, functions, gradients, special values.
+local dc = require "deepc"
+local inf, nan = math.huge, 0 / 0
+
+local special = { "Z[14]", values = { { 0, 0 }, { 1, -0.0 }, { -1, 0.0 }, { -1, -0.0 }, { 0, 2 }, { 0, -2 },
+    { -0.0, 1 },
+  { -0.0, -1 }, { 1e-20, 1e-25 }, { 3e18, 4e18 }, { 1, 1e-4 }, { 0.6, 0.8 }, { -3, 4 }, { 5, 12 } } }
+local function unary(name, peer, more)
+  local case = { name, run = function(a) return a.x[name](a.x) end, peer = peer,
+    args = { { x = "Z[5]" }, { x = "Z[]" }, { x = "Z[2, 3]" }, { x = "Z[0]" } } }
+  for k, v in pairs(more or {}) do
+    case[k] = v
+  end
+  case.args[#case.args + 1] = case.extra
+  return case
+end
+
+return {
+  unary("real", "x.real", { extra = { x = special } }),
+  unary("imag", "x.imag", { extra = { x = special } }),
+  unary("conj", "x.conj()", { extra = { x = special } }),
+  unary("abs", "x.abs()", { extra = { x = special } }),
+  { "abs of what is not finite", run = function(a) return a.x:abs() end, numpy = "np.abs(x)",
+    args = { { x = { "Z[5]", values = { { inf, 1 }, { 1, -inf }, { inf, nan }, { nan, 1 }, { -inf, inf } } } } } },
+  unary("angle", "x.angle()", { extra = { x = special, grad = false } }),
+  { "angle of infinities", run = function(a) return a.x:angle() end, numpy = "np.angle(x)",
+    args = { { x = { "Z[6]", values = { { inf, 1 }, { 1, inf }, { -inf, 1 }, { 1, -inf }, { inf, inf },
+    { -inf, -inf } } } } } },
+  { "angle of real numbers", run = function(a) return a.x:angle() end, grad = false,
+    args = { { x = { "T[4]", values = { 1, -2, 0, -0.0 } } } },
+    differs = "that of -0.0 is pi, as of -0.0+0j; PyTorch has 0",
+    peer = "torch.complex(x, torch.zeros_like(x)).angle()" },
+  unary("neg", "-x"),
+  unary("square", "x * x"),
+  unary("reciprocal", "1 / x", { extra = { x = { "Z[4]", values = { { 1e-25, 1e-25 }, { 1e18, 1e18 }, { 0, 2 },
+    { -4, 0 } } }, grad = false } }),
+  unary("exp", "x.exp()", { extra = { x = { "Z[4]", values = { { 0, math.pi }, { -200, 1 }, { 10, 0 },
+    { 0, 0 } } } } }),
+  unary("log", "x.log()", { extra = { x = { "Z[6]", values = { { 1, 1e-4 }, { 0.6, 0.8 }, { -1, 0 }, { -1, -0.0 },
+    { 1e-20, 0 },
+    { 3e18, 4e18 } } }, grad = false } }),
+  unary("sqrt", "x.sqrt()", { extra = { x = { "Z[8]", values = { { 4, 0 }, { -4, 0 }, { -4, -0.0 }, { 0, 2 }, { 0, -2 },
+    { 3, 4 }, { -3, 4 }, { 1e-20, 0 } } }, grad = false } }),
+  { "sqrt of 0", run = function(a) return a.x:sqrt() end, peer = "x.sqrt()", grad = false,
+    args = { { x = { "Z[1]", values = { 0 } } } } },
+  unary("sin", "x.sin()"),
+  unary("cos", "x.cos()"),
+  unary("tan", "x.tan()"),
+  unary("rsqrt", "x.rsqrt()"),
+  unary("isnan", "x.isnan()", { grad = false,
+    extra = { x = { "Z[3]", values = { { nan, 0 }, { 1, nan }, { inf, 1 } } } } }),
+  unary("isfinite", "x.isfinite()", { grad = false,
+    extra = { x = { "Z[3]", values = { { nan, 0 }, { 1, nan }, { inf, 1 } } } } }),
+  unary("isinf", "x.isinf()", { grad = false,
+    extra = { x = { "Z[3]", values = { { nan, 0 }, { 1, -inf }, { inf, 1 } } } } }),
+  { "view_as_real", run = function(a) return a.x:view_as_real() end, peer = "torch.view_as_real(x)",
+    args = { { x = "Z[2, 3]" } } },
+  { "view_as_complex", run = function(a) return a.x:view_as_complex() end, peer = "torch.view_as_complex(x)",
+    args = { { x = "T[3, 2]" }, { x = "T[2]" } } },
+  { "complex", run = function(a) return dc.complex(a.x, a.y) end,
+    peer = "torch.complex(*torch.broadcast_tensors(x, y))",
+    args = { { x = "T[3]", y = "T[3]" }, { x = "T[2, 3]", y = "T[3]" } } },
+  { "polar", run = function(a) return dc.polar(a.x, a.y) end, peer = "torch.polar(x, y)", args = { { x = "T[3]",
+    y = "T[3]" } } },
+
+  { "add", run = function(a) return a.x + a.y end, peer = "x + y", args = { { x = "Z[3]",
+    y = "Z[3]" }, { x = "Z[2, 3]", y = "Z[3]" } } },
+  { "sub", run = function(a) return a.x - a.y end, peer = "x - y", args = { { x = "Z[3]", y = "Z[2, 1]" } } },
+  { "mul", run = function(a) return a.x * a.y end, peer = "x * y", args = { { x = "Z[3]",
+    y = "Z[3]" }, { x = "Z[2, 3]", y = "Z[]" } } },
+  { "div", run = function(a) return a.x / a.y end, peer = "x / y", args = { { x = "Z[3]",
+    y = "Z[3]" }, { x = "Z[2, 3]", y = "Z[3]" },
+    { x = { "Z[3]", values = { { 1e18, 1e18 }, { 1, 0 }, { 0, 1 } } },
+    y = { "Z[3]", values = { { 1e18, -1e18 }, { 0, -3 }, { 1e-18, 0 } } }, grad = false } } },
+  { "numbers", run = function(a) return { a.x + 2, 3 - a.x, a.x * -2, a.x / 4, 2 / a.x } end,
+    peer = "(x + 2, 3 - x, x * -2, x / 4, 2 / x)", args = { { x = "Z[3]" } } },
+  { "pow", run = function(a) return { a.x ^ 2, a.x ^ 3, a.x ^ -2, a.x ^ 0.5, a.x ^ 0 } end,
+    peer = "(x ** 2, x ** 3, x ** -2, x ** 0.5, x ** 0)", args = { { x = "Z[3]" } } },
+  { "pow of complex", run = function(a) return a.x ^ a.y end, peer = "x ** y", args = { { x = "Z[4]", y = "Z[4]" } } },
+  { "pow of 0", run = function(a) return a.x ^ a.y end, numpy = "x ** y", args = { { x = { "Z[2]", values = { 0, 0 } },
+    y = { "Z[2]", values = { { 2, 1 }, 0 } } } } },
+  { "eq", run = function(a) return { a.x:eq(a.y), a.x:ne(a.y) } end, peer = "(x == y, x != y)", grad = false,
+    args = { { x = { "Z[4]", values = { { 1, 2 }, { 1, 2 }, { nan, 0 }, { 0, 0 } } },
+      y = { "Z[4]", values = { { 1, 2 }, { 1, 3 }, { nan, 0 }, { -0.0, 0 } } } } } },
+  { "where", run = function(a) return dc.where(a.m, a.x, a.y) end, peer = "torch.where(m, x, y)",
+    args = { { m = "bool[2, 3]", x = "Z[2, 3]", y = "Z[3]" }, { m = "bool[3]", x = "Z[2, 3]", y = "Z[]" } } },
+  { "cast", run = function(a) return a.x:cast(a.x.dtype == "f32" and "c64" or "c128") end,
+    peer = "torch.complex(x, torch.zeros_like(x))", args = { { x = "T[3]" } } },
+
+  { "sum", run = function(a) return { a.x:sum(), a.x:sum(1), a.x:sum { axis = -1, keep = true } } end,
+    peer = "(x.sum(), x.sum(0), x.sum(-1, keepdim=True))", args = { { x = "Z[3, 4]" } } },
+  { "mean", run = function(a) return { a.x:mean(), a.x:mean(2) } end, peer = "(x.mean(), x.mean(1))",
+    args = { { x = "Z[3, 4]" } } },
+  { "prod", run = function(a) return { a.x:prod(), a.x:prod(1), a.x:prod(2) } end,
+    peer = "(x.prod(), x.prod(0), x.prod(1))",
+    args = { { x = "Z[3, 5]" }, { x = "Z[1, 6]" }, { x = "Z[2, 7]" } } },
+  { "cumsum", run = function(a) return { a.x:cumsum(1), a.x:cumsum(2) } end, peer = "(x.cumsum(0), x.cumsum(1))",
+    args = { { x = "Z[3, 20]" } } },
+  { "norm", run = function(a) return a.x:norm() end, peer = "torch.linalg.vector_norm(x)",
+    args = { { x = "Z[3, 4]" } } },
+  { "matmul", run = function(a) return a.x:matmul(a.y) end, peer = "x @ y",
+    args = { { x = "Z[3, 4]", y = "Z[4, 2]" }, { x = "Z[4]", y = "Z[4]" }, { x = "Z[2, 3, 4]", y = "Z[2, 4, 5]" } } },
+  { "einsum", run = function(a) return dc.einsum("i j, j k -> k", a.x, a.y) end,
+    peer = "torch.einsum('ij,jk->k', x, y)",
+    args = { { x = "Z[3, 4]", y = "Z[4, 2]" } } },
+
+  { "movement", run = function(a)
+    return { a.x:transpose(), a.x:reshape "[4, 3]", a.x:flip(1), a.x:pad({ [1] = { 1, 0 } }), a.x[2], a.x:roll(1, 2) }
+  end, peer = "(x.T, x.reshape(4, 3), x.flip(0), F.pad(x, (0, 0, 1, 0)), x[1], x.roll(1, 1))",
+    args = { { x = "Z[3, 4]" } } },
+  { "joins", run = function(a)
+    return { dc.concat({ a.x, a.x }, 2), dc.stack({ a.x, a.x }, 1), a.x:reshape "[3, 4, 1]":expand "[3, 4, 2]",
+    a.x:tril() }
+  end, peer = "(torch.cat([x, x], 1), torch.stack([x, x]), x.reshape(3, 4, 1).expand(3, 4, 2), x.tril())",
+    args = { { x = "Z[3, 4]" } } },
+  { "take", run = function(a) return a.x:take(a.i, 2) end, peer = "x[:, i]",
+    args = { { x = "Z[2, 5]", i = { "i64[3]", values = { 4, 0, 4 } } } } },
+  { "put", run = function(a) return a.x:put(a.i, a.v, 1) end, peer = "x.index_put((i,), v)",
+    args = { { x = "Z[5, 2]", i = { "i64[2]", values = { 4, 0 } }, v = "Z[2, 2]" } } },
+  { "gradient of a real loss", run = function(a) return (a.x * a.y + a.x:exp()):abs():square():sum() end,
+    peer = "((x * y + x.exp()).abs() ** 2).sum()", args = { { x = "Z[4]", y = "Z[4]" } } },
+}
