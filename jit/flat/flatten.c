@@ -17,6 +17,8 @@
 
 enum { STACK_BYTES = 16 << 10, SCRATCH_ALIGN = 64 };
 
+enum { MOST_ROWS = 64 }; /* of a block that is transposed in registers */
+
 /* Assignments ------------------------------------------------------------------------------- */
 
 static void store_value(flattener *l, const dc_put *p, dc_fv v)
@@ -64,6 +66,93 @@ static void store_value(flattener *l, const dc_put *p, dc_fv v)
     dc_fb_mem(l->b, &mem);
 }
 
+/* Rows of a block that is stored column by column, found by find_block. */
+typedef struct block {
+    uint32_t row[MOST_ROWS];
+    int64_t rows;
+    dc_ix at; /* of the first row */
+} block;
+
+/* The step between lanes of a store that could be part of a block; 0: there is none. */
+static int64_t block_step(flattener *l, const dc_put *p)
+{
+    bool affine;
+    const dc_ix at = dc_flatten_place(l, p->buf, p->at);
+    const int64_t step = dc_flatten_lane_stride(l, at, &affine);
+    const bool power = step > 1 && step <= MOST_ROWS && (step & (step - 1)) == 0;
+    return affine && power && dc_flatten_uses_lanes(l, at) &&
+                   l->b->f->buf.at[p->buf].scope == DC_SCOPE_PARAM &&
+                   l->k->buf.at[p->buf].dtype != DC_BOOL
+               ? step
+               : 0;
+}
+
+/*
+ * Stores whose lanes are `rows` elements apart, and which together fill what lies between, first put n: a block, whose
+ * rows are the vectors.
+ */
+static bool find_block(flattener *l, const dc_stmt *s, uint32_t n, const bool *done, block *out)
+{
+    const dc_put *first = &s->put[n];
+    const dc_ix less = dc_ix_mul(l->k, first->at, -1);
+    int64_t found = 1, at;
+    *out = (block){.rows = block_step(l, first), .at = dc_flatten_place(l, first->buf, first->at)};
+    out->row[0] = n;
+    for (uint32_t i = 0; i < s->nput && out->rows > 0; i++) {
+        const dc_put *p = &s->put[i];
+        if (i == n || done[i] || p->buf != first->buf ||
+            !dc_ix_is_const(l->k, dc_ix_add(l->k, p->at, less), &at) || at < 1 || at >= out->rows ||
+            block_step(l, p) != out->rows)
+            continue;
+        out->row[at] = i;
+        found++;
+    }
+    return out->rows > 0 && found == out->rows;
+}
+
+/* The block is transposed in registers, log2(rows) times zipping its first half with its second, and stored in vectors. */
+static void store_block(flattener *l, const dc_stmt *s, const block *b, const dc_fv *value)
+{
+    dc_fv row[MOST_ROWS], next[MOST_ROWS];
+    const uint32_t buf = s->put[b->row[0]].buf;
+    const int64_t n = b->rows;
+    const dc_fv index = dc_flatten_scalar_index(l, b->at);
+    for (int64_t i = 0; i < n; i++)
+        row[i] = dc_fb_splat(l->b, value[b->row[i]], l->lanes);
+    for (int64_t part = n; part > 1; part /= 2) {
+        for (int64_t i = 0; i < n / 2; i++) {
+            next[2 * i] = dc_fb_op2(l->b, DC_K_ZIP_LOW, row[i], row[i + n / 2]);
+            next[2 * i + 1] = dc_fb_op2(l->b, DC_K_ZIP_HIGH, row[i], row[i + n / 2]);
+        }
+        memcpy(row, next, (size_t)n * sizeof *row);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const dc_fv more = dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)(i * l->lanes));
+        const dc_finst mem = {.op = DC_K_STORE,
+                              .lanes = (uint16_t)l->lanes,
+                              .imm = 1,
+                              .buf = buf,
+                              .align = (uint16_t)dc_dtype_size((dc_dtype)l->k->buf.at[buf].dtype),
+                              .in = {dc_fb_op2(l->b, DC_K_ADD, index, more), row[i]}};
+        dc_fb_mem(l->b, &mem);
+    }
+}
+
+/* Blocks of stores, where lanes are a power of two and all of them store; *done tells which. */
+static void store_blocks(flattener *l, const dc_stmt *s, const dc_fv *value, bool *done)
+{
+    block b;
+    if (l->b->f->simt || l->mask != 0 || l->lanes < 2 || (l->lanes & (l->lanes - 1)) != 0)
+        return;
+    for (uint32_t n = 0; n < s->nput && s->nput > 1; n++) {
+        if (done[n] || !find_block(l, s, n, done, &b))
+            continue;
+        store_block(l, s, &b, value);
+        for (int64_t i = 0; i < b.rows; i++)
+            done[b.row[i]] = true;
+    }
+}
+
 /* Lanes that the tests of an assignment let through, if these are the first ones whatever the other axes do; else 0. */
 static int first_lanes(const flattener *l, dc_pred p)
 {
@@ -89,6 +178,7 @@ static void flatten_set(flattener *l, const dc_stmt *s)
         return;
     const dc_mark mark = dc_arena_mark(&l->j->scratch);
     dc_fv *value = DC_NEW_ARRAY(&l->j->scratch, dc_fv, s->nput);
+    bool *done = DC_NEW_ARRAY(&l->j->scratch, bool, s->nput);
     const bool shuffles = dc_flatten_has_shuffle(l, s);
     l->now++;
     l->mask = 0;
@@ -106,8 +196,10 @@ static void flatten_set(flattener *l, const dc_stmt *s)
             value[n] = dc_flatten_value(l, s->put[n].value);
         if (when != 0 && shuffles)
             dc_fb_if(l->b, when);
+        store_blocks(l, s, value, done);
         for (uint32_t n = 0; n < s->nput; n++)
-            store_value(l, &s->put[n], value[n]);
+            if (!done[n])
+                store_value(l, &s->put[n], value[n]);
         if (when != 0)
             dc_fb_end(l->b);
     }
