@@ -149,6 +149,8 @@ static const char *class_name(dc_op op)
         return "indexing";
     case DC_CLASS_HST:
         return "on the host";
+    case DC_CLASS_FFT:
+        return "transform";
     case DC_CLASS_SAME:
         return "identity";
     case DC_CLASS_PART:
@@ -165,7 +167,7 @@ static int l_ops(lua_State *L)
     lua_createtable(L, DC_OP__COUNT, 0);
     for (int op = 0; op < DC_OP__COUNT; op++) {
         const dc_op_row *row = dc_op_row_of((dc_op)op);
-        if (row->cls == DC_CLASS_PART) /* the last rows: no script has them */
+        if (row->cls == DC_CLASS_PART || op == DC_OP_STAGE) /* no script has them */
             continue;
         lua_createtable(L, 0, 5);
         lua_pushstring(L, row->name);
@@ -523,6 +525,7 @@ static const dc_bindings *const all[] = {
     &dc_bytes_bindings,       &dc_tables_bindings,      &dc_order_bindings,
     &dc_source_bindings,      &dc_media_bindings,       &dc_fetch_bindings,
     &dc_complex_bindings,
+    &dc_fft_bindings,
 };
 
 /* Every type of userdata but the context, and its own functions. */

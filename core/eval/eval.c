@@ -316,6 +316,8 @@ static dc_status run_node(dc_eval_state *s, dc_ref r, const void *const *params)
         copy_value(s, r);
         put_pieces(s, r);
         return DC_OK;
+    case DC_CLASS_FFT:
+        return dc_eval_fft(s, r);
     case DC_CLASS_IDX:
         if (op != DC_OP_GATHER)
             return dc_eval_scatter(s, r);

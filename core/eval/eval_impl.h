@@ -8,6 +8,7 @@
  *   eval_control.c loops and branches
  *   eval_idx.c  gather, scatter
  *   eval_host.c operations of core/host
+ *   eval_fft.c  Fourier transforms
  *   eval_find.c where infinities and NaN come from
  */
 #ifndef DC_CORE_EVAL_EVAL_IMPL_H
@@ -84,6 +85,7 @@ void dc_eval_ew(dc_eval_state *s, dc_ref r);
 dc_status dc_eval_reduce(dc_eval_state *s, dc_ref r);
 dc_status dc_eval_dot(dc_eval_state *s, dc_ref r);
 dc_status dc_eval_conv(dc_eval_state *s, dc_ref r);
+dc_status dc_eval_fft(dc_eval_state *s, dc_ref r); /* a transform, or a stage of one */
 /* c[0..n) += a[0..kn) * b[kn][n], term by term in the order of k; doubles, or patterns of integers. */
 void dc_eval_rows(dc_eval_mode mode, dc_dtype t, int64_t kn, int64_t n, const void *a, const void *b,
                   void *c);

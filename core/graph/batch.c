@@ -124,6 +124,16 @@ static dc_status make_indexing(dc_batch *b, dc_ref r, dc_ref *out)
                                                       : dc_batch_scatter(b, r, out);
 }
 
+/* Tables have no rows. */
+static dc_status make_transform(dc_batch *b, const dc_node *n, const dc_type *want, dc_ref *out)
+{
+    const int64_t attr[2] = {n->attr[0] + 1, n->attr[1]};
+    dc_ref in[DC_MAX_TYPED];
+    for (int i = 0; i < n->nin; i++)
+        in[i] = b->map[n->in[i]];
+    return dc_make(b->j, b->f, DC_OP_DFT, in, n->nin, attr, 2, want, out);
+}
+
 /* Node r over all rows. */
 static dc_status make_batched(dc_batch *b, dc_ref r, dc_ref *out)
 {
@@ -153,6 +163,8 @@ static dc_status make_batched(dc_batch *b, dc_ref r, dc_ref *out)
         return make_indexing(b, r, out);
     case DC_CLASS_HST: /* leading axes are a batch */
         return make_alike(b, n, n->attr, NULL, out);
+    case DC_CLASS_FFT:
+        return make_transform(b, n, &want, out);
     case DC_CLASS_SAME:
         if (n->op == DC_OP_CUSTOM)
             return make_custom(b, n, out);

@@ -63,6 +63,7 @@ dc_grad_rule dc_grad_reshape, dc_grad_permute, dc_grad_expand, dc_grad_slice, dc
 dc_grad_rule dc_grad_gather, dc_grad_scatter, dc_grad_scatter_add, dc_grad_scatter_mul,
     dc_grad_scatter_max, dc_grad_scatter_min, dc_grad_dot, dc_grad_conv;
 dc_grad_rule dc_grad_sort;
+dc_grad_rule dc_grad_dft;
 /* grad.c: given by hand */
 dc_grad_rule dc_grad_custom, dc_grad_barrier;
 /* grad_control.c, grad_loop.c */

@@ -95,6 +95,16 @@ static dc_ref clamped(const dc_vjp *v, int64_t n)
     return i;
 }
 
+/* The matrix is symmetric, so its adjoint is its conjugate: the same with the other sign. */
+void dc_grad_dft(const dc_vjp *v)
+{
+    const int64_t attr[2] = {v->n.attr[0], -v->n.attr[1]};
+    dc_ref in[DC_MAX_TYPED];
+    for (int i = 0; i < v->n.nin; i++)
+        in[i] = i == 0 ? v->g : v->n.in[i];
+    dc_vjp_give(v, 0, dc_graph_make(v->f, DC_OP_DFT, in, v->n.nin, attr, 2, NULL));
+}
+
 void dc_grad_gather(const dc_vjp *v)
 {
     const int axis = (int)v->n.attr[0];

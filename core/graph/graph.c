@@ -284,6 +284,7 @@ dc_status dc_make(dc_job *j, dc_func *f, dc_op op, const dc_ref *in, int nin, co
     for (int i = 0; i < nin && i < DC_MAX_TYPED; i++)
         types[i] = dc_node_type(f, in[i]);
     DC_TRY(dc_infer(j, op, types, nin, attr, nattr, want, &type));
+    DC_ASSERT(!dc_dtype_is_complex((dc_dtype)type.dtype), "a complex %s", dc_op_row_of(op)->name);
     *out = make_node(f, op, in, nin, attr, nattr, &type);
     return DC_OK;
 }

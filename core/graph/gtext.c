@@ -273,6 +273,8 @@ static dc_status read_type(parser *p, dc_type *out)
     const char *from = p->scan.at;
     if (dc_type_parse(&inner, NULL, &p->scan.at, out) != DC_OK)
         return refuse_as(p, &inner);
+    if (dc_dtype_is_complex((dc_dtype)out->dtype))
+        return dc_scan_refuse(&p->scan, "no node is complex: f32 or f64, with a last axis of 2");
     for (; from < p->scan.at; from++)
         p->scan.line += *from == '\n';
     return DC_OK;

@@ -58,6 +58,13 @@ static dc_status dtype_flt(const dc_site *s)
     return alike(s, 0);
 }
 
+/* Of real numbers, which are the parts. */
+static dc_status dtype_fft(const dc_site *s)
+{
+    DC_TRY(need(s, 1, s->in[0].dtype == DC_F32 || s->in[0].dtype == DC_F64, "f32 or f64"));
+    return alike(s, 0);
+}
+
 static dc_status dtype_bits(const dc_site *s)
 {
     for (int i = 0; i < s->nin; i++)
@@ -160,6 +167,7 @@ static rule *const rules[] = {
 #define CON(id, lua, type, names, grad, lo, hi)    [DC_OP_##id] = dtype_##type,
 #define IDX(id, lua, n, combine, type, grad, lo, hi) [DC_OP_##id] = dtype_##type,
 #define HST(id, lua, n, rule, grad, lo, hi)        [DC_OP_##id] = dc_infer_host_dtype,
+#define FFT(id, lua, grad)                         [DC_OP_##id] = dtype_fft,
 #define SAME(id, lua, n, grad)                     [DC_OP_##id] = dtype_first,
 #define PART(id, lua, n)                           [DC_OP_##id] = dtype_any,
 #define CTL(id, lua, n)                            [DC_OP_##id] = dtype_control,

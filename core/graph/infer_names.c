@@ -192,6 +192,14 @@ static dc_status names_first(const dc_site *s)
     return DC_OK;
 }
 
+/* Of other axes than the operand has. */
+static dc_status names_STAGE(const dc_site *s)
+{
+    memset(s->out->name, 0, sizeof s->out->name);
+    return DC_OK;
+}
+
+#define names_DFT         names_first
 #define names_SCATTER     names_scatter
 #define names_SCATTER_ADD names_scatter
 #define names_SCATTER_MUL names_scatter
@@ -212,6 +220,7 @@ dc_status dc_infer_names(const dc_site *s)
 #define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = names_##names,
 #define IDX(id, lua, n, combine, type, grad, lo, hi)     [DC_OP_##id] = names_##id,
 #define HST(id, lua, n, rule, grad, lo, hi)              [DC_OP_##id] = dc_infer_host_names,
+#define FFT(id, lua, grad)                               [DC_OP_##id] = names_##id,
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = names_first,
 #define PART(id, lua, n)                                 [DC_OP_##id] = names_first,
 #define CTL(id, lua, n)                                  [DC_OP_##id] = names_none,

@@ -5,6 +5,7 @@
  */
 #include "core/base/extent.h"
 #include "core/graph/conv.h"
+#include "core/graph/dft.h"
 #include "core/graph/infer_impl.h"
 
 #include <stdio.h>
@@ -521,6 +522,52 @@ static dc_status shape_CUSTOM(const dc_site *s)
     return DC_OK;
 }
 
+static dc_status table_fits(const dc_site *s, int i, int64_t r, int64_t m)
+{
+    for (int k = i; k < i + 2; k++)
+        if (k >= s->nin || s->in[k].rank != 2 || s->in[k].dim[0] != r || s->in[k].dim[1] != m)
+            return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "a table of other dims");
+    return DC_OK;
+}
+
+static dc_status shape_DFT(const dc_site *s)
+{
+    const dc_type *x = &s->in[0];
+    int radix[DC_DFT_STAGES];
+    DC_TRY(attr_count(s, DC_DFT_ATTRS));
+    const int64_t axis = s->attr[0], sign = s->attr[1];
+    if (x->rank < 2 || axis < 0 || axis > x->rank - 2 || (sign != 1 && sign != -1) ||
+        x->dim[x->rank - 1] != 2)
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "an axis in front of that of the parts");
+    if (dc_extent_is(x->dim[axis]))
+        return dc_fail(s->j, DC_ERR_EXTENT,
+                       &(dc_fact){.op = dc_site_name(s), .axis = {(int)axis}, .type = {*x}});
+    const int n = x->dim[axis] < 1 ? 0 : dc_dft_radices(x->dim[axis], radix);
+    if (n == 0 || s->nin != 1 + 2 * (n - 1))
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "a length of other radices");
+    for (int64_t i = 0, m = x->dim[axis]; i + 1 < n; i++) {
+        m /= radix[i];
+        DC_TRY(table_fits(s, 1 + 2 * (int)i, radix[i], m));
+    }
+    copy_dims(s->out, x);
+    return DC_OK;
+}
+
+static dc_status shape_STAGE(const dc_site *s)
+{
+    dc_stage x;
+    DC_TRY(attr_count(s, DC_STAGE_ATTRS));
+    if (!dc_stage_read(s->attr, s->in[0].rank, s->in[0].dim, &x) || s->nin != (x.m > 1 ? 3 : 1))
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "a stage of another shape");
+    if (x.m > 1)
+        DC_TRY(table_fits(s, 1, x.radix, x.m));
+    const int64_t n = x.radix * x.m * x.s;
+    const dc_type planes = dc_type_make(dtype_of(s->out), 4, (int64_t[]){x.before, 2, n, x.after});
+    const dc_type pairs = dc_type_make(dtype_of(s->out), 4, (int64_t[]){x.before, n, x.after, 2});
+    copy_dims(s->out, x.to_planes ? &planes : &pairs);
+    return DC_OK;
+}
+
 /* The dtype rule has refused it. */
 static dc_status shape_control(const dc_site *s)
 {
@@ -540,6 +587,7 @@ static rule *const rules[] = {
 #define CON(id, lua, type, names, grad, lo, hi)    [DC_OP_##id] = shape_##id,
 #define IDX(id, lua, n, combine, type, grad, lo, hi) [DC_OP_##id] = shape_##id,
 #define HST(id, lua, n, rule, grad, lo, hi)        [DC_OP_##id] = dc_infer_host_shape,
+#define FFT(id, lua, grad)                         [DC_OP_##id] = shape_##id,
 #define SAME(id, lua, n, grad)                     [DC_OP_##id] = shape_##id,
 #define PART(id, lua, n)                           [DC_OP_##id] = shape_##id,
 #define CTL(id, lua, n)                            [DC_OP_##id] = shape_control,

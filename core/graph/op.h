@@ -13,6 +13,7 @@ typedef enum dc_op {
 #define CON(id, ...) DC_OP_##id,
 #define IDX(id, ...) DC_OP_##id,
 #define HST(id, ...) DC_OP_##id,
+#define FFT(id, ...) DC_OP_##id,
 #define SAME(id, ...) DC_OP_##id,
 #define PART(id, ...) DC_OP_##id,
 #define CTL(id, ...) DC_OP_##id,
@@ -28,6 +29,7 @@ typedef enum dc_op_class {
     DC_CLASS_CON,
     DC_CLASS_IDX,
     DC_CLASS_HST,
+    DC_CLASS_FFT,
     DC_CLASS_SAME,
     DC_CLASS_PART,
     DC_CLASS_CTL
@@ -38,7 +40,7 @@ enum { DC_OPF_COMM = 1, DC_OPF_ASSOC = 2, DC_OPF_IDEM = 4, DC_OPF_CMP = 8, DC_OP
 typedef struct dc_op_row {
     const char *name;
     uint8_t cls;     /* dc_op_class */
-    uint8_t n;       /* operands; 0 of class SAME, PART or CTL: any number */
+    uint8_t n;       /* operands; 0 of class FFT, SAME, PART or CTL: any number */
     uint8_t flags;
     uint8_t combine; /* of a reduction or a scatter: the element-wise op that combines, or 0 */
     double lo, hi;   /* operands of generated tests */
@@ -61,8 +63,8 @@ static inline bool dc_op_accumulates(dc_op op)
 static inline bool dc_op_any_number(dc_op op)
 {
     const dc_op_row *row = dc_op_row_of(op);
-    return row->n == 0 && (row->cls == DC_CLASS_SAME || row->cls == DC_CLASS_PART ||
-                           row->cls == DC_CLASS_CTL);
+    return row->n == 0 && (row->cls == DC_CLASS_FFT || row->cls == DC_CLASS_SAME ||
+                           row->cls == DC_CLASS_PART || row->cls == DC_CLASS_CTL);
 }
 
 /* The reduction that combines so. */

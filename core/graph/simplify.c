@@ -355,6 +355,7 @@ static dc_ref simplify_site(const dc_simplify_site *s)
     case DC_CLASS_SAME: /* walk_node makes the others */
         return s->op == DC_OP_SET_SIZE ? simplify_size(s) : 0;
     case DC_CLASS_HST:
+    case DC_CLASS_FFT:
     case DC_CLASS_PART:
     case DC_CLASS_CTL:
         return 0;
@@ -381,8 +382,8 @@ static uint32_t simplified_body(dc_module *m, uint32_t body)
     return made;
 }
 
-/* A loop or branch with simplified bodies; a pick of one. */
-static dc_ref walk_control(dc_func *to, const dc_node *n, const dc_ref *map)
+/* A loop or branch with simplified bodies; a pick of one; a transform. */
+static dc_ref walk_many(dc_func *to, const dc_node *n, const dc_ref *map)
 {
     dc_ref in[DC_MAX_OPERANDS];
     int64_t attr[DC_LOOP_ATTRS];
@@ -403,8 +404,8 @@ static dc_ref walk_node(dc_func *to, const dc_func *from, dc_ref r, const dc_ref
         return map[n->in[0]];
     if (n->op == DC_OP_BARRIER)
         return dc_graph_barrier(to, map[n->in[0]], map[n->in[1]]);
-    if (dc_op_is((dc_op)n->op, DC_CLASS_CTL))
-        return walk_control(to, n, map);
+    if (dc_op_is((dc_op)n->op, DC_CLASS_CTL) || dc_op_is((dc_op)n->op, DC_CLASS_FFT))
+        return walk_many(to, n, map);
     dc_simplify_site s = {.f = to,
                           .op = (dc_op)n->op,
                           .nin = n->nin,

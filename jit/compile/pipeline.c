@@ -17,6 +17,7 @@
 #include "jit/rewrite/contraction_layout.h"
 #include "jit/rewrite/conv_layout.h"
 #include "jit/rewrite/disjoint_sum.h"
+#include "jit/rewrite/fft_stages.h"
 #include "jit/rewrite/loops.h"
 #include "jit/rewrite/prologue.h"
 
@@ -99,6 +100,12 @@ static void rewrite_loops(dc_compiling *p)
     p->fn = fn;
 }
 
+static const dc_func *with_stages(dc_compiling *p, const dc_func *fn)
+{
+    const dc_func *made = dc_fft_stages(&p->j->scratch, fn);
+    return made != NULL ? made : fn;
+}
+
 static dc_status simplify(dc_compiling *p)
 {
     p->fn = p->e->desc.fn;
@@ -112,6 +119,7 @@ static dc_status simplify(dc_compiling *p)
             p->fn = dc_conv_layout(&p->j->scratch, p->fn, groups);
         p->fn = dc_contraction_layout(&p->j->scratch, p->fn, groups);
     }
+    p->fn = with_stages(p, p->fn);
     if (p->env->opt.check >= 1)
         DC_TRY(dc_func_check(p->j, p->fn));
     p->e->info.nodes = live_nodes(p);
@@ -381,6 +389,7 @@ static dc_status plan_part(dc_compiling *p, dc_part *x)
     DC_TRY(dc_pipeline_add_bodies(p, x));
     for (uint32_t n = first, end = p->part.n; n < end; n++) {
         DC_TRY(refuse_f64(p, p->part.at[n]->fn));
+        p->part.at[n]->fn = with_stages(p, p->part.at[n]->fn);
         join_pieces(p, p->part.at[n]);
         DC_TRY(plan_part(p, p->part.at[n]));
     }

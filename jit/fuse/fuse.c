@@ -102,6 +102,7 @@ bool dc_fuse_keeps_blocked(const fusing *w, dc_ref r)
     case DC_CLASS_SRC:
     case DC_CLASS_IDX:
     case DC_CLASS_HST:
+    case DC_CLASS_FFT:
     case DC_CLASS_CON:
     case DC_CLASS_PART:
     case DC_CLASS_CTL:
@@ -180,6 +181,8 @@ static const char *why_by_kind(fusing *w, dc_ref r, const demand *d)
         return "operand of a loop, a branch or the host";
     if (fuse_is_scatter(w, r))
         return "a scatter is a kernel of its own";
+    if (fuse_is_transform(w, r))
+        return "a transform is a kernel of its own";
     if (fuse_class(w, r) == DC_CLASS_SAME)
         return NULL;
     if (dc_fuse_stores_update(w, r))
@@ -375,8 +378,8 @@ static void place_node(fusing *w, dc_ref r)
     x->stored = true;
     dc_fuse_record_stored(w, r, why);
     fuse_rows rows = {0};
-    const bool alone = x->once || fuse_is_scatter(w, r) || fuse_at(w, r)->op == DC_OP_JOIN ||
-                       hinders_tiles(w, r, &d);
+    const bool alone = x->once || fuse_is_scatter(w, r) || fuse_is_transform(w, r) ||
+                       fuse_at(w, r)->op == DC_OP_JOIN || hinders_tiles(w, r, &d);
     uint32_t home = alone ? NO_HOME : dc_fuse_group_to_join(w, r, &rows);
     if (home == NO_HOME)
         home = new_group(w, r);

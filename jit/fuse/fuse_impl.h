@@ -128,9 +128,15 @@ static inline bool fuse_is_scatter(const fusing *w, dc_ref r)
     return fuse_class(w, r) == DC_CLASS_IDX && fuse_at(w, r)->op != DC_OP_GATHER;
 }
 
+/* And so has a stage of a transform, in which elements of its operands are read once. */
+static inline bool fuse_is_transform(const fusing *w, dc_ref r)
+{
+    return fuse_class(w, r) == DC_CLASS_FFT;
+}
+
 static inline bool fuse_is_product(const fusing *w, dc_ref r)
 {
-    return fuse_class(w, r) == DC_CLASS_CON || fuse_is_scatter(w, r);
+    return fuse_class(w, r) == DC_CLASS_CON || fuse_is_scatter(w, r) || fuse_is_transform(w, r);
 }
 
 static inline bool fuse_is_reduction(const fusing *w, dc_ref r)

@@ -121,6 +121,8 @@ uint8_t dc_fuse_operand_of(const fusing *w, dc_ref u, dc_ref r)
     const dc_node *n = fuse_at(w, u);
     if (fuse_is_control(w, u) && n->op != DC_OP_PICK)
         return OPERAND_MEMORY | OPERAND_OTHER;
+    if (fuse_is_transform(w, u) && n->in[0] != r) /* a table */
+        return OPERAND_MEMORY | OPERAND_OTHER;
     if (dc_needs_is_zero_mask(&w->needs, u))
         return n->in[1] == r ? w->node[u].operand | OPERAND_OTHER : OPERAND_OTHER;
     if (fuse_class(w, u) != DC_CLASS_CON)

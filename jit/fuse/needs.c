@@ -348,6 +348,7 @@ static void ask_operands(const dc_needs *w, dc_ref r)
     case DC_CLASS_PART:
         ask_pieces(w, r);
         return;
+    case DC_CLASS_FFT:
     case DC_CLASS_SRC:
     case DC_CLASS_HST:
     case DC_CLASS_CTL:

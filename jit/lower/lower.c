@@ -62,7 +62,7 @@ static bool is_conv(const lowering *w)
     return reduces_by(w, DC_OP_CONV);
 }
 
-/* E_64_10 element-wise, R_64_k10 a reduction, D a product, C a convolution, S a scatter, W several steps
+/* E_64_10 element-wise, R_64_k10 a reduction, D a product, C a convolution, F a stage of a transform, S a scatter, W several steps
  * to a row. */
 static const char *kernel_name(const lowering *w, char *name, size_t size)
 {
@@ -73,13 +73,17 @@ static const char *kernel_name(const lowering *w, char *name, size_t size)
     const char kind = rows                             ? 'W'
                       : r == 0                         ? 'E'
                       : reduce == DC_OP_DOT            ? 'D'
+                      : reduce == DC_OP_STAGE          ? 'F'
                       : reduce == DC_OP_CONV           ? 'C'
                       : dc_op_is(reduce, DC_CLASS_IDX) ? 'S'
                                                        : 'R';
     int n = snprintf(name, size, "%c", kind);
     for (int i = 0; i < shape->rank && n < (int)size; i++)
         n += snprintf(name + n, size - (size_t)n, "_%lld", (long long)shape->dim[i]);
-    if (r != 0 && !rows) {
+    if (reduce == DC_OP_STAGE)
+        n += snprintf(name + n, size - (size_t)n, "_r%lld",
+                      (long long)dc_node_at(w->fn, r)->attr[0]);
+    else if (r != 0 && !rows) {
         int64_t dim[DC_MAX_RANK];
         const int rank = dc_lower_reduced_dims(w, dc_node_at(w->fn, r), dim);
         for (int i = 0; i < rank && n < (int)size; i++)
@@ -268,6 +272,10 @@ static dc_kernel *lower_as(lowering *w, bool flat)
     k->bytes = bytes_touched(w);
     if (is_scatter(w)) {
         lower_scatter(w, flat);
+        return k;
+    }
+    if (reduces_by(w, DC_OP_STAGE)) {
+        dc_lower_stage(w, first_reduction(w));
         return k;
     }
     if (w->updates_only) {

@@ -123,6 +123,9 @@ void dc_lower_limit_before(lowering *w, dc_stmt *s, dc_ref mask, int axis, dc_ix
 void dc_lower_limit_updates(lowering *w, dc_stmt *s, dc_ref r, const dc_ix *at);
 bool dc_lower_limits_wrap(const dc_kernel *k, const dc_stmt *first);
 
+/* lower_fft.c: stage r of a transform, the group's output. */
+void dc_lower_stage(lowering *w, dc_ref r);
+
 /* lower_conv.c: of convolution n, the loops over its result, with w->out_pos; ... */
 void dc_lower_conv_loops(lowering *w, const dc_node *n, nest *loops);
 /* ... the extents of those over its terms; the term at a position in them. */

@@ -168,6 +168,7 @@ static double ops_of(const splitting *w, dc_ref r)
     case DC_CLASS_CON: /* at least a term for each element of an operand */
         return (double)dc_node_count(at(w, n->in[0])) + (double)dc_node_count(at(w, n->in[1]));
     case DC_CLASS_IDX:
+    case DC_CLASS_FFT:
         return count * DC_TUNE_STRIDED_OPS;
     case DC_CLASS_HST: /* far more than it reads and writes */
         return count * DC_TUNE_HOST_OPS;
@@ -186,7 +187,7 @@ static void add_cost(const splitting *w, dc_ref r, cost *c)
     c->ops += ops_of(w, r);
     c->turned |= is_turned(at(w, r));
     c->combines |= cls == DC_CLASS_RED || cls == DC_CLASS_CON || cls == DC_CLASS_IDX ||
-                   cls == DC_CLASS_HST;
+                   cls == DC_CLASS_HST || cls == DC_CLASS_FFT;
     if (at(w, r)->op == DC_OP_PARAM)
         c->bytes += node_bytes(w, r);
 }

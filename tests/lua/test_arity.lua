@@ -10,6 +10,7 @@ local schedules = require "deepc.schedules"
 local metrics = require "deepc.metrics"
 local train = require "deepc.train"
 local random = require "deepc.random"
+local fft = require "deepc.fft"
 local help = require "deepc.help"
 
 -- These take any number; what is said of each call with too many, or what is wrong with it.
@@ -52,7 +53,7 @@ local receivers = {
 receivers.Scope:close()
 local modules = {
   dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
-  random = random,
+  random = random, fft = fft,
   ["nn.init"] = nn.init,
 }
 

@@ -10,6 +10,7 @@ local schedules = require "deepc.schedules"
 local metrics = require "deepc.metrics"
 local train = require "deepc.train"
 local random = require "deepc.random"
+local fft = require "deepc.fft"
 local help = require "deepc.help"
 
 -- Documented functions and classes, as "owner.name".
@@ -106,6 +107,7 @@ function TestAnnotations:test_every_initialiser_and_schedule()
   check_all("nn.init", nn.init)
   check_all("schedules", schedules)
   check_all("random", random)
+  check_all("fft", fft)
 end
 
 function TestAnnotations:test_every_function_about_data()
@@ -127,7 +129,7 @@ function TestAnnotations:test_every_annotated_name_exists()
   local layer = nn.ReLU()
   local of = {
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
-    random = random,
+    random = random, fft = fft,
     ["nn.init"] = nn.init,
     Tensor = tensor_methods(),
     Scope = dc.scope(),
@@ -249,7 +251,7 @@ function TestExamples:test_all_run()
   local net = nn.Linear(2, 2)
   local env = setmetatable({
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics,
-    random = random, net = net,
+    random = random, fft = fft, net = net,
     opt = optim.SGD(net:parameters()), print = function() end,
     set = data.set(dc.iota(130), dc.iota(130)),
     f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end),
@@ -327,5 +329,5 @@ function TestFiles:test_are_up_to_date()
     lu.assertTrue(there == text, path .. " is not what ./scripts/reference writes")
     count = count + 1
   end
-  lu.assertEquals(count, 10)
+  lu.assertEquals(count, 11)
 end

@@ -15,6 +15,7 @@
 #include "core/graph/gtext.h"
 #include "core/graph/simplify.h"
 #include "core/host/host.h"
+#include "jit/rewrite/fft_stages.h"
 #include "jit/fuse/fuse.h"
 #include "jit/jit.h"
 #include "jit/lower/lower.h"
@@ -142,6 +143,8 @@ static inline dc_status run_nests(const problem *p, int level)
     dc_func *f = dc_contraction_layout(&j->scratch,
                                        dc_conv_layout(&j->scratch, dc_simplify(p->f), NULL), NULL);
     dc_groups gs;
+    dc_func *staged = dc_fft_stages(&j->scratch, f);
+    f = staged != NULL ? staged : f;
     DC_TRY(dc_fuse(j, &j->scratch, f, level, &gs));
     void **mem = DC_NEW_ARRAY(&j->scratch, void *, f->node.n);
     bool *done = DC_NEW_ARRAY(&j->scratch, bool, gs.n + 1);

@@ -658,6 +658,7 @@ static dc_status node_bound(const analysis *x, dc_ref r)
         for (int64_t i = 0; i < dc_node_count(n); i++)
             x->bound[r][i] = x->bound[n->in[0]][i];
         return DC_OK;
+    case DC_CLASS_FFT:
     case DC_CLASS_CTL: /* nothing is demanded of what comes out of a body */
         for (int64_t i = 0; i < dc_node_count(n); i++)
             x->bound[r][i] = (double)INFINITY;

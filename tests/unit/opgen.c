@@ -1,6 +1,7 @@
 #include "tests/unit/opgen.h"
 
 #include "core/graph/conv.h"
+#include "core/graph/dft.h"
 
 #include <string.h>
 
@@ -65,6 +66,15 @@ dc_func *opgen_func(dc_job *j, dc_module *m, dc_op op, dc_dtype t, dc_dtype to, 
     int64_t attr[DC_CONV_ATTRS] = {0};
     dc_ref in[4], out;
     int nattr = 0;
+    if (op == DC_OP_DFT && (t == DC_F32 || t == DC_F64)) {
+        type = dc_type_make(t, 4, (int64_t[]){dim[0], 3 * dim[1], dim[2], 2});
+        out = dc_graph_dft(f, dc_graph_param(f, &type, "x"), dim[0] == 3 ? 1 : 2,
+                           dim[0] % 2 ? 1 : -1);
+        DC_PUSH(f->result, out);
+        return f;
+    }
+    if (op == DC_OP_DFT)
+        return NULL;
     const int nin = op == DC_OP_CUSTOM ? 3 : op == DC_OP_SET_SIZE ? 1 : row->n;
     for (int i = 0; i < nin; i++) {
         dc_type ti = type;

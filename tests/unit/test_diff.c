@@ -17,7 +17,7 @@ static void test_rows(dc_module *m, rng *r)
 {
     for (int op = 0; op < DC_OP__COUNT; op++) {
         long cases = 0;
-        if (op == DC_OP_PARAM || dc_op_is((dc_op)op, DC_CLASS_PART) ||
+        if (op == DC_OP_PARAM || dc_op_is((dc_op)op, DC_CLASS_PART) || op == DC_OP_STAGE ||
             dc_op_is((dc_op)op, DC_CLASS_CTL)) /* test_eval, lua/test_slices, test_control */
             continue;
         for (int t = 0; t < DC_DTYPE__COUNT; t++)

@@ -6,6 +6,7 @@
 #include "core/eval/eval.h"
 #include "core/graph/conv.h"
 #include "core/graph/custom.h"
+#include "core/graph/dft.h"
 
 #include <float.h>
 #include <math.h>
@@ -545,6 +546,20 @@ static void joins(void)
          IN(three), 7, 8, 9);
 }
 
+/* Of 1, i, 2, 0: the sum, and the other three; a stage of two transforms of length 2, turned by cos and sin. */
+static void transforms(void)
+{
+    static const float four[8] = {1, 0, 0, 1, 2, 0, 0, 0}, c[4] = {1, 1, 1, 0}, s[4] = {0, 0, 0, 1};
+    begin();
+    dc_ref x = param(DC_F32, 2, DIMS(4, 2));
+    WANT(DC_EVAL_ROUND, dc_graph_dft(fn, x, 0, -1), IN(four), 3, 1, 0, 0, 3, -1, -2, 0);
+    begin();
+    x = param(DC_F32, 4, DIMS(1, 4, 1, 2));
+    const dc_ref in[3] = {x, param(DC_F32, 2, DIMS(2, 2)), param(DC_F32, 2, DIMS(2, 2))};
+    WANT(DC_EVAL_STRICT, dc_graph_make(fn, DC_OP_STAGE, in, 3, DIMS(2, 2, 1, -1, 0, 1), 6, NULL),
+         IN(four, c, s), 3, -1, 0, 1, 0, 0, 1, 0);
+}
+
 /* A reduction of nothing is the identity; tensors without elements pass through everything. */
 static void nothing(void)
 {
@@ -714,6 +729,7 @@ int main(void)
     on_host();
     same();
     joins();
+    transforms();
     nothing();
     dots();
     convolutions();

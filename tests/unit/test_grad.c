@@ -17,6 +17,7 @@
  */
 #include "core/eval/eval.h"
 #include "core/graph/custom.h"
+#include "core/graph/dft.h"
 #include "core/graph/grad.h"
 
 #include <math.h>
@@ -323,6 +324,7 @@ static const struct {
 #define MOV(id, lua, names, grad)                        [DC_OP_##id] = {#grad, RULE_any},
 #define SRC(id, lua)                                     [DC_OP_##id] = {"none", RULE_any},
 #define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = {#grad, RULE_##type},
+#define FFT(id, lua, grad)                               [DC_OP_##id] = {#grad, RULE_any},
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = {#grad, RULE_any},
 #define PART(id, lua, n)                                 [DC_OP_##id] = {"none", RULE_any},
 #define CTL(id, lua, n)                                  [DC_OP_##id] = {"none", RULE_any}, /* test_control */
@@ -478,6 +480,13 @@ static dc_ref other_name(trial *t, dc_op op, int rank, const int64_t *dim)
                : dc_graph_set_size(t->f, x, 0, dc_graph_const(t->f, &size, (double)dim[0]));
 }
 
+static dc_ref transform(trial *t)
+{
+    const int64_t dim[4] = {1 + rng_below(&t->rnd, 2), 1 + rng_below(&t->rnd, 12), 2, 2};
+    const int axis = rng_below(&t->rnd, 3);
+    return dc_graph_dft(t->f, operand(t, 4, dim), axis, rng_below(&t->rnd, 2) == 0 ? 1 : -1);
+}
+
 static void check_row(dc_op op, uint64_t seed)
 {
     static trial t;
@@ -508,6 +517,9 @@ static void check_row(dc_op op, uint64_t seed)
             break;
         case DC_CLASS_HST:
             value = on_host(&t, op, rank, shapes[s].dim);
+            break;
+        case DC_CLASS_FFT:
+            value = transform(&t);
             break;
         case DC_CLASS_SRC:
         case DC_CLASS_PART:

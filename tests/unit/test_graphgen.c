@@ -165,6 +165,7 @@ int main(int argc, char **argv)
         CHECK(empty_nodes > 0);
         for (int op = 0; op < DC_OP__COUNT; op++)
             if (!CHECK(seen_op[op] > 0 || dc_op_is((dc_op)op, DC_CLASS_PART) ||
+                       dc_op_is((dc_op)op, DC_CLASS_FFT) ||
                        dc_op_is((dc_op)op, DC_CLASS_CTL)))
                 printf("    never met: %s\n", dc_op_row_of((dc_op)op)->name);
         for (int t = 0; t < DC_DTYPE__COUNT; t++)
