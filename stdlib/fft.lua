@@ -278,8 +278,8 @@ local function real_inverse(op, z, axis, n, norm)
   return scaled(to_real(z, axis, n, op), factor(norm, n, true))
 end
 
----The inverse of rfft: n real numbers, 2 (m - 1) of m without `n` (torch.fft.irfft). Imaginary parts of the first number,
----and of the last one of an even n, do not count.
+---The inverse of rfft: n real numbers, 2 (m - 1) of m without `n` (torch.fft.irfft). Imaginary parts of the first
+---number, and of the last one of an even n, do not count.
 ---
 ---    fft.irfft(fft.rfft(dc.tensor { 1, 2, 3 }), { n = 3 })
 ---

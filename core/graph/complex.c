@@ -375,10 +375,7 @@ static parts exponential(dc_func *f, parts a)
 /* cosh and sinh */
 static parts hyperbolic(dc_func *f, dc_ref y)
 {
-    const dc_ref minus = op1(f, DC_OP_NEG, y), half = number(f, y, 0.5);
-    const dc_ref sum = op2(f, DC_OP_ADD, op1(f, DC_OP_EXP, y), op1(f, DC_OP_EXP, minus));
-    const dc_ref less = op2(f, DC_OP_SUB, op1(f, DC_OP_EXPM1, y), op1(f, DC_OP_EXPM1, minus));
-    return (parts){op2(f, DC_OP_MUL, half, sum), op2(f, DC_OP_MUL, half, less)};
+    return (parts){op1(f, DC_OP_COSH, y), op1(f, DC_OP_SINH, y)};
 }
 
 static parts sine(dc_func *f, parts a)
@@ -393,6 +390,15 @@ static parts cosine(dc_func *f, parts a)
     const parts h = hyperbolic(f, a.im);
     return (parts){op2(f, DC_OP_MUL, op1(f, DC_OP_COS, a.re), h.re),
                    op1(f, DC_OP_NEG, op2(f, DC_OP_MUL, op1(f, DC_OP_SIN, a.re), h.im))};
+}
+
+/* cosh z or sinh z */
+static parts hyperbolic_of(dc_func *f, dc_op op, parts a)
+{
+    const parts h = hyperbolic(f, a.re);
+    const dc_ref c = op1(f, DC_OP_COS, a.im), s = op1(f, DC_OP_SIN, a.im);
+    return op == DC_OP_COSH ? (parts){op2(f, DC_OP_MUL, h.re, c), op2(f, DC_OP_MUL, h.im, s)}
+                            : (parts){op2(f, DC_OP_MUL, h.im, c), op2(f, DC_OP_MUL, h.re, s)};
 }
 
 /* The root w in the right half plane: t = sqrt((|x| + |z|) / 2) and y / 2t. Its derivative is 1 / 2w. */
@@ -529,6 +535,13 @@ static dc_ref unary(dc_job *j, dc_func *f, dc_op op, dc_ref r)
         break;
     case DC_OP_COS:
         out = cosine(f, a);
+        break;
+    case DC_OP_TAN:
+        out = quotient(f, sine(f, a), cosine(f, a));
+        break;
+    case DC_OP_SINH:
+    case DC_OP_COSH:
+        out = hyperbolic_of(f, op, a);
         break;
     default:
         DC_BUG("%s of complex numbers", dc_op_row_of(op)->name);

@@ -188,6 +188,7 @@ static bool takes_complex(dc_op op)
     static const bool takes[DC_OP__COUNT] = {
         [DC_OP_NEG] = true,     [DC_OP_ABS] = true,     [DC_OP_EXP] = true,
         [DC_OP_LOG] = true,     [DC_OP_SQRT] = true,    [DC_OP_SIN] = true,
+        [DC_OP_TAN] = true,     [DC_OP_SINH] = true,    [DC_OP_COSH] = true,
         [DC_OP_COS] = true,     [DC_OP_STOP] = true,    [DC_OP_ADD] = true,
         [DC_OP_SUB] = true,     [DC_OP_MUL] = true,     [DC_OP_DIV] = true,
         [DC_OP_EQ] = true,      [DC_OP_NE] = true,      [DC_OP_WHERE] = true,

@@ -268,6 +268,13 @@ local ops = {
   logspace = function(e) return e.v + dc.logspace(0, 1, 4) end,
   arange = function(e) return e.v + dc.arange(0, 4, 1, "f32") end,
   vander = function(e) return e.v:vander(3) end,
+  complex = function(e) return dc.complex(e.x, e.y):abs() end,
+  real = function(e) return (dc.complex(e.x, e.y) * dc.complex(e.v, 1)):real() end,
+  imag = function(e) return (dc.complex(e.x, e.y) / dc.complex(e.p, 1)):imag() end,
+  conj = function(e) return dc.complex(e.x, e.y):conj():imag() end,
+  angle = function(e) return dc.complex(e.x, e.y):angle() end,
+  view_as_real = function(e) return dc.complex(e.x, e.y):view_as_real() end,
+  view_as_complex = function(e) return e.x[{ {}, { 1, 2 } }]:view_as_complex():abs() end,
   vmap = function(e) return dc.vmap(function(x, v) return (x * v):sum() end, { in_axes = { 1, false } })(e.x, e.v) end,
 }
 
@@ -306,8 +313,8 @@ end
 
 -- Not of tensors, or not for tensors of a typed function.
 local others = { custom_grad = true, remat = true } -- below
-for name in ([[autocast bytes checkpoint check_numbers close dim fn frombytes generator item load ops options param print progress save scope
-    seed set state static stats totable tune]]):gmatch "[%w_]+" do
+for name in ([[autocast bytes checkpoint check_numbers close dim fn frombytes generator item load ops options param
+    print progress save scope seed set state static stats totable tune]]):gmatch "[%w_]+" do
   others[name] = true
 end
 

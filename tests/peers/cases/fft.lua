@@ -15,7 +15,8 @@ end
 local matrices = { { x = "Z[3, 8]" }, { x = "Z[6, 5, 2]" } }
 
 return {
-  { "fft", run = function(a) return fft.fft(a.x) end, peer = "torch.fft.fft(x)", tol = { f32 = 5e-6 }, -- each is a sum of 100 numbers
+  { "fft", run = function(a) return fft.fft(a.x) end, peer = "torch.fft.fft(x)",
+    tol = { f32 = 5e-6 }, -- each is a sum of 100 numbers
     args = sizes },
   { "ifft", run = function(a) return fft.ifft(a.x) end, peer = "torch.fft.ifft(x)", args = sizes },
   { "fft of real", run = function(a) return fft.fft(a.x) end, peer = "torch.fft.fft(x)",
