@@ -63,6 +63,13 @@ have_curl() {
     return 1
 }
 
+have_lapack() {
+    for so in /usr/lib/*/libopenblas.so.0 /usr/lib/*/liblapack.so.3; do
+        [ -e "$so" ] && return 0
+    done
+    return 1
+}
+
 have_fuzzer() {
     command -v clang-14 || return 1
     for a in /usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a; do
@@ -93,6 +100,7 @@ need_tests() {
     need libturbojpeg0 have_jpeg
     need libcurl4 have_curl
     need ocl-icd-libopencl1 have_opencl
+    need libopenblas0-serial have_lapack
     need clang-14 command -v clang-14
     need libclang-rt-14-dev have_fuzzer
     need pocl-opencl-icd test -e /etc/OpenCL/vendors/pocl.icd

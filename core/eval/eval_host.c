@@ -14,16 +14,17 @@ dc_status dc_eval_host(dc_eval_state *s, dc_ref r)
     const dc_node *n = dc_node_at(s->f, r);
     dc_host_call c = dc_host_call_of(s->f, r);
     const void *in[DC_HOST_OPERANDS];
+    dc_lapack lib;
     for (int i = 0; i < c.nin; i++) {
         in[i] = s->value[n->in[i]];
         widen(s, &c.in[i]);
     }
     widen(s, &c.out);
-    DC_TRY(dc_host_ready(s->j, &c));
+    DC_TRY(dc_host_open(s->j, &c, &lib));
     DC_TRY(dc_eval_alloc(s, (int64_t)dc_host_scratch(&c), 1, &s->temp[0]));
     for (int64_t row = 0; row < dc_host_rows(&c); row++) {
         dc_job_look();
-        dc_host_run(&c, s->value[r], in, s->temp[0], row, row + 1);
+        dc_host_run(&c, &lib, s->value[r], in, s->temp[0], row, row + 1);
     }
     return DC_OK;
 }

@@ -1,4 +1,4 @@
-/* Gradients of operations that the host computes. Those of linear algebra are given by hand (stdlib/linalg.lua). */
+/* The gradient of sorting. */
 #include "core/graph/grad_impl.h"
 
 /* Sorted rows are a permutation: each element's cotangent goes back to where argsort says it was. */

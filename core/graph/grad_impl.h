@@ -62,8 +62,11 @@ dc_grad_rule dc_grad_reshape, dc_grad_permute, dc_grad_expand, dc_grad_slice, dc
     dc_grad_flip;
 dc_grad_rule dc_grad_gather, dc_grad_scatter, dc_grad_scatter_add, dc_grad_scatter_mul,
     dc_grad_scatter_max, dc_grad_scatter_min, dc_grad_dot, dc_grad_conv;
-dc_grad_rule dc_grad_sort;
-dc_grad_rule dc_grad_dft;
+/* grad_host.c, grad_linalg.c: what the host computes */
+dc_grad_rule dc_grad_sort, dc_grad_cholesky, dc_grad_lu, dc_grad_qr, dc_grad_eigh,
+    dc_grad_eigvalsh, dc_grad_svd, dc_grad_svdvals, dc_grad_trsolve, dc_grad_lusolve, dc_grad_det,
+    dc_grad_lstsq, dc_grad_pinv, dc_grad_matrix_exp;
+dc_grad_rule dc_grad_dft; /* grad_dft */
 /* grad.c: given by hand */
 dc_grad_rule dc_grad_custom, dc_grad_barrier;
 /* grad_control.c, grad_loop.c */

@@ -8,7 +8,7 @@
 
 #include "core/graph/graph.h"
 
-enum { DC_HOST_OPERANDS = 2, DC_HOST_ATTRS = 4 };
+enum { DC_HOST_OPERANDS = 3, DC_HOST_ATTRS = 4 };
 
 typedef struct dc_host_call {
     dc_op op;

@@ -2,6 +2,7 @@
  * Types of operations that a function of core/host computes: dtype and dims of the result for each word of the column
  * `rule` in core/graph/ops.def. Axes in front of those that an operation works on are a batch, and stay.
  */
+#include "core/base/bits.h"
 #include "core/base/extent.h"
 #include "core/graph/host_call.h"
 #include "core/graph/infer_impl.h"
@@ -80,6 +81,209 @@ static dc_status rule_topk(const dc_site *s)
     return DC_OK;
 }
 
+/* ---- linear algebra ------------------------------------------------------------------------------ */
+
+/* Numbers of these libraries are ints. */
+static dc_status need_matrix(const dc_site *s, int operand, bool square)
+{
+    const dc_type *t = &s->in[operand];
+    const dc_dtype d = (dc_dtype)t->dtype;
+    if (d != DC_F32 && d != DC_F64)
+        return dc_fail(s->j, DC_ERR_DTYPE,
+                       &(dc_fact){.op = dc_site_name(s),
+                                  .type = {*t},
+                                  .word = {"f32 or f64"},
+                                  .operand = operand + 1});
+    DC_TRY(need_axes(s, operand));
+    const int64_t m = t->dim[t->rank - 2], n = t->dim[t->rank - 1];
+    if (m > INT32_MAX / 8 || n > INT32_MAX / 8)
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "a matrix of %lld x %lld", (long long)m,
+                        (long long)n);
+    if (square && m != n)
+        return dc_fail(s->j, DC_ERR_NOT_SQUARE,
+                       &(dc_fact){.op = dc_site_name(s),
+                                  .axis = {t->rank - 2, t->rank - 1},
+                                  .num = {m, n},
+                                  .type = {*t},
+                                  .operand = operand + 1});
+    return DC_OK;
+}
+
+static dc_status rule_square(const dc_site *s)
+{
+    DC_TRY(attr_count(s, 0));
+    DC_TRY(need_matrix(s, 0, true));
+    same_dims(s);
+    return DC_OK;
+}
+
+static dc_status rule_lu(const dc_site *s)
+{
+    DC_TRY(rule_square(s));
+    s->out->dim[s->out->rank - 2]++;
+    return DC_OK;
+}
+
+#define rule_eigh rule_lu
+
+/* The two axes become one of so many elements. */
+static dc_status packed(const dc_site *s, bool values)
+{
+    DC_TRY(attr_count(s, 0));
+    DC_TRY(need_matrix(s, 0, false));
+    const int rank = s->in[0].rank;
+    const int64_t m = s->in[0].dim[rank - 2], n = s->in[0].dim[rank - 1], k = dc_min_i64(m, n);
+    same_dims(s);
+    s->out->rank--;
+    s->out->dim[rank - 2] = m * k + k * n + (values ? k : 0);
+    return DC_OK;
+}
+
+static dc_status rule_qr(const dc_site *s)
+{
+    return packed(s, false);
+}
+
+static dc_status rule_svd(const dc_site *s)
+{
+    return packed(s, true);
+}
+
+/* One value of the dtype for each of the smaller side. */
+static dc_status vector_of(const dc_site *s, bool square)
+{
+    DC_TRY(attr_count(s, 0));
+    DC_TRY(need_matrix(s, 0, square));
+    const int rank = s->in[0].rank;
+    same_dims(s);
+    s->out->rank--;
+    s->out->dim[rank - 2] = dc_min_i64(s->in[0].dim[rank - 2], s->in[0].dim[rank - 1]);
+    return DC_OK;
+}
+
+static dc_status rule_values(const dc_site *s)
+{
+    return vector_of(s, true);
+}
+
+static dc_status rule_svdvals(const dc_site *s)
+{
+    return vector_of(s, false);
+}
+
+static dc_status flags(const dc_site *s, int n)
+{
+    DC_TRY(attr_count(s, n));
+    for (int i = 0; i < n; i++)
+        if (s->attr[i] < 0 || s->attr[i] > 1)
+            return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "an attribute is neither 0 nor 1");
+    return DC_OK;
+}
+
+/* The dtype, the rank and the first `same` axes of operand 0. */
+static dc_status need_alike(const dc_site *s, int operand, int same)
+{
+    const dc_type *a = &s->in[0], *b = &s->in[operand];
+    if (a->dtype != b->dtype)
+        return dc_fail(s->j, DC_ERR_DTYPE_MIX,
+                       &(dc_fact){.op = dc_site_name(s), .type = {*a, *b}, .operand = operand + 1});
+    if (a->rank != b->rank)
+        return dc_fail(s->j, DC_ERR_RANK,
+                       &(dc_fact){.op = dc_site_name(s),
+                                  .num = {b->rank},
+                                  .type = {*b, *a},
+                                  .word = {"the other operand has another number"},
+                                  .operand = operand + 1});
+    for (int k = 0; k < same; k++)
+        if (a->dim[k] != b->dim[k])
+            return dc_fail(s->j, DC_ERR_DIMS,
+                           &(dc_fact){.op = dc_site_name(s),
+                                      .axis = {k, k},
+                                      .num = {a->dim[k], b->dim[k]},
+                                      .type = {*a, *b},
+                                      .operand = operand + 1});
+    return DC_OK;
+}
+
+static dc_status like_operand(const dc_site *s, int operand)
+{
+    s->out->rank = s->in[operand].rank;
+    memcpy(s->out->dim, s->in[operand].dim, sizeof s->out->dim);
+    return DC_OK;
+}
+
+static dc_status rule_trsolve(const dc_site *s)
+{
+    DC_TRY(flags(s, 3));
+    DC_TRY(need_matrix(s, 0, true));
+    DC_TRY(need_matrix(s, 1, false));
+    DC_TRY(need_alike(s, 1, s->in[0].rank - 1));
+    return like_operand(s, 1);
+}
+
+/* What rule_lu makes of operand 0. */
+static dc_status need_factors(const dc_site *s, int operand)
+{
+    DC_TRY(need_matrix(s, 0, true));
+    DC_TRY(need_matrix(s, operand, false));
+    DC_TRY(need_alike(s, operand, s->in[0].rank - 2));
+    const dc_type *a = &s->in[0], *lu = &s->in[operand];
+    const int rank = a->rank;
+    if (lu->dim[rank - 1] != a->dim[rank - 1] || lu->dim[rank - 2] != a->dim[rank - 1] + 1)
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "factors of another matrix");
+    return DC_OK;
+}
+
+static dc_status rule_lusolve(const dc_site *s)
+{
+    DC_TRY(flags(s, 1));
+    DC_TRY(need_factors(s, 1));
+    DC_TRY(need_matrix(s, 2, false));
+    DC_TRY(need_alike(s, 2, s->in[0].rank - 1));
+    return like_operand(s, 2);
+}
+
+static dc_status rule_det(const dc_site *s)
+{
+    DC_TRY(flags(s, 1));
+    DC_TRY(need_factors(s, 1));
+    same_dims(s);
+    s->out->rank -= s->attr[0] ? 1 : 2;
+    s->out->dim[s->in[0].rank - 2] = 2;
+    return DC_OK;
+}
+
+/* The attribute has the bits of an f64 from 0. */
+static dc_status need_tolerance(const dc_site *s)
+{
+    DC_TRY(attr_count(s, 1));
+    if (!(dc_value_of(DC_F64, (uint64_t)s->attr[0]) >= 0))
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "a tolerance below 0");
+    return DC_OK;
+}
+
+static dc_status rule_lstsq(const dc_site *s)
+{
+    DC_TRY(need_tolerance(s));
+    DC_TRY(need_matrix(s, 0, false));
+    DC_TRY(need_matrix(s, 1, false));
+    DC_TRY(need_alike(s, 1, s->in[0].rank - 1));
+    DC_TRY(like_operand(s, 1));
+    s->out->dim[s->out->rank - 2] = s->in[0].dim[s->in[0].rank - 1];
+    return DC_OK;
+}
+
+static dc_status rule_pinv(const dc_site *s)
+{
+    DC_TRY(need_tolerance(s));
+    DC_TRY(need_matrix(s, 0, false));
+    const int rank = s->in[0].rank;
+    same_dims(s);
+    s->out->dim[rank - 2] = s->in[0].dim[rank - 1];
+    s->out->dim[rank - 1] = s->in[0].dim[rank - 2];
+    return DC_OK;
+}
+
 /* ---- the table ----------------------------------------------------------------------------------- */
 
 static rule *rule_of(dc_op op)
@@ -103,12 +307,12 @@ dc_status dc_infer_host_shape(const dc_site *s)
     return rule_of(s->op)(s);
 }
 
-/* Axes that keep their sizes keep their names. */
+/* Those of the batch stay, and those of an axis whose elements are put in order. */
 dc_status dc_infer_host_names(const dc_site *s)
 {
-    for (int k = 0; k < s->out->rank; k++)
-        if (k < s->in[0].rank && s->out->dim[k] == s->in[0].dim[k] &&
-            (s->op != DC_OP_TOPK || k < s->out->rank - 1))
-            s->out->name[k] = s->in[0].name[k];
+    const dc_type *x = &s->in[0];
+    const bool all = s->op == DC_OP_SORT || s->op == DC_OP_ARGSORT;
+    for (int k = 0; k < x->rank - (all ? 0 : dc_host_call_axes(s->op)); k++)
+        s->out->name[k] = x->name[k];
     return DC_OK;
 }

@@ -9,6 +9,32 @@ static const dc_host_row *row_of(dc_op op)
         return &dc_host_argsort;
     case DC_OP_TOPK:
         return &dc_host_topk;
+    case DC_OP_CHOLESKY:
+        return &dc_host_cholesky;
+    case DC_OP_LU:
+        return &dc_host_lu;
+    case DC_OP_QR:
+        return &dc_host_qr;
+    case DC_OP_EIGH:
+        return &dc_host_eigh;
+    case DC_OP_SVD:
+        return &dc_host_svd;
+    case DC_OP_TRSOLVE:
+        return &dc_host_trsolve;
+    case DC_OP_LUSOLVE:
+        return &dc_host_lusolve;
+    case DC_OP_DET:
+        return &dc_host_det;
+    case DC_OP_EIGVALSH:
+        return &dc_host_eigvalsh;
+    case DC_OP_SVDVALS:
+        return &dc_host_svdvals;
+    case DC_OP_LSTSQ:
+        return &dc_host_lstsq;
+    case DC_OP_PINV:
+        return &dc_host_pinv;
+    case DC_OP_MATRIX_EXP:
+        return &dc_host_matrix_exp;
     }
     DC_BUG("%s is no operation of the host", dc_op_row_of(op)->name);
 }
@@ -47,15 +73,14 @@ uint64_t dc_host_cost_ns(const dc_host_call *c)
     return ns < 1e15 ? (uint64_t)ns : (uint64_t)1e15;
 }
 
-dc_status dc_host_ready(dc_job *j, const dc_host_call *c)
+dc_status dc_host_open(dc_job *j, const dc_host_call *c, dc_lapack *lib)
 {
-    DC_UNUSED(j);
-    DC_UNUSED(c);
-    return DC_OK;
+    *lib = (dc_lapack){0};
+    return row_of(c->op)->needs_lapack ? dc_lapack_open(j, lib) : DC_OK;
 }
 
-void dc_host_run(const dc_host_call *c, void *out, const void *const *in, void *scratch,
-                 int64_t begin, int64_t end)
+void dc_host_run(const dc_host_call *c, const dc_lapack *lib, void *out, const void *const *in,
+                 void *scratch, int64_t begin, int64_t end)
 {
     const dc_host_row *row = row_of(c->op);
     size_t step[DC_HOST_OPERANDS];
@@ -66,6 +91,6 @@ void dc_host_run(const dc_host_call *c, void *out, const void *const *in, void *
         const void *at[DC_HOST_OPERANDS];
         for (int i = 0; i < c->nin; i++)
             at[i] = (const char *)in[i] + (size_t)r * step[i];
-        row->run(c, (char *)out + (size_t)r * result, at, scratch);
+        row->run(c, lib, (char *)out + (size_t)r * result, at, scratch);
     }
 }

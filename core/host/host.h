@@ -9,16 +9,17 @@
 #define DC_CORE_HOST_HOST_H
 
 #include "core/graph/host_call.h"
+#include "core/host/lapack.h"
 
 int64_t dc_host_rows(const dc_host_call *c);
 /* Bytes that a thread needs beside operands and result; aligned to 64. */
 size_t dc_host_scratch(const dc_host_call *c);
 /* A guess for all rows on one thread. */
 uint64_t dc_host_cost_ns(const dc_host_call *c);
-/* Are the libraries there that it needs? BUILD says what to install. */
-dc_status dc_host_ready(dc_job *j, const dc_host_call *c);
+/* The library that it needs, if it needs one; BUILD says what to install. */
+dc_status dc_host_open(dc_job *j, const dc_host_call *c, dc_lapack *lib);
 /* Rows begin to end - 1. The arrays are whole ones, dense, aligned as their elements are. */
-void dc_host_run(const dc_host_call *c, void *out, const void *const *in, void *scratch,
-                 int64_t begin, int64_t end);
+void dc_host_run(const dc_host_call *c, const dc_lapack *lib, void *out, const void *const *in,
+                 void *scratch, int64_t begin, int64_t end);
 
 #endif

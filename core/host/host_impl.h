@@ -6,13 +6,22 @@
 
 typedef struct dc_host_row {
     /* One element of the batch. */
-    void (*run)(const dc_host_call *c, void *out, const void *const *in, void *scratch);
+    void (*run)(const dc_host_call *c, const dc_lapack *lib, void *out, const void *const *in,
+                void *scratch);
     size_t (*scratch)(const dc_host_call *c);
     double (*cost)(const dc_host_call *c); /* nanoseconds of one element of the batch */
+    bool needs_lapack;
 } dc_host_row;
 
 /* core/host/sort.c */
 extern const dc_host_row dc_host_sort, dc_host_argsort, dc_host_topk;
+/* core/host/linalg.c */
+extern const dc_host_row dc_host_cholesky, dc_host_lu, dc_host_qr, dc_host_eigh, dc_host_eigvalsh,
+    dc_host_svd, dc_host_svdvals;
+/* core/host/linalg_solve.c */
+extern const dc_host_row dc_host_trsolve, dc_host_lusolve, dc_host_det, dc_host_lstsq, dc_host_pinv;
+/* core/host/linalg_exp.c */
+extern const dc_host_row dc_host_matrix_exp;
 
 /* Elements of operand i, or of the result, that belong to one element of the batch. */
 int64_t dc_host_operand_count(const dc_host_call *c, int i);

@@ -7,7 +7,7 @@ dc_status dc_host_step_new(dc_job *j, const int64_t *at, uint32_t n, bool staged
     dc_host_step s = {0};
     if (!dc_host_call_unpack(j, at, n, &s.call))
         DC_BUG("a command for the host of %u numbers", n);
-    DC_TRY(dc_host_ready(j, &s.call));
+    DC_TRY(dc_host_open(j, &s.call, &s.lib));
     s.rows = dc_host_rows(&s.call);
     s.scratch = dc_host_scratch(&s.call);
     s.bytes[0] = dc_type_bytes(&s.call.out);
@@ -35,5 +35,5 @@ void dc_host_step_run(const dc_host_step *s, void *const *place, void *scratch, 
     const void *in[DC_HOST_OPERANDS];
     for (int i = 0; i < s->call.nin; i++)
         in[i] = place[1 + i];
-    dc_host_run(&s->call, place[0], in, scratch, begin, end);
+    dc_host_run(&s->call, &s->lib, place[0], in, scratch, begin, end);
 }

@@ -9,6 +9,7 @@
 
 typedef struct dc_host_step {
     dc_host_call call;
+    dc_lapack lib;
     int64_t rows;
     size_t scratch;                     /* bytes for a thread */
     size_t bytes[1 + DC_HOST_OPERANDS]; /* of the result, then of operands */

@@ -252,8 +252,10 @@ static bool has_negative_zero(const dc_host_call *c, const void *x)
     return any;
 }
 
-static void sort_row(const dc_host_call *c, void *out, const void *const *in, void *scratch)
+static void sort_row(const dc_host_call *c, const dc_lapack *lib, void *out, const void *const *in,
+                     void *scratch)
 {
+    DC_UNUSED(lib);
     const dc_dtype t = (dc_dtype)c->in[0].dtype;
     const int64_t n = row_length(c);
     if (is_wide(t)) {
@@ -286,7 +288,7 @@ static void sort_row(const dc_host_call *c, void *out, const void *const *in, vo
         restore_zeros(c, out, in[0]);
 }
 
-const dc_host_row dc_host_sort = {sort_row, sort_scratch, sort_cost};
+const dc_host_row dc_host_sort = {sort_row, sort_scratch, sort_cost, false};
 
 /* ---- argsort ------------------------------------------------------------------------------------- */
 
@@ -335,12 +337,14 @@ static void positions(const dc_host_call *c, bool descending, int64_t k, int32_t
         out[i] = (int32_t)(a[i] & UINT32_MAX);
 }
 
-static void argsort_row(const dc_host_call *c, void *out, const void *const *in, void *scratch)
+static void argsort_row(const dc_host_call *c, const dc_lapack *lib, void *out,
+                        const void *const *in, void *scratch)
 {
+    DC_UNUSED(lib);
     positions(c, c->attr[0] != 0, row_length(c), out, in[0], scratch);
 }
 
-const dc_host_row dc_host_argsort = {argsort_row, argsort_scratch, argsort_cost};
+const dc_host_row dc_host_argsort = {argsort_row, argsort_scratch, argsort_cost, false};
 
 /* ---- top_k --------------------------------------------------------------------------------------- */
 
@@ -426,8 +430,10 @@ static void keys64(dc_dtype t, const void *x, int64_t at, int64_t n, uint64_t tu
 DEFINE_FEW(few, uint32_t, uint64_t, keys32, sort_pair, make_pair, PAIR_KEY, PAIR_AT)
 DEFINE_FEW(few_wide, uint64_t, wide, keys64, sort_wide, make_wide, KEY_OF, WIDE_AT)
 
-static void topk_row(const dc_host_call *c, void *out, const void *const *in, void *scratch)
+static void topk_row(const dc_host_call *c, const dc_lapack *lib, void *out, const void *const *in,
+                     void *scratch)
 {
+    DC_UNUSED(lib);
     if (!is_few(c))
         positions(c, c->attr[1] != 0, c->attr[0], out, in[0], scratch);
     else if (is_wide((dc_dtype)c->in[0].dtype))
@@ -436,4 +442,4 @@ static void topk_row(const dc_host_call *c, void *out, const void *const *in, vo
         few(c, out, in[0], scratch);
 }
 
-const dc_host_row dc_host_topk = {topk_row, topk_scratch, topk_cost};
+const dc_host_row dc_host_topk = {topk_row, topk_scratch, topk_cost, false};

@@ -178,9 +178,11 @@ static inline dc_status run_nests(const problem *p, int level)
                 const dc_host_call c = dc_host_call_of(f, x->control);
                 const dc_node *n = dc_node_at(f, x->control);
                 const void *in[DC_HOST_OPERANDS];
+                dc_lapack lib;
+                DC_TRY(dc_host_open(j, &c, &lib));
                 for (int i = 0; i < c.nin; i++)
                     in[i] = mem[n->in[i]];
-                dc_host_run(&c, param[0], in, dc_arena_alloc(&j->scratch, dc_host_scratch(&c)), 0,
+                dc_host_run(&c, &lib, param[0], in, dc_arena_alloc(&j->scratch, dc_host_scratch(&c)), 0,
                             dc_host_rows(&c));
                 continue;
             }

@@ -622,7 +622,7 @@ static dc_status index_bound(const analysis *x, dc_ref r)
     return DC_OK;
 }
 
-/* Sorted values are off by no more than the one that is off most; positions are anything if any is. */
+/* Sorted values are off by no more than the one that is off most; positions are anything if any is, and so are factors. */
 static void host_bound(const analysis *x, dc_ref r)
 {
     const dc_node *n = dc_node_at(x->f, r);
@@ -630,7 +630,8 @@ static void host_bound(const analysis *x, dc_ref r)
     for (int64_t i = 0; i < dc_node_count(dc_node_at(x->f, n->in[0])); i++)
         most = fmax(most, x->bound[n->in[0]][i]);
     for (int64_t i = 0; i < dc_node_count(n); i++)
-        x->bound[r][i] = n->op != DC_OP_SORT && most > 0 ? (double)INFINITY : most;
+        x->bound[r][i] =
+            n->op == DC_OP_SORT || (most == 0 && n->op < DC_OP_CHOLESKY) ? most : (double)INFINITY;
 }
 
 static dc_status node_bound(const analysis *x, dc_ref r)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tests/unit/convgen.h"
+#include "tests/unit/hostgen.h"
 
 enum { MAX_PARAMS = 6, MAX_RESULTS = 4, MAX_DIMS = 5 };
 enum {
@@ -502,10 +503,36 @@ static void step_index(gen *g)
         dc_graph_scatter(g->f, op, x, i, fetch(g, t, &picked), axis, nb);
 }
 
-/* What the host computes, along the last axis of an existing node. */
+/* Nothing is demanded of their values: they are made of nodes that are no definite matrices. */
+static void step_factors(gen *g, dc_op op)
+{
+    const dims a = {.rank = 2, .dim = {extent(g), extent(g)}};
+    const dims square = {.rank = 2, .dim = {a.dim[0], a.dim[0]}},
+               factors = {.rank = 2, .dim = {a.dim[0] + 1, a.dim[0]}};
+    const int64_t attr[3] = {below(g, 2), below(g, 2), below(g, 2)};
+    const dc_dtype t = chance(g, 50) ? DC_F32 : DC_F64;
+    const int n = dc_op_row_of(op)->n;
+    if (count_of(&a) > g->most || count_of(&factors) > g->most)
+        return;
+    dc_ref in[3] = {fetch(g, t, hostgen_is_square(op) ? &square : &a)};
+    if (op == DC_OP_LUSOLVE || op == DC_OP_DET)
+        in[1] = fetch(g, t, &factors);
+    if (n > 1 && in[n - 1] == 0)
+        in[n - 1] = fetch(g, t, &a);
+    dc_graph_make(g->f, op, in, n, attr, hostgen_attrs(op), NULL);
+}
+
+/* What the host computes, along the last axis of an existing node. Factors have no bound, so they are the fewer. */
 static void step_host(gen *g)
 {
-    const dc_op op = op_of_class(g, DC_CLASS_HST);
+    const dc_op op =
+        chance(g, 70) ? (dc_op)(DC_OP_SORT + below(g, 3)) : op_of_class(g, DC_CLASS_HST);
+    if (!hostgen_can(op))
+        return;
+    if (op > DC_OP_TOPK) {
+        step_factors(g, op);
+        return;
+    }
     const dc_ref x = any_node(g);
     const dims d = dims_of(g, x);
     if (d.rank == 0)

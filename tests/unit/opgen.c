@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "tests/unit/hostgen.h"
+
 /* Attributes for a unary movement or reduction of a rank-3 operand; fills the type wanted. */
 static int attributes(dc_op op, const int64_t *dim, int64_t *attr, dc_type *want)
 {
@@ -61,6 +63,8 @@ static void index_operand(dc_type *t, int i, dc_dtype to, int64_t nb)
 dc_func *opgen_func(dc_job *j, dc_module *m, dc_op op, dc_dtype t, dc_dtype to, const int64_t *dim)
 {
     const dc_op_row *row = dc_op_row_of(op);
+    if (!hostgen_can(op))
+        return NULL;
     dc_func *f = dc_func_new(m, row->name);
     dc_type type = dc_type_make(t, 3, dim), want = type;
     int64_t attr[DC_CONV_ATTRS] = {0};
@@ -91,6 +95,12 @@ dc_func *opgen_func(dc_job *j, dc_module *m, dc_op op, dc_dtype t, dc_dtype to, 
             ti.dim[0] = ti.dim[1];
             ti.dim[2] = 2;
         }
+        if (row->cls == DC_CLASS_HST && hostgen_is_square(op) && i == 0)
+            ti.dim[2] = ti.dim[1];
+        if ((op == DC_OP_LUSOLVE || op == DC_OP_DET) && i == 1) { /* factors */
+            ti.dim[2] = ti.dim[1];
+            ti.dim[1]++;
+        }
         if (row->cls == DC_CLASS_IDX)
             index_operand(&ti, i, to, dim[0] % 2);
         in[i] = dc_graph_param(f, &ti, "x");
@@ -111,10 +121,10 @@ dc_func *opgen_func(dc_job *j, dc_module *m, dc_op op, dc_dtype t, dc_dtype to, 
         attr[1] = dim[0] % 2;
         nattr = 2;
     } else if (row->cls == DC_CLASS_HST) {
-        attr[op == DC_OP_TOPK] = dim[0] % 2; /* descending */
+        attr[op == DC_OP_TOPK] = dim[0] % 2; /* descending; upper */
         if (op == DC_OP_TOPK)
             attr[0] = (dim[2] + 1) / 2;
-        nattr = op == DC_OP_TOPK ? 2 : 1;
+        nattr = hostgen_attrs(op);
     } else if (op == DC_OP_CUSTOM) { /* the value, one input, its gradient */
         memcpy(attr, (const int64_t[]){1, 0, 1}, 3 * sizeof *attr);
         nattr = 3;

@@ -5,6 +5,7 @@
  *   test_diff [seed [graphs]]
  */
 #include "tests/unit/diff.h"
+#include "tests/unit/hostgen.h"
 #include "tests/unit/opgen.h"
 
 static long by_row;
@@ -33,9 +34,8 @@ static void test_rows(dc_module *m, rng *r)
                     cases++;
                     CHECK(diff_try(f, r, false, s == 2 || dc_op_is((dc_op)op, DC_CLASS_CON)));
                 }
-        if (cases == 0)
+        if (!CHECK(cases > 0 || !hostgen_can((dc_op)op)))
             printf("no case for %s\n", dc_op_row_of((dc_op)op)->name);
-        CHECK(cases > 0);
         by_row += cases;
     }
 }
@@ -86,5 +86,7 @@ int main(int argc, char **argv)
     uint64_t opt[2] = {rng_seed(argc, argv, 20261121), 200};
     if (argc > 2)
         opt[1] = strtoull(argv[2], NULL, 0);
+    if (hostgen_missing() != NULL)
+        T_SKIP(hostgen_missing());
     return diff_main(body, opt);
 }

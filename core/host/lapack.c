@@ -1,0 +1,74 @@
+#include "core/host/lapack.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+static const char *const usual[] = {"libopenblas.so.0", "liblapack.so.3", "libopenblas.so",
+                                    "liblapack.so"};
+
+enum { FUNCTIONS = 9 };
+
+static const char *const names[2][FUNCTIONS] = {
+    {"sgetrf_", "spotrf_", "sgelqf_", "sorglq_", "ssyevd_", "sgesdd_", "sgelsy_", "sgemm_",
+     "strsm_"},
+    {"dgetrf_", "dpotrf_", "dgelqf_", "dorglq_", "dsyevd_", "dgesdd_", "dgelsy_", "dgemm_",
+     "dtrsm_"}};
+
+/* The name of the first one that is not there, or NULL: a BLAS alone lacks some. */
+static const char *find(void *handle, int t, dc_lapack *l)
+{
+    void *found[FUNCTIONS];
+    for (int i = 0; i < FUNCTIONS; i++) {
+        found[i] = dlsym(handle, names[t][i]);
+        if (found[i] == NULL)
+            return names[t][i];
+    }
+    memcpy(&l->getrf[t], &found[0], sizeof *found);
+    memcpy(&l->potrf[t], &found[1], sizeof *found);
+    memcpy(&l->gelqf[t], &found[2], sizeof *found);
+    memcpy(&l->orglq[t], &found[3], sizeof *found);
+    memcpy(&l->syevd[t], &found[4], sizeof *found);
+    memcpy(&l->gesdd[t], &found[5], sizeof *found);
+    memcpy(&l->gelsy[t], &found[6], sizeof *found);
+    memcpy(&l->gemm[t], &found[7], sizeof *found);
+    memcpy(&l->trsm[t], &found[8], sizeof *found);
+    return NULL;
+}
+
+/* Closing gives back a count; what was found stays. */
+static dc_status take(dc_job *j, void *handle, const char *name, dc_lapack *l)
+{
+    const char *missing = find(handle, 0, l);
+    if (missing == NULL)
+        missing = find(handle, 1, l);
+    dlclose(handle);
+    if (missing == NULL)
+        return DC_OK;
+    return dc_failf(j, DC_ERR_BUILD, "linalg", "%s has no %s", name, missing);
+}
+
+static void *open_one(const char *name)
+{
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
+dc_status dc_lapack_open(dc_job *j, dc_lapack *out)
+{
+    const char *own = j->opt != NULL ? j->opt->lapack : "";
+    void *handle;
+    *out = (dc_lapack){0};
+    if (own[0] != '\0') {
+        handle = open_one(own);
+        if (handle != NULL)
+            return take(j, handle, own, out);
+        return dc_failf(j, DC_ERR_BUILD, "linalg", "%s, which DEEPC_LAPACK names, cannot be opened",
+                        own);
+    }
+    for (size_t i = 0; i < DC_COUNTOF(usual); i++) {
+        handle = open_one(usual[i]);
+        if (handle != NULL)
+            return take(j, handle, usual[i], out);
+    }
+    return dc_failf(j, DC_ERR_BUILD, "linalg",
+                    "no LAPACK is installed (Debian: apt-get install libopenblas0-serial)");
+}

@@ -1,0 +1,220 @@
+/*
+ * Factorizations, one matrix at a time, by LAPACK. Its matrices lie column by column, so it sees
+ * A^T of a matrix that lies row by row. Where that serves as well it is taken as it is: the lower triangle is the upper
+ * one, Q R of A is (L Q)^T of A^T, U S V^T of A is V S U^T of A^T. Only LU needs the matrix turned.
+ */
+#include "core/host/matrix.h"
+
+#include <math.h>
+
+/* ---- Cholesky ------------------------------------------------------------------------------------ */
+
+static double cholesky_cost(const dc_host_call *c)
+{
+    return dc_matrix_work(pow(dc_matrix_rows(c, 0), 3) / 3);
+}
+
+static void cholesky(const dc_host_call *c, const dc_lapack *l, void *out, const void *const *in,
+                     void *scratch)
+{
+    const int n = dc_matrix_rows(c, 0);
+    const size_t size = (size_t)n * (size_t)n;
+    int info = 0;
+    DC_UNUSED(scratch);
+    dc_matrix_copy(c, out, in[0], size);
+    l->potrf[dc_matrix_f64(c)]("U", &n, out, &n, &info, 1);
+    if (info != 0)
+        dc_matrix_fill(c, out, size, NAN);
+    for (size_t i = 0; i < (size_t)n && info == 0; i++)
+        dc_matrix_fill(c, dc_matrix_at(c, out, i * (size_t)n + i + 1), (size_t)n - i - 1, 0);
+}
+
+const dc_host_row dc_host_cholesky = {cholesky, dc_matrix_no_scratch, cholesky_cost, true};
+
+/* ---- LU ------------------------------------------------------------------------------------------ */
+
+static size_t lu_scratch(const dc_host_call *c)
+{
+    const size_t n = (size_t)dc_matrix_rows(c, 0);
+    return n * n * dc_matrix_element(c) + 2 * n * sizeof(int);
+}
+
+static double lu_cost(const dc_host_call *c)
+{
+    return dc_matrix_work(pow(dc_matrix_rows(c, 0), 3) * 2 / 3);
+}
+
+static void lu(const dc_host_call *c, const dc_lapack *l, void *out, const void *const *in,
+               void *scratch)
+{
+    const int n = dc_matrix_rows(c, 0);
+    const size_t size = (size_t)n * (size_t)n;
+    int info = 0, *swap = dc_matrix_at(c, scratch, size), *row = swap + n;
+    dc_matrix_turn(c, scratch, in[0], (size_t)n, (size_t)n);
+    l->getrf[dc_matrix_f64(c)](&n, &n, scratch, &n, swap,
+                               &info); /* info > 0: a zero in U, which shows */
+    dc_matrix_turn(c, out, scratch, (size_t)n, (size_t)n);
+    for (int i = 0; i < n; i++)
+        row[i] = i;
+    for (int i = 0; i < n; i++) {
+        const int k = swap[i] - 1, other = row[k];
+        row[k] = row[i];
+        row[i] = other;
+    }
+    for (int i = 0; i < n; i++)
+        dc_matrix_put(c, out, size + (size_t)i, row[i]);
+}
+
+const dc_host_row dc_host_lu = {lu, lu_scratch, lu_cost, true};
+
+/* ---- QR ------------------------------------------------------------------------------------------ */
+
+static size_t qr_work(const dc_host_call *c)
+{
+    return DC_MATRIX_BLOCK * (size_t)(dc_matrix_rows(c, 0) + dc_matrix_columns(c, 0));
+}
+
+static size_t qr_scratch(const dc_host_call *c)
+{
+    return ((size_t)dc_matrix_rows(c, 0) * (size_t)dc_matrix_columns(c, 0) +
+            (size_t)dc_matrix_smaller(c) + qr_work(c)) *
+           dc_matrix_element(c);
+}
+
+static double qr_cost(const dc_host_call *c)
+{
+    return dc_matrix_work(4.0 * dc_matrix_rows(c, 0) * dc_matrix_columns(c, 0) *
+                          dc_matrix_smaller(c));
+}
+
+static void qr(const dc_host_call *c, const dc_lapack *l, void *out, const void *const *in,
+               void *scratch)
+{
+    const int m = dc_matrix_rows(c, 0), n = dc_matrix_columns(c, 0), k = dc_matrix_smaller(c),
+              t = dc_matrix_f64(c);
+    const size_t size = (size_t)m * (size_t)n;
+    const int lwork = (int)qr_work(c);
+    void *tau = dc_matrix_at(c, scratch, size), *space = dc_matrix_at(c, tau, (size_t)k);
+    void *r = dc_matrix_at(c, out, (size_t)m * (size_t)k);
+    int info = 0;
+    dc_matrix_copy(c, scratch, in[0], size);
+    l->gelqf[t](&n, &m, scratch, &n, tau, space, &lwork, &info); /* A^T is n x m */
+    for (size_t i = 0; i < (size_t)k; i++) { /* column i of L is row i of R, from i on */
+        dc_matrix_fill(c, dc_matrix_at(c, r, i * (size_t)n), i, 0);
+        dc_matrix_copy(c, dc_matrix_at(c, r, i * (size_t)n + i),
+                       dc_matrix_at(c, scratch, i * (size_t)n + i), (size_t)n - i);
+    }
+    l->orglq[t](&k, &m, &k, scratch, &n, tau, space, &lwork, &info);
+    for (size_t i = 0; i < (size_t)m; i++) /* Q^T is k x m, of columns that are n apart */
+        dc_matrix_copy(c, dc_matrix_at(c, out, i * (size_t)k),
+                       dc_matrix_at(c, scratch, i * (size_t)n), (size_t)k);
+    if (info != 0)
+        dc_matrix_fill(c, out, (size_t)dc_host_result_count(c), NAN);
+}
+
+const dc_host_row dc_host_qr = {qr, qr_scratch, qr_cost, true};
+
+/* ---- eigenvalues of symmetric matrices ----------------------------------------------------------- */
+
+static size_t eigh_work(const dc_host_call *c)
+{
+    const size_t n = (size_t)dc_matrix_rows(c, 0);
+    return 1 + 6 * n + 2 * n * n + DC_MATRIX_BLOCK * n;
+}
+
+static size_t eigh_scratch(const dc_host_call *c)
+{
+    const size_t n = (size_t)dc_matrix_rows(c, 0);
+    return (n * n + eigh_work(c)) * dc_matrix_element(c) + (3 + 5 * n) * sizeof(int);
+}
+
+static double eigh_cost(const dc_host_call *c)
+{
+    return dc_matrix_work(9 * pow(dc_matrix_rows(c, 0), 3));
+}
+
+static double eigvalsh_cost(const dc_host_call *c)
+{
+    return dc_matrix_work(3 * pow(dc_matrix_rows(c, 0), 3));
+}
+
+/* The values to out; with vectors, the rows of scratch are the vectors. */
+static bool symmetric(const dc_host_call *c, const dc_lapack *l, bool vectors, void *out,
+                      const void *in, void *scratch)
+{
+    const int n = dc_matrix_rows(c, 0), lwork = (int)eigh_work(c), liwork = 3 + 5 * n;
+    const size_t size = (size_t)n * (size_t)n;
+    void *space = dc_matrix_at(c, scratch, size);
+    int *whole = dc_matrix_at(c, space, (size_t)lwork);
+    int info = 1;
+    if (dc_matrix_finite(c, in, size)) {
+        dc_matrix_copy(c, scratch, in, size);
+        l->syevd[dc_matrix_f64(c)](vectors ? "V" : "N", "U", &n, scratch, &n, out, space, &lwork,
+                                   whole, &liwork, &info, 1, 1);
+    }
+    return info == 0;
+}
+
+static void eigh(const dc_host_call *c, const dc_lapack *l, void *out, const void *const *in,
+                 void *scratch)
+{
+    const size_t n = (size_t)dc_matrix_rows(c, 0);
+    if (symmetric(c, l, true, out, in[0], scratch))
+        dc_matrix_turn(c, dc_matrix_at(c, out, n), scratch, n, n);
+    else
+        dc_matrix_fill(c, out, n * n + n, NAN);
+}
+
+static void eigvalsh(const dc_host_call *c, const dc_lapack *l, void *out, const void *const *in,
+                     void *scratch)
+{
+    if (!symmetric(c, l, false, out, in[0], scratch))
+        dc_matrix_fill(c, out, (size_t)dc_matrix_rows(c, 0), NAN);
+}
+
+const dc_host_row dc_host_eigh = {eigh, eigh_scratch, eigh_cost, true};
+const dc_host_row dc_host_eigvalsh = {eigvalsh, eigh_scratch, eigvalsh_cost, true};
+
+/* ---- singular values ----------------------------------------------------------------------------- */
+
+static size_t svd_scratch(const dc_host_call *c)
+{
+    return ((size_t)dc_matrix_rows(c, 0) * (size_t)dc_matrix_columns(c, 0) +
+            dc_matrix_svd_space(c)) *
+               dc_matrix_element(c) +
+           8 * (size_t)dc_matrix_smaller(c) * sizeof(int);
+}
+
+static double svd_cost(const dc_host_call *c)
+{
+    return dc_matrix_work(14.0 * dc_matrix_rows(c, 0) * dc_matrix_columns(c, 0) *
+                          dc_matrix_smaller(c));
+}
+
+static double svdvals_cost(const dc_host_call *c)
+{
+    return svd_cost(c) / 4;
+}
+
+/* U, S, V^T: of U^T and V column by column. */
+static void svd(const dc_host_call *c, const dc_lapack *l, void *out, const void *const *in,
+                void *scratch)
+{
+    const size_t m = (size_t)dc_matrix_rows(c, 0), n = (size_t)dc_matrix_columns(c, 0),
+                 k = (size_t)dc_matrix_smaller(c);
+    void *s = dc_matrix_at(c, out, m * k);
+    if (!dc_matrix_svd(c, l, s, out, dc_matrix_at(c, s, k), in[0], scratch,
+                       dc_matrix_at(c, scratch, m * n)))
+        dc_matrix_fill(c, out, (size_t)dc_host_result_count(c), NAN);
+}
+
+static void svdvals(const dc_host_call *c, const dc_lapack *l, void *out, const void *const *in,
+                    void *scratch)
+{
+    const size_t size = (size_t)dc_matrix_rows(c, 0) * (size_t)dc_matrix_columns(c, 0);
+    if (!dc_matrix_svd(c, l, out, NULL, NULL, in[0], scratch, dc_matrix_at(c, scratch, size)))
+        dc_matrix_fill(c, out, (size_t)dc_matrix_smaller(c), NAN);
+}
+
+const dc_host_row dc_host_svd = {svd, svd_scratch, svd_cost, true};
+const dc_host_row dc_host_svdvals = {svdvals, svd_scratch, svdvals_cost, true};
