@@ -12,6 +12,7 @@
  *   check_class(labels, n, op)   a run-time test that all labels are in 0..n-1
  *   check_length(lengths, n, op) that all lengths are in 0..n
  *   check_room(count, n, op)     that a count is at most n
+ *   host_operation(op, caller, x, ...), check_matrices(integers, caller, kind, matrix, factors)   (ops/host.c)
  *   idx(path)                a file as a tensor
  *   seed()                   that of the context
  *   options(op, table, name, ...)   refuses what is neither nil nor a table of these names

@@ -25,6 +25,33 @@ static void lines(dc_text *out, const char *word, const char *const *text, uint3
         line(out, word, text[i]);
 }
 
+static const struct role {
+    dc_err_id id;
+    const char *name;
+} roles[] = {{DC_ERR_SINGULAR, "singular"},
+             {DC_ERR_NOT_DEFINITE, "not definite"},
+             {DC_ERR_NO_FACTORS, "no factors"},
+             {DC_ERR_LENGTH, "lengths"},
+             {DC_ERR_ROOM, "count"}};
+
+const char *dc_fnfile_role(dc_err_id id)
+{
+    for (size_t i = 0; i < DC_COUNTOF(roles); i++)
+        if (roles[i].id == id && id != DC_ERR_LENGTH && id != DC_ERR_ROOM)
+            return roles[i].name;
+    return NULL;
+}
+
+dc_err_id dc_fnfile_failure(const dc_fnfile_check *c)
+{
+    if (c->position)
+        return DC_ERR_POSITION;
+    for (size_t i = 0; i < DC_COUNTOF(roles); i++)
+        if (strcmp(roles[i].name, c->role) == 0)
+            return roles[i].id;
+    return DC_ERR_CLASS;
+}
+
 static void print_check(const dc_fnfile_check *c, dc_text *out)
 {
     char type[DC_TYPE_TEXT], text[DC_TYPE_TEXT + 200];

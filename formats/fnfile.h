@@ -17,6 +17,7 @@
  *   cell: net.1.weight            a tensor of the file
  *   set: 0                        a number of a cell, from 0
  *   check: class 0 10 i32[64] cross_entropy labels        or position; axis, how many are allowed, type
+ *   check: class 0 1 i32[] cholesky not definite          of matrices: "singular", "no factors"
  *   module:
  *   func policy(%1: f32[1, 4] "x", ...
  *
@@ -39,6 +40,11 @@ typedef struct dc_fnfile_check {
     dc_type type; /* of the tensor */
     const char *op, *role;
 } dc_fnfile_check;
+
+/* The role of a test of matrices (SINGULAR and its like), which says what they lack; NULL of other failures. */
+const char *dc_fnfile_role(dc_err_id id);
+/* The failure that a test of this role tells of. */
+dc_err_id dc_fnfile_failure(const dc_fnfile_check *c);
 
 typedef struct dc_fnfile_variant {
     uint32_t narg, ncaptured, ncell, nresult, nprinted, nset, ncheck; /* below 2^24: sums fit */

@@ -243,6 +243,8 @@ local modules = {
   { "deepc.schedules", "deepc.schedules" },
   { "deepc.metrics", "deepc.metrics.class", "deepc.metrics.classes", "deepc.metrics.numbers",
     "deepc.metrics.ranking", "deepc.metrics.text" },
+  { "deepc.linalg", "deepc.linalg.base", "deepc.linalg.factors", "deepc.linalg.solve", "deepc.linalg.values",
+    "deepc.linalg.norms", "deepc.linalg.products" },
   { "deepc.train", "deepc.train.class", "deepc.train.fit", "deepc.train.events" },
   { "deepc.data", "deepc.data.set", "deepc.data.rows", "deepc.data.stream", "deepc.data.tables", "deepc.data.media",
     "deepc.data.text", "deepc.data.fetch" },

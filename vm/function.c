@@ -307,20 +307,17 @@ static dc_status give_results(dc_job *j, const calling *a, dc_fvariant *v)
     return DC_OK;
 }
 
-static dc_err_id id_of(const dc_fnfile_check *c)
-{
-    if (c->position)
-        return DC_ERR_POSITION;
-    return strcmp(c->role, "lengths") == 0 ? DC_ERR_LENGTH : DC_ERR_CLASS;
-}
-
 /* The sentence of a check that failed, as scripts read it. */
 static dc_status fail_check(dc_job *j, const dc_fvariant *v, const dc_fault *fault)
 {
     const dc_fnfile_check *c = &v->file.check[fault->check];
+    const dc_err_id id = dc_fnfile_failure(c);
     char where[120];
-    dc_type_position(&c->type, fault->position, where, sizeof where);
-    return dc_fail(j, id_of(c),
+    if (dc_fnfile_role(id) != NULL)
+        dc_type_matrix(&c->type, fault->position, where, sizeof where);
+    else
+        dc_type_position(&c->type, fault->position, where, sizeof where);
+    return dc_fail(j, id,
                    &(dc_fact){.op = c->op,
                               .axis = {c->axis},
                               .num = {fault->value, c->classes - 1, fault->position + 1},

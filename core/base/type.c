@@ -194,6 +194,13 @@ void dc_type_position(const dc_type *t, int64_t position, char *out, size_t size
                       k == t->rank - 1 ? "]" : "");
 }
 
+void dc_type_matrix(const dc_type *t, int64_t position, char *out, size_t size)
+{
+    const int n = snprintf(out, size, t->rank == 0 ? "the matrix" : "matrix ");
+    if (t->rank > 0 && n < (int)size)
+        dc_type_position(t, position, out + n, size - (size_t)n);
+}
+
 /* The cursor of dc_type_parse. */
 typedef struct reader {
     dc_job *j;

@@ -95,6 +95,8 @@ int dc_type_print(const dc_type *t, char *out, size_t size);
 
 /* Where element `position` (from 0) is, counted from 1: "4", or "[2, 3]" where there are several axes. */
 void dc_type_position(const dc_type *t, int64_t position, char *out, size_t size);
+/* "matrix [2, 3]" of as many as t has elements; "the matrix" of one alone. */
+void dc_type_matrix(const dc_type *t, int64_t position, char *out, size_t size);
 
 /*
  * Reads one type at *text and moves *text behind it. `intern` gives names their identity (NULL:

@@ -27,11 +27,12 @@ typedef struct dc_trace_capture {
 typedef struct dc_trace_check {
     dc_ref position, value;
     int64_t classes;  /* what is allowed is 0..classes - 1 */
-    dc_err_id id;     /* CLASS, LENGTH or POSITION */
+    dc_err_id id;     /* CLASS, LENGTH or POSITION; SINGULAR and its like: 0 for each matrix */
     int axis;         /* of POSITION */
     const char *op;   /* static or interned */
     const char *role; /* of the tensor; static */
     dc_type type;
+    dc_type shown; /* of what messages show: the same, or that of the matrices */
     const char *origin;
     dc_place place;
 } dc_trace_check;

@@ -214,6 +214,8 @@ static dc_status find_first(assembly *s, dc_trace_check *c, dc_val position, dc_
         DC_TRY(ew(s, DC_OP_ADD, start, position, &position));
         c->type = all;
     }
+    if (tested_type(s, &c->shown, &all))
+        c->shown = all;
     DC_TRY(ew(s, DC_OP_LT, first, end, &hit));
     DC_TRY(where(s, hit, position, none, &position));
     c->position = position.ref;

@@ -80,6 +80,8 @@ dc_trace_check dc_spec_check(const dc_spec *s, uint32_t check)
     c.classes = dc_extent_eval(e, c.classes, value_of, &x);
     for (int k = 0; k < c.type.rank; k++)
         c.type.dim[k] = dc_extent_eval(e, c.type.dim[k], value_of, &x);
+    for (int k = 0; k < c.shown.rank; k++)
+        c.shown.dim[k] = dc_extent_eval(e, c.shown.dim[k], value_of, &x);
     return c;
 }
 

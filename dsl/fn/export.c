@@ -79,12 +79,13 @@ static void describe_checks(const dc_trace *t, dc_job *j, dc_fnfile_variant *v)
     v->check = DC_NEW_ARRAY(&j->scratch, dc_fnfile_check, v->ncheck);
     for (uint32_t i = 0; i < v->ncheck; i++) {
         const dc_trace_check *c = &t->check.at[i];
+        const char *role = dc_fnfile_role(c->id);
         v->check[i] = (dc_fnfile_check){.position = c->id == DC_ERR_POSITION,
                                         .axis = c->axis,
                                         .classes = c->classes,
                                         .type = c->type,
                                         .op = c->op,
-                                        .role = c->role};
+                                        .role = role != NULL ? role : c->role};
     }
 }
 

@@ -8,6 +8,7 @@
 #include "dsl/base/trace.h"
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
+#include "formats/fnfile.h"
 
 #include <string.h>
 
@@ -61,8 +62,11 @@ void dc_data_check_raise(lua_State *L, dc_dsl *d, const dc_trace_check *c, const
     char where[120];
     dc_handle shown = {.kind = DC_HANDLE_TRACED, .origin = c->origin};
     const dc_operand in = {
-        .h = found->h != NULL ? found->h : &shown, .role = c->role, .type = c->type};
-    dc_type_position(&c->type, found->position, where, sizeof where);
+        .h = found->h != NULL ? found->h : &shown, .role = c->role, .type = c->shown};
+    if (dc_fnfile_role(c->id) != NULL)
+        dc_type_matrix(&c->type, found->position, where, sizeof where);
+    else
+        dc_type_position(&c->type, found->position, where, sizeof where);
     dc_error_fact(
         L, d, c->id,
         &(dc_fact){.op = c->op,
@@ -89,12 +93,14 @@ static void check_count(lua_State *L, dc_dsl *d, const dc_trace_check *c)
                         (long long)count);
 }
 
-void dc_data_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check c)
+/* What it is about, for messages, is at `shown`. */
+static void check_integers(lua_State *L, dc_dsl *d, int idx, int shown, dc_trace_check c)
 {
     const int top = lua_gettop(L), at[1] = {idx};
-    dc_handle *h = dc_handle_check(L, d, idx, c.op);
-    c.type = *dc_handle_type(h);
-    c.origin = h->origin;
+    const dc_handle *about = dc_handle_check(L, d, shown, c.op);
+    c.type = *dc_handle_type(dc_handle_check(L, d, idx, c.op));
+    c.shown = *dc_handle_type(about);
+    c.origin = about->origin;
     c.place = dc_place_find(L, d);
     check_count(L, d, &c);
     dc_apply a = {.build = build_check, .arg = &c.classes};
@@ -110,8 +116,20 @@ void dc_data_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check c)
         if (position >= 0) {
             const int64_t value = read_integer(L, d, top + 2, c.op);
             dc_data_check_raise(L, d, &c,
-                                &(dc_found){value, position, dc_handle_test(L, idx), NULL});
+                                &(dc_found){value, position, dc_handle_test(L, shown), NULL});
         }
     }
     lua_settop(L, top);
+}
+
+void dc_data_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check c)
+{
+    check_integers(L, d, idx, idx, c);
+}
+
+void dc_data_check_matrices(lua_State *L, dc_dsl *d, int idx, int shown, dc_err_id id,
+                            const char *op)
+{
+    check_integers(L, d, idx, shown,
+                   (dc_trace_check){.id = id, .classes = 1, .op = op, .role = "matrix"});
 }

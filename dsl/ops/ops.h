@@ -13,7 +13,7 @@ extern const dc_bindings dc_reduce_bindings, dc_movement_bindings, dc_subscript_
     dc_einsum_bindings, dc_concat_bindings, dc_gather_bindings, dc_make_bindings, dc_rand_bindings,
     dc_tensor_bindings, dc_param_bindings, dc_gradient_bindings, dc_custom_grad_bindings,
     dc_conv_pool_bindings, dc_cumulative_bindings, dc_sort_bindings, dc_pad_bindings,
-    dc_size_methods, dc_bytes_bindings, dc_complex_bindings, dc_fft_bindings;
+    dc_host_bindings, dc_size_methods, dc_bytes_bindings, dc_complex_bindings, dc_fft_bindings;
 
 /* A size at idx (dsl/base/size.h) becomes a traced scalar of this dtype; other values stay. */
 void dc_ops_size(lua_State *L, dc_dsl *d, int idx, dc_dtype dtype);
@@ -39,6 +39,9 @@ void dc_param_refuse_mapped(lua_State *L, dc_dsl *d, const char *op, const dc_ce
  * completes (data_check.c). Of the test: id, op, role, classes, axis. Raises.
  */
 void dc_data_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check test);
+/* The same of integers for matrices at `shown`, of which each has to be 0. */
+void dc_data_check_matrices(lua_State *L, dc_dsl *d, int idx, int shown, dc_err_id id,
+                            const char *op);
 /* An integer outside, at a position (from 0) of the tensor h; NULL: of that which the test tells of. */
 typedef struct dc_found {
     int64_t value, position;

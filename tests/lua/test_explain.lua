@@ -1,6 +1,7 @@
 -- The pages about errors: one for each code, and each of them true. Their examples are run here.
 local lu = require "luaunit"
 local read = require("tests.lua.check").read
+local lapack = require "tests.lua.lapack"
 
 local program = arg[-1]
 local folder = "docs/errors/"
@@ -70,6 +71,11 @@ local function check(code)
   return text
 end
 
+-- Its example needs LAPACK, which is not there.
+local function is_left_out(code)
+  return code == "DC0703" and lapack.missing ~= nil
+end
+
 local function is_lint(code)
   return code:match "^DC09" ~= nil
 end
@@ -134,7 +140,7 @@ function TestPages:test_examples_fail_as_the_page_says()
     local text = block(example, "text")
     if text and is_lint(code) then
       lu.assertEquals(check(block(example, "lua")), text)
-    elseif text then
+    elseif text and not is_left_out(code) then
       local ok, err = run(block(example, "lua"))
       lu.assertFalse(ok, code)
       local got = tostring(err):gsub("/tmp/lua_%w+", function(path) -- os.tmpname's
@@ -154,7 +160,7 @@ function TestPages:test_mends_do_not_fail()
     local part = parts(read(folder .. code .. ".md"))
     if is_lint(code) then
       lu.assertEquals(check(block(part.Mend, "lua")), "")
-    elseif block(part.Example, "text") then
+    elseif block(part.Example, "text") and not is_left_out(code) then
       local ok, err = run(block(part.Mend, "lua"))
       lu.assertTrue(ok, code .. ": " .. tostring(err))
     end
