@@ -354,9 +354,26 @@ static int choose(int argc, char **argv)
     return run_program(argc, argv);
 }
 
+/*
+ * OpenBLAS takes kernels for processors that it knows by their model, and plain ones for those made after it: Debian 12's,
+ * of 2022, knows no recent Xeon. What this one can do decides, unless the user has. Hosts of the library do as they like.
+ */
+static void choose_blas_kernels(void)
+{
+#ifdef __x86_64__
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+        setenv("OPENBLAS_CORETYPE", "SKYLAKEX", 0);
+    else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        setenv("OPENBLAS_CORETYPE", "HASWELL", 0);
+#endif
+}
+
 /* Output that is not where it was to go is a failure, whatever else has been done. */
 int main(int argc, char **argv)
 {
+    choose_blas_kernels();
     const int status = choose(argc, argv);
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
