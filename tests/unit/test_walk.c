@@ -215,6 +215,7 @@ static void make_item(making *m, int depth, uint32_t end)
     static const dc_command_kind kinds[] = {DC_COMMAND_LAUNCH, DC_COMMAND_HOST,   DC_COMMAND_COPY,
                                             DC_COMMAND_CHECK,  DC_COMMAND_BUNDLE, DC_COMMAND_LOOP,
                                             DC_COMMAND_BRANCH};
+    static const int64_t no_numbers;
     const uint32_t i = m->n++;
     dc_command x = {.kind = kinds[rng_below(&m->r, depth < 4 ? 7 : 5)], .bind = m->bind[i]};
     for (int b = 0; b < 3; b++)
@@ -223,7 +224,7 @@ static void make_item(making *m, int depth, uint32_t end)
         x.kind = DC_COMMAND_LAUNCH;
     switch (x.kind) {
     case DC_COMMAND_HOST:
-        x.host = (const int64_t[]){0};
+        x.host = &no_numbers;
         x.nhost = 1;
         x.nbind = 2 + (uint32_t)rng_below(&m->r, 2);
         x.entry = i;
@@ -630,7 +631,7 @@ static void touched_by(const dc_command *command, uint32_t i, uint32_t *touched,
     const dc_command *x = &command[i];
     for (uint32_t b = 0; b < x->nbind; b++)
         *touched |= 1u << x->bind[b].offset;
-    if (x->kind == DC_COMMAND_LAUNCH || x->kind == DC_COMMAND_COPY)
+    if (x->kind == DC_COMMAND_LAUNCH || x->kind == DC_COMMAND_HOST || x->kind == DC_COMMAND_COPY)
         *written |= 1u << x->bind[0].offset;
     if (x->kind == DC_COMMAND_LOOP && x->nbind > 1)
         *written |= 1u << x->bind[1].offset;
