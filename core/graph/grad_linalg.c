@@ -197,7 +197,12 @@ void dc_grad_lu(const dc_vjp *v)
     const int rank = v->n.rank;
     const triangle l_t = {.transposed = true, .unit = true},
                    u_t = {.upper = true, .transposed = true};
-    const dc_ref packed = part(f, v->r, 2, 0, n), g = part(f, v->g, 2, 0, n);
+    const bool is_turned = v->n.attr[0] != 0; /* factors of the transpose, transposed */
+    dc_ref packed = part(f, v->r, 2, 0, n), g = part(f, v->g, 2, 0, n);
+    if (is_turned) {
+        packed = turned(f, packed);
+        g = turned(f, g);
+    }
     dc_ref one = dc_graph_like(f, packed, 1);
     one = minus(f, upper(f, one), strictly_upper(f, one)); /* the identity */
     const dc_ref l = add(f, strictly_lower(f, packed), one);
@@ -210,9 +215,10 @@ void dc_grad_lu(const dc_vjp *v)
     for (int k = 0; k < rank - 2; k++)
         dim[k] = v->n.dim[k];
     dim[rank - 2] = n;
-    dc_vjp_give(v, 0,
-                dc_graph_scatter(f, DC_OP_SCATTER, dc_vjp_zero_like(v, v->n.in[0]),
-                                 dc_graph_reshape(f, at, rank - 1, dim), rows, rank - 2, rank - 2));
+    const dc_ref da =
+        dc_graph_scatter(f, DC_OP_SCATTER, dc_vjp_zero_like(v, v->n.in[0]),
+                         dc_graph_reshape(f, at, rank - 1, dim), rows, rank - 2, rank - 2);
+    dc_vjp_give(v, 0, is_turned ? turned(f, da) : da);
 }
 
 /* ---- QR -------------------------------------------------------------------------------------------- */
@@ -379,11 +385,12 @@ void dc_grad_trsolve(const dc_vjp *v)
 
 /* ---- systems, determinants ------------------------------------------------------------------------- */
 
-/* Operands are A, its LU, B; the derivative of the LU is none, since A stands beside it. */
-static dc_ref lu_solve(dc_func *f, const dc_vjp *v, dc_ref lu, dc_ref b, bool transposed)
+/* Operands are A, its LU, B; the derivative of the LU is none, since A stands beside it. is_turned: factors of A^T. */
+static dc_ref lu_solve(dc_func *f, const dc_vjp *v, dc_ref lu, dc_ref b, bool transposed,
+                       bool is_turned)
 {
-    const int64_t attr = transposed;
-    return dc_graph_make(f, DC_OP_LUSOLVE, (const dc_ref[]){v->n.in[0], lu, b}, 3, &attr, 1, NULL);
+    const int64_t attr[2] = {transposed, is_turned};
+    return dc_graph_make(f, DC_OP_LUSOLVE, (const dc_ref[]){v->n.in[0], lu, b}, 3, attr, 2, NULL);
 }
 
 /* A X = B: dB = A^-T dX, dA = -dB X^T; of A^T X = B the transpose of that. */
@@ -391,7 +398,7 @@ void dc_grad_lusolve(const dc_vjp *v)
 {
     dc_func *f = v->f;
     const bool transposed = v->n.attr[0] != 0;
-    const dc_ref db = lu_solve(f, v, v->n.in[1], v->g, !transposed);
+    const dc_ref db = lu_solve(f, v, v->n.in[1], v->g, !transposed, v->n.attr[1] != 0);
     if (dc_vjp_wants(v, 2))
         dc_vjp_give(v, 2, db);
     if (!dc_vjp_wants(v, 0))
@@ -416,7 +423,7 @@ static dc_ref inverse_transposed(dc_func *f, const dc_vjp *v, dc_ref lu, dc_ref 
     const dc_ref all = everywhere(f, by, v->n.in[0]);
     const dc_ref diagonal = dc_graph_op2(f, DC_OP_EQ, number(f, all, 2), number(f, all, 1));
     const dc_ref b = dc_graph_op3(f, DC_OP_WHERE, diagonal, all, dc_graph_like(f, all, 0));
-    return lu_solve(f, v, lu, b, true);
+    return lu_solve(f, v, lu, b, true, v->n.attr[1] != 0);
 }
 
 /*
@@ -425,7 +432,7 @@ static dc_ref inverse_transposed(dc_func *f, const dc_vjp *v, dc_ref lu, dc_ref 
  */
 static dc_ref adjugate_transposed(dc_func *f, const dc_vjp *v)
 {
-    const int64_t whole = 0;
+    const int64_t attr[2] = {0, v->n.attr[1]};
     const dc_ref lu = v->n.in[1], none = dc_graph_like(f, lu, 0);
     const dc_ref tiny = dc_graph_like(f, lu, v->n.dtype == DC_F64 ? 1e-100 : 1e-15);
     const dc_ref diagonal = dc_graph_op2(f, DC_OP_EQ, number(f, lu, 2), number(f, lu, 1));
@@ -433,7 +440,7 @@ static dc_ref adjugate_transposed(dc_func *f, const dc_vjp *v)
         dc_graph_op3(f, DC_OP_WHERE, dc_graph_op2(f, DC_OP_EQ, lu, none), tiny, lu);
     const dc_ref regular = dc_graph_op3(f, DC_OP_WHERE, diagonal, filled, lu);
     const dc_ref in[2] = {v->n.in[0], regular};
-    const dc_ref det = dc_graph_make(f, DC_OP_DET, in, 2, &whole, 1, NULL);
+    const dc_ref det = dc_graph_make(f, DC_OP_DET, in, 2, attr, 2, NULL);
     const dc_ref is_0 = dc_graph_op2(f, DC_OP_EQ, v->r, dc_graph_like(f, v->r, 0));
     const dc_ref root = dc_graph_op1(f, DC_OP_SQRT, dc_graph_op1(f, DC_OP_ABS, v->r));
     const dc_ref mark = dc_graph_op3(f, DC_OP_WHERE, is_0, root, dc_graph_like(f, root, 0));

@@ -117,14 +117,31 @@ static dc_status rule_square(const dc_site *s)
     return DC_OK;
 }
 
-static dc_status rule_lu(const dc_site *s)
+static dc_status rule_eigh(const dc_site *s)
 {
     DC_TRY(rule_square(s));
     s->out->dim[s->out->rank - 2]++;
     return DC_OK;
 }
 
-#define rule_eigh rule_lu
+/* Attributes that are 0 or 1. */
+static dc_status flags(const dc_site *s, int n)
+{
+    DC_TRY(attr_count(s, n));
+    for (int i = 0; i < n; i++)
+        if (s->attr[i] < 0 || s->attr[i] > 1)
+            return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "an attribute is neither 0 nor 1");
+    return DC_OK;
+}
+
+static dc_status rule_lu(const dc_site *s)
+{
+    DC_TRY(flags(s, 1));
+    DC_TRY(need_matrix(s, 0, true));
+    same_dims(s);
+    s->out->dim[s->out->rank - 2]++;
+    return DC_OK;
+}
 
 /* The two axes become one of so many elements. */
 static dc_status packed(const dc_site *s, bool values)
@@ -169,15 +186,6 @@ static dc_status rule_values(const dc_site *s)
 static dc_status rule_svdvals(const dc_site *s)
 {
     return vector_of(s, false);
-}
-
-static dc_status flags(const dc_site *s, int n)
-{
-    DC_TRY(attr_count(s, n));
-    for (int i = 0; i < n; i++)
-        if (s->attr[i] < 0 || s->attr[i] > 1)
-            return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "an attribute is neither 0 nor 1");
-    return DC_OK;
 }
 
 /* The dtype, the rank and the first `same` axes of operand 0. */
@@ -236,7 +244,7 @@ static dc_status need_factors(const dc_site *s, int operand)
 
 static dc_status rule_lusolve(const dc_site *s)
 {
-    DC_TRY(flags(s, 1));
+    DC_TRY(flags(s, 2));
     DC_TRY(need_factors(s, 1));
     DC_TRY(need_matrix(s, 2, false));
     DC_TRY(need_alike(s, 2, s->in[0].rank - 1));
@@ -245,7 +253,7 @@ static dc_status rule_lusolve(const dc_site *s)
 
 static dc_status rule_det(const dc_site *s)
 {
-    DC_TRY(flags(s, 1));
+    DC_TRY(flags(s, 2));
     DC_TRY(need_factors(s, 1));
     same_dims(s);
     s->out->rank -= s->attr[0] ? 1 : 2;

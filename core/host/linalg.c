@@ -33,10 +33,15 @@ const dc_host_row dc_host_cholesky = {cholesky, dc_matrix_no_scratch, cholesky_c
 
 /* ---- LU ------------------------------------------------------------------------------------------ */
 
+static bool as_it_lies(const dc_host_call *c)
+{
+    return c->attr[0] != 0;
+}
+
 static size_t lu_scratch(const dc_host_call *c)
 {
     const size_t n = (size_t)dc_matrix_rows(c, 0);
-    return n * n * dc_matrix_element(c) + 2 * n * sizeof(int);
+    return (as_it_lies(c) ? 0 : n * n * dc_matrix_element(c)) + 2 * n * sizeof(int);
 }
 
 static double lu_cost(const dc_host_call *c)
@@ -44,16 +49,9 @@ static double lu_cost(const dc_host_call *c)
     return dc_matrix_work(pow(dc_matrix_rows(c, 0), 3) * 2 / 3);
 }
 
-static void lu(const dc_host_call *c, const dc_lapack *l, void *out, const void *const *in,
-               void *scratch)
+/* The numbers of the rows that the exchanges lead to. */
+static void put_rows(const dc_host_call *c, void *out, int n, const int *swap, int *row)
 {
-    const int n = dc_matrix_rows(c, 0);
-    const size_t size = (size_t)n * (size_t)n;
-    int info = 0, *swap = dc_matrix_at(c, scratch, size), *row = swap + n;
-    dc_matrix_turn(c, scratch, in[0], (size_t)n, (size_t)n);
-    l->getrf[dc_matrix_f64(c)](&n, &n, scratch, &n, swap,
-                               &info); /* info > 0: a zero in U, which shows */
-    dc_matrix_turn(c, out, scratch, (size_t)n, (size_t)n);
     for (int i = 0; i < n; i++)
         row[i] = i;
     for (int i = 0; i < n; i++) {
@@ -61,8 +59,26 @@ static void lu(const dc_host_call *c, const dc_lapack *l, void *out, const void 
         row[k] = row[i];
         row[i] = other;
     }
-    for (int i = 0; i < n; i++)
-        dc_matrix_put(c, out, size + (size_t)i, row[i]);
+    for (size_t i = 0; i < (size_t)n; i++)
+        dc_matrix_put(c, out, i, row[i]);
+}
+
+/* P A = L U; with the attribute P A^T = L U, and the transpose of both factors: nothing is turned. */
+static void lu(const dc_host_call *c, const dc_lapack *l, void *out, const void *const *in,
+               void *scratch)
+{
+    const int n = dc_matrix_rows(c, 0);
+    const size_t size = (size_t)n * (size_t)n;
+    void *a = as_it_lies(c) ? out : scratch;
+    int info = 0, *swap = as_it_lies(c) ? scratch : dc_matrix_at(c, scratch, size);
+    if (as_it_lies(c))
+        dc_matrix_copy(c, a, in[0], size);
+    else
+        dc_matrix_turn(c, a, in[0], (size_t)n, (size_t)n);
+    l->getrf[dc_matrix_f64(c)](&n, &n, a, &n, swap, &info); /* info > 0: a zero in U, which shows */
+    if (!as_it_lies(c))
+        dc_matrix_turn(c, out, a, (size_t)n, (size_t)n);
+    put_rows(c, dc_matrix_at(c, out, size), n, swap, swap + n);
 }
 
 const dc_host_row dc_host_lu = {lu, lu_scratch, lu_cost, true};

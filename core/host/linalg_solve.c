@@ -71,28 +71,40 @@ static size_t row_at(const dc_host_call *c, const void *lu, int n, int i)
     return v >= 0 && v < n ? (size_t)v : 0;
 }
 
-/* P A = L U: U^-1 L^-1 P B; transposed P^T L^-T U^-T B. */
+/* The rows of x at the numbers, or the rows of x put there. */
+static void exchange(const dc_host_call *c, const void *lu, void *to, const void *x, int n, int k,
+                     bool put)
+{
+    if (put)
+        dc_matrix_fill(c, to, (size_t)n * (size_t)k, 0);
+    for (int i = 0; i < n; i++) {
+        const size_t here = (size_t)i * (size_t)k, there = row_at(c, lu, n, i) * (size_t)k;
+        dc_matrix_copy(c, dc_matrix_at(c, to, put ? there : here),
+                       dc_matrix_at(c, x, put ? here : there), (size_t)k);
+    }
+}
+
+/*
+ * P A = L U: X is U^-1 L^-1 P B; for A^T, P^T L^-T U^-T B. Factors of the transpose, P A^T = L U, lie transposed: with
+ * M = U^T below and N = L^T above the diagonal A is M N P.
+ */
 static void lusolve(const dc_host_call *c, const dc_lapack *l, void *out, const void *const *in,
                     void *scratch)
 {
     const int n = dc_matrix_rows(c, 0), k = dc_matrix_columns(c, 2);
-    const bool transposed = c->attr[0] != 0;
-    const void *lu = in[1];
-    const triangle lower = {.transposed = transposed, .unit = true},
-                   upper = {.upper = true, .transposed = transposed};
-    void *x = transposed ? scratch : out;
-    if (transposed) {
+    const bool transposed = c->attr[0] != 0, turned = c->attr[1] != 0;
+    const triangle lower = {.transposed = transposed, .unit = !turned},
+                   upper = {.upper = true, .transposed = transposed, .unit = turned};
+    const bool put = transposed != turned; /* rows are exchanged at the end */
+    void *x = put ? scratch : out;
+    if (put)
         dc_matrix_copy(c, x, in[2], (size_t)n * (size_t)k);
-        dc_matrix_fill(c, out, (size_t)n * (size_t)k, 0);
-    }
-    for (int i = 0; i < n && !transposed; i++)
-        dc_matrix_copy(c, dc_matrix_at(c, x, (size_t)i * (size_t)k),
-                       dc_matrix_at(c, in[2], row_at(c, lu, n, i) * (size_t)k), (size_t)k);
-    solve(c, l, lu, transposed ? upper : lower, x, n, k);
-    solve(c, l, lu, transposed ? lower : upper, x, n, k);
-    for (int i = 0; i < n && transposed; i++)
-        dc_matrix_copy(c, dc_matrix_at(c, out, row_at(c, lu, n, i) * (size_t)k),
-                       dc_matrix_at(c, x, (size_t)i * (size_t)k), (size_t)k);
+    else
+        exchange(c, in[1], x, in[2], n, k, false);
+    solve(c, l, in[1], transposed ? upper : lower, x, n, k);
+    solve(c, l, in[1], transposed ? lower : upper, x, n, k);
+    if (put)
+        exchange(c, in[1], out, x, n, k, true);
 }
 
 const dc_host_row dc_host_lusolve = {lusolve, lusolve_scratch, lusolve_cost, true};

@@ -39,10 +39,10 @@ end
 
 -- ---- LU ----
 
--- The packed factors of square matrices, a test of them, and what brings results back. Row n + 1 has the numbers of
--- rows.
+-- The packed factors of the transposes of square matrices, transposed, as systems and determinants take them, and a test
+-- of them. Row n + 1 has the numbers of rows. Nothing is turned for them: libraries have matrices by columns.
 function base.lu(op, a, checked, shown)
-  local lu = core.host_operation("lu", op, a)
+  local lu = core.host_operation("lu", op, a, true)
   local n = a.shape[#a.shape]
   if checked and n > 0 then
     local zero = base.diagonal(base.range(lu, 2, 1, n)):eq(0):any(-1)
@@ -56,7 +56,7 @@ local function lu_parts(op, a)
   base.check_matrix(op, a, "a", true)
   local back, x = core.in_f32(a)
   local n = a.shape[#a.shape]
-  local lu = base.lu(op, x)
+  local lu = core.host_operation("lu", op, x, false)
   return back(base.range(lu, 2, 1, n)), base.pick(lu, n + 1, 2):cast "i32"
 end
 

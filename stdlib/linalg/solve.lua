@@ -118,7 +118,7 @@ function linalg.solve(a, b, options)
     if not rawequal(m, x) then
       factors = base.stretch(lu, base.batch_of(m, 2), 2)
     end
-    return core.host_operation("lu_solve", op, m, factors, k, false)
+    return core.host_operation("lu_solve", op, m, factors, k, false, true)
   end)
   return (back(finish(solved, a, b, vector, 1)))
 end
@@ -158,7 +158,7 @@ end
 -- Of floats that the host takes.
 function base.inv(op, x, checked, shown)
   local lu = base.lu(op, x, checked, shown)
-  return core.host_operation("lu_solve", op, x, lu, base.identities(x), false)
+  return core.host_operation("lu_solve", op, x, lu, base.identities(x), false, true)
 end
 
 -- ---- triangular systems ----

@@ -10,7 +10,7 @@ local base = core.linalg
 local function determinant(op, a, as_logarithm)
   base.check_matrix(op, a, "a", true)
   local back, x = core.in_f32(a)
-  return back, core.host_operation("det", op, x, base.lu(op, x), as_logarithm)
+  return back, core.host_operation("det", op, x, base.lu(op, x), as_logarithm, true)
 end
 
 ---The determinants of square matrices, by LU (torch.linalg.det, np.linalg.det). Of a singular matrix 0; its gradient is

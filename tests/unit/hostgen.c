@@ -11,14 +11,15 @@ bool hostgen_is_square(dc_op op)
 int hostgen_attrs(dc_op op)
 {
     switch ((int)op) {
-    case DC_OP_TOPK:
-        return 2;
     case DC_OP_TRSOLVE:
         return 3;
-    case DC_OP_SORT:
-    case DC_OP_ARGSORT:
+    case DC_OP_TOPK:
     case DC_OP_LUSOLVE:
     case DC_OP_DET:
+        return 2;
+    case DC_OP_SORT:
+    case DC_OP_ARGSORT:
+    case DC_OP_LU:
     case DC_OP_LSTSQ:
     case DC_OP_PINV:
         return 1;

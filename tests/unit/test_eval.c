@@ -450,8 +450,8 @@ static void factors(void)
          2);
     begin();
     x = param(DC_F32, 2, DIMS(2, 2));
-    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_LU, &x, 1, NULL, 0, NULL), IN(a), 4, 6, 0.25, 0.5,
-         1, 0);
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_LU, &x, 1, low, 1, NULL), IN(a), 4, 6, 0.25, 0.5, 1,
+         0);
     begin();
     x = param(DC_F32, 2, DIMS(2, 2));
     WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_EIGH, &x, 1, NULL, 0, NULL), IN(id), 2, 3, 0, 1, 1,
@@ -475,7 +475,7 @@ static void systems(void)
     /* rows of A, [[0, 2], [4, 1]], are exchanged: its factors are those of [[4, 1], [0, 2]] */
     static const float a[4] = {0, 2, 4, 1}, lu[6] = {4, 1, 0, 2, 1, 0}, b[2] = {6, 7},
                        c[4] = {3, 99, 0, 2}, pd[1] = {4}, ones[2] = {1, 1}, tall[2] = {3, 4};
-    static const int64_t flag[2] = {0, 1};
+    static const int64_t flag[4] = {0, 0, 1, 0}, turned[2] = {1, 1};
     const int64_t least = (int64_t)dc_bits_of(DC_F64, 1e-6);
     dc_ref in[3];
     for (int transposed = 0; transposed < 2; transposed++) { /* A (1, 3), A^T (2.75, 1.5) are b */
@@ -483,21 +483,32 @@ static void systems(void)
         in[0] = param(DC_F32, 2, DIMS(2, 2));
         in[1] = param(DC_F32, 2, DIMS(3, 2));
         in[2] = param(DC_F32, 2, DIMS(2, 1));
-        const dc_ref x = dc_graph_make(fn, DC_OP_LUSOLVE, in, 3, flag + transposed, 1, NULL);
+        const dc_ref x = dc_graph_make(fn, DC_OP_LUSOLVE, in, 3, flag + 2 * transposed, 2, NULL);
         if (transposed)
             WANT(DC_EVAL_ROUND, x, IN(a, lu, b), 2.75f, 1.5f);
         else
             WANT(DC_EVAL_ROUND, x, IN(a, lu, b), 1, 3);
     }
-    begin();
+    for (int log = 0; log < 2; log++) {
+        begin();
+        in[0] = param(DC_F32, 2, DIMS(2, 2));
+        in[1] = param(DC_F32, 2, DIMS(3, 2));
+        const dc_ref x = dc_graph_make(fn, DC_OP_DET, in, 2, flag + 2 * log, 2, NULL);
+        if (log)
+            WANT(DC_EVAL_ROUND, x, IN(a, lu), -1, logf(8));
+        else
+            WANT(DC_EVAL_ROUND, x, IN(a, lu), -8);
+    }
+    begin(); /* the transpose is [[0, 4], [2, 1]]: its rows are exchanged, its factors 1 and [[2, 1], [0, 4]] */
     in[0] = param(DC_F32, 2, DIMS(2, 2));
-    in[1] = param(DC_F32, 2, DIMS(3, 2));
-    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_DET, in, 2, flag, 1, NULL), IN(a, lu), -8);
-    begin();
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_LU, in, 1, turned, 1, NULL), IN(a), 2, 0, 1, 4, 1,
+         0);
+    begin(); /* A^T (2.75, 1.5) is b */
     in[0] = param(DC_F32, 2, DIMS(2, 2));
-    in[1] = param(DC_F32, 2, DIMS(3, 2));
-    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_DET, in, 2, flag + 1, 1, NULL), IN(a, lu), -1,
-         logf(8));
+    in[1] = dc_graph_make(fn, DC_OP_LU, in, 1, turned, 1, NULL);
+    in[2] = param(DC_F32, 2, DIMS(2, 1));
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_LUSOLVE, in, 3, turned, 2, NULL), IN(a, b), 2.75f,
+         1.5f);
     begin();
     in[0] = param(DC_F32, 2, DIMS(2, 2));
     WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_EIGVALSH, in, 1, NULL, 0, NULL), IN(c), 2, 3);

@@ -495,16 +495,18 @@ static dc_ref on_host(trial *t, dc_op op, int rank, const int64_t *shape)
         in[0] = symmetric(t, rank, dim + 1 - batch);
         return dc_graph_make(t->f, op, in, 1, NULL, 0, NULL);
     case DC_OP_LU:
+        in[0] = matrix(t, rank, dim + 1 - batch);
+        return dc_graph_make(t->f, op, in, 1, attr, 1, NULL);
     case DC_OP_MATRIX_EXP:
         in[0] = matrix(t, rank, dim + 1 - batch);
         return dc_graph_make(t->f, op, in, 1, NULL, 0, NULL);
     case DC_OP_DET:
     case DC_OP_LUSOLVE:
         in[0] = matrix(t, rank, dim + 1 - batch);
-        in[1] = dc_graph_make(t->f, DC_OP_LU, in, 1, NULL, 0, NULL);
+        in[1] = dc_graph_make(t->f, DC_OP_LU, in, 1, attr + 1, 1, NULL);
         dim[2] = 2;
         in[2] = op == DC_OP_DET ? 0 : plain(t, rank, dim + 1 - batch);
-        return dc_graph_make(t->f, op, in, op == DC_OP_DET ? 2 : 3, attr, 1, NULL);
+        return dc_graph_make(t->f, op, in, op == DC_OP_DET ? 2 : 3, attr, 2, NULL);
     case DC_OP_LSTSQ:
     case DC_OP_PINV:
         attr[0] = (int64_t)dc_bits_of(DC_F64, 1e-6);
