@@ -418,7 +418,10 @@ end
 local texts = {
   "README.md", "ARCHITECTURE.md", "HACKING.md", "dsl/README.md", "dsl/base/README.md", "dsl/ops/README.md",
   "dsl/control/README.md", "dsl/fn/README.md", "vm/README.md",
-  "stdlib/README.md", "tests/README.md", "docs/language.md", "docs/types.md", "docs/tensors.md", "docs/functions.md", "docs/indexing.md", "docs/loops.md", "docs/sizes.md", "docs/training.md", "docs/files.md", "docs/lazy.md", "docs/installing.md", "docs/optimisers.md", "docs/metrics.md", "docs/train.md", "docs/data.md", "docs/complex.md", "docs/linalg.md",
+  "stdlib/README.md", "tests/README.md", "docs/language.md", "docs/types.md", "docs/tensors.md", "docs/functions.md",
+  "docs/indexing.md", "docs/loops.md", "docs/sizes.md", "docs/training.md", "docs/files.md", "docs/lazy.md",
+  "docs/installing.md", "docs/optimisers.md", "docs/metrics.md", "docs/train.md", "docs/data.md", "docs/complex.md",
+  "docs/linalg.md",
   "docs/embedding.md",
   "examples/embed/README.md",
   "docs/errors.md", "docs/prompt.md", "docs/trust.md", "docs/devices.md", "docs/schedules.md",
