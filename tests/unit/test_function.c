@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "tests/t.h"
+#include "tests/unit/hostgen.h"
 #include "tests/unit/rng.h"
 
 static char path[] = "/tmp/deepc-function-XXXXXX";
@@ -265,6 +266,35 @@ static void test_lengths(const char *device)
     dc_close(rt);
 }
 
+static const char factors[] =
+    "local dc, linalg = require 'deepc', require 'deepc.linalg'\n"
+    "local f = dc.fn('half(a: f32[2, 2, 2]) -> f32[2, 2, 2]', function(a)\n"
+    "  local l = linalg.cholesky(a)\n"
+    "  return l\n"
+    "end)\n"
+    "f:export(path)\n";
+
+/* Matrices that are tested, in a file. */
+static void test_matrices(const char *device)
+{
+    float a[8] = {4, 0, 0, 9, 16, 0, 0, 1}, l[8] = {0};
+    dc_function *f;
+    must_run(device, factors);
+    dc_rt *rt = open_rt(device, 0);
+    if (!CHECK(dc_load(rt, path, &f) == DC_OK)) {
+        puts(dc_errmsg(rt));
+        exit(t_done());
+    }
+    const dc_array in = {DC_F32, 3, {2, 2, 2}, a, sizeof a};
+    dc_array out = {.data = l, .bytes = sizeof l};
+    CHECK_EQ(dc_call(f, &in, 1, &out, 1), DC_OK);
+    CHECK(l[0] == 2 && l[3] == 3 && l[4] == 4 && l[7] == 1);
+    a[7] = -1;
+    CHECK_EQ(dc_call(f, &in, 1, &out, 1), DC_E_VALUE);
+    CHECK(strstr(dc_errmsg(rt), "cholesky: matrix 2 is not positive definite") == dc_errmsg(rt));
+    dc_close(rt);
+}
+
 /* ---- what cannot be ---------------------------------------------------------------------------- */
 
 static bool says(const char *text, const char *part)
@@ -416,6 +446,12 @@ int main(int argc, char **argv)
     test_training("eval");
     test_lengths("cpu");
     test_lengths("eval");
+    if (hostgen_missing() == NULL) {
+        test_matrices("cpu");
+        test_matrices("eval");
+    } else {
+        T_SKIP(hostgen_missing());
+    }
     test_refusals();
     test_damage(&dice);
     unlink(path);
