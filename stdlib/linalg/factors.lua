@@ -39,8 +39,8 @@ end
 
 -- ---- LU ----
 
--- The packed factors of the transposes of square matrices, transposed, as systems and determinants take them, and a test
--- of them. Row n + 1 has the numbers of rows. Nothing is turned for them: libraries have matrices by columns.
+-- The packed factors of the transposes of square matrices, transposed, as systems and determinants take them, and a
+-- test of them. Row n + 1 has the numbers of rows. Nothing is turned for them: libraries have matrices by columns.
 function base.lu(op, a, checked, shown)
   local lu = core.host_operation("lu", op, a, true)
   local n = a.shape[#a.shape]
