@@ -82,6 +82,8 @@ static int l_check(lua_State *L)
     const int kind = luaL_checkoption(L, 3, NULL, kinds);
     const char *caller = dc_place_intern(d, "%s", luaL_checkstring(L, 2));
     dc_handle *factors = dc_handle_check(L, d, 5, caller);
+    if (d->rt->check) /* calls have given zeros, of which there are no inverses */
+        return 0;
     if (dc_trace_here(L, d) == NULL)
         dc_handle_realize(L, d, factors);
     dc_data_check_matrices(L, d, 1, 4, id[kind], caller);

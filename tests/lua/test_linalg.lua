@@ -242,6 +242,19 @@ function TestLinalg:test_without_lapack()
   lu.assertEquals(status, 1)
 end
 
+-- Zeros that calls give to `deepc check` are no singular matrices of the script.
+function TestLinalg:test_in_a_check()
+  local program = require "tests.lua.program"
+  local path = program.script [[
+local dc, linalg = require "deepc", require "deepc.linalg"
+local f = dc.fn("f(x: f32[2, 2]) -> f32[2, 2]", function(x) return x + dc.eye "f32[2, 2]" end)
+print(linalg.solve(f(dc.eye "f32[2, 2]"), dc.ones "f32[2]"), linalg.cholesky(f(dc.eye "f32[2, 2]")))
+]]
+  local text, status = program.run("check " .. path)
+  os.remove(path)
+  lu.assertEquals(status, 0, text)
+end
+
 -- Exponentials of rotations are rotations, however large.
 function TestLinalg:test_matrix_exp()
   for _, t in ipairs { 1e-9, 0.1, 1, 10, 1000 } do
