@@ -22,6 +22,10 @@ core.linalg = base
 
 -- Refuses what is no matrix of floats, or no square one.
 function base.check_matrix(op, x, what, square)
+  if core.kind(x) and x.dtype:match "^c" then
+    core.fail("DTYPE", op, ("%s is %s, floats are needed"):format(what, core.describe(x)),
+      "linear algebra is not there for complex matrices", what, x)
+  end
   core.check_floats(op, x, what)
   local shape = x.shape
   local rank = #shape
