@@ -294,7 +294,7 @@ end
 
 local turned_norm = { backward = "forward", forward = "backward", ortho = "ortho" }
 
----The transform of a signal that is the conjugate of its reverse, of which half is given: real (torch.fft.hfft).
+---The transform, real, of a signal that is the conjugate of its reverse, of which half is given (torch.fft.hfft).
 ---
 ---    fft.hfft(dc.tensor({ 1, 2, 1 }, "c64"))
 ---

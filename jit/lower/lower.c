@@ -226,6 +226,63 @@ void dc_lower_forget(lowering *w)
     w->scratch->loop++;
 }
 
+/*
+ * Parts of complex numbers (core/graph/complex.h): what stands at `part` along the last axis of r, of 2, if r is the sum of
+ * two paddings with -0, which changes nothing. 0: it is something else.
+ */
+static dc_ref part_of(const lowering *w, dc_ref r, int part)
+{
+    const dc_node *n = dc_node_at(w->fn, r);
+    const int last = n->rank - 1;
+    for (int i = 0; i < 2 && n->op == DC_OP_ADD && last >= 0 && n->dim[last] == 2; i++) {
+        const dc_node *p = dc_node_at(w->fn, n->in[i]);
+        const uint64_t nothing = dc_bits_of((dc_dtype)n->dtype, -0.0);
+        if (p->op != DC_OP_PAD || (uint64_t)p->attr[2 * n->rank] != nothing ||
+            dc_lower_fact(w, n->in[i])->buf != DC_NO_BUF)
+            return 0;
+        const dc_node *of = dc_node_at(w->fn, p->in[0]);
+        for (int k = 0; k <= last; k++)
+            if (of->dim[k] != (k < last ? n->dim[k] : 1))
+                return 0;
+        if (p->attr[last] == part)
+            return p->in[0];
+    }
+    return 0;
+}
+
+static bool is_of_parts(const lowering *w)
+{
+    const dc_group *g = w->group;
+    if (g->nreduce > 0 || g->row_wise || w->updates_only)
+        return false;
+    for (uint32_t i = 0; i < g->nout; i++)
+        if (part_of(w, g->out[i], 0) == 0 || part_of(w, g->out[i], 1) == 0 ||
+            dc_node_at(w->fn, g->out[i])->rank != dc_node_at(w->fn, g->out[0])->rank)
+            return false;
+    return true;
+}
+
+/* Both parts of each output at the position w->out_pos of the axes before the last. */
+static dc_stmt *lower_parts(lowering *w)
+{
+    const dc_group *g = w->group;
+    dc_stmt *store = dc_stmt_set(w->k, 2 * g->nout);
+    for (uint32_t i = 0; i < g->nout; i++) {
+        const dc_node *n = dc_node_at(w->fn, g->out[i]);
+        const int last = n->rank - 1;
+        for (int part = 0; part < 2; part++) {
+            w->out_pos[last] = dc_ix_const(w->k, 0);
+            const dc_vx v = dc_lower_node(w, part_of(w, g->out[i], part), w->out_pos);
+            w->out_pos[last] = dc_ix_const(w->k, part);
+            if (part == 0)
+                dc_lower_limit_also(w, store, i == 0, g->out[i], w->out_pos);
+            store->put[2 * i + (uint32_t)part] = (dc_put){i, dc_lower_linear(w->k, n, w->out_pos),
+                                                          dc_lower_as_stored(w, v, n->dtype)};
+        }
+    }
+    return store;
+}
+
 /* The reductions one after the other, then the outputs, at the position w->out_pos of `shape`. */
 static dc_stmt *lower_position(lowering *w, const dc_node *shape, bool flat)
 {
@@ -287,6 +344,14 @@ static dc_kernel *lower_as(lowering *w, bool flat)
         const dc_node *full = dc_node_at(w->fn, g->shape);
         k->root = dc_lower_rows(w, flat);
         k->flops = operations(w, dc_lower_product(g->split, full->dim));
+        return k;
+    }
+    if (is_of_parts(w)) {
+        dc_lower_axes(w, flat, "i", shape->rank - 1, shape->dim, false, &loops, w->out_pos);
+        if (loops.n > 0)
+            w->last = loops.axis[loops.n - 1];
+        k->root = dc_lower_wrap(k, &loops, lower_parts(w));
+        k->flops = operations(w, dc_node_count(shape) / 2);
         return k;
     }
     if (is_conv(w))
