@@ -240,6 +240,7 @@ local modules = {
   { "deepc.optim", "deepc.optim.class", "deepc.optim.step", "deepc.optim.sgd", "deepc.optim.adam",
     "deepc.optim.large", "deepc.optim.groups", "deepc.optim.lbfgs", "deepc.optim.average", "deepc.optim.scaler" },
   { "deepc.fft", "deepc.fft" },
+  { "deepc.signal", "deepc.signal" },
   { "deepc.schedules", "deepc.schedules" },
   { "deepc.metrics", "deepc.metrics.class", "deepc.metrics.classes", "deepc.metrics.numbers",
     "deepc.metrics.ranking", "deepc.metrics.text" },

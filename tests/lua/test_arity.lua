@@ -12,6 +12,7 @@ local train = require "deepc.train"
 local random = require "deepc.random"
 local fft = require "deepc.fft"
 local linalg = require "deepc.linalg"
+local signal = require "deepc.signal"
 local help = require "deepc.help"
 
 -- These take any number; what is said of each call with too many, or what is wrong with it.
@@ -54,7 +55,7 @@ local receivers = {
 receivers.Scope:close()
 local modules = {
   dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
-  random = random, fft = fft, linalg = linalg,
+  random = random, fft = fft, linalg = linalg, signal = signal,
   ["nn.init"] = nn.init,
 }
 

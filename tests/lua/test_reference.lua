@@ -13,6 +13,7 @@ local random = require "deepc.random"
 local fft = require "deepc.fft"
 local linalg = require "deepc.linalg"
 local lapack = require "tests.lua.lapack"
+local signal = require "deepc.signal"
 local help = require "deepc.help"
 
 -- Documented functions and classes, as "owner.name".
@@ -111,6 +112,7 @@ function TestAnnotations:test_every_initialiser_and_schedule()
   check_all("random", random)
   check_all("fft", fft)
   check_all("linalg", linalg)
+  check_all("signal", signal)
 end
 
 function TestAnnotations:test_every_function_about_data()
@@ -132,7 +134,7 @@ function TestAnnotations:test_every_annotated_name_exists()
   local layer = nn.ReLU()
   local of = {
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
-    random = random, fft = fft, linalg = linalg,
+    random = random, fft = fft, linalg = linalg, signal = signal,
     ["nn.init"] = nn.init,
     Tensor = tensor_methods(),
     Scope = dc.scope(),
@@ -254,7 +256,7 @@ function TestExamples:test_all_run()
   local net = nn.Linear(2, 2)
   local env = setmetatable({
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics,
-    random = random, fft = fft, linalg = linalg, net = net,
+    random = random, fft = fft, linalg = linalg, signal = signal, net = net,
     opt = optim.SGD(net:parameters()), print = function() end,
     set = data.set(dc.iota(130), dc.iota(130)),
     f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end),
