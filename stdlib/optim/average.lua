@@ -49,9 +49,8 @@ local function new(op, meta, what, decay)
   local own = { name = op, params = {}, averages = {}, cells = {} }
   for i, named in ipairs(read_what(op, what)) do
     local p = named[2]
-    local t = ("%s[%s]"):format(class.working_dtype(p), table.concat(p.shape, ", "))
     own.params[i] = p
-    own.averages[i] = dc.state(t, class.as(p, class.working_dtype(p)))
+    own.averages[i] = dc.state(class.type_of(p), class.as(class.parts(p), class.working_dtype(p)))
     core.label(own.averages[i], "average." .. named[1])
     own.cells[i] = { "average." .. named[1], own.averages[i] }
   end
@@ -79,7 +78,7 @@ function Average:update()
   own.count:set(n)
   for i, p in ipairs(own.params) do
     local average = own.averages[i]
-    local x = class.as(p, average.dtype)
+    local x = class.as(class.parts(p), average.dtype)
     local share = own.decay and (1 - own.decay):cast(average.dtype) or 1 / n:cast(average.dtype)
     average:set(dc.where(n:eq(1), x, average + (x - average) * share))
   end
@@ -100,7 +99,7 @@ function Average:swap_in()
   own.kept = {}
   for i, p in ipairs(own.params) do
     own.kept[i] = p:clone()
-    p:set(class.as(own.averages[i], p.dtype))
+    p:set(class.value_of(p, own.averages[i]))
   end
 end
 

@@ -136,9 +136,27 @@ local function new_state(own, name, label, type_text, init)
   return cell
 end
 
--- Computed in: updates of 16-bit parameters and their moments are f32.
+-- Computed in: updates of 16-bit parameters and their moments are f32, those of complex numbers their parts'.
 local function working_dtype(p)
-  return p.dtype == "f64" and "f64" or "f32"
+  return (p.dtype == "f64" or p.dtype == "c128") and "f64" or "f32"
+end
+
+local function is_complex(x)
+  return x.dtype == "c64" or x.dtype == "c128"
+end
+
+-- Complex numbers as the real ones that they are: an axis of 2 at the end.
+local function parts(x)
+  return is_complex(x) and x:view_as_real() or x
+end
+
+-- The type of a state with a number for each of a parameter's.
+local function type_of(p)
+  local shape = p.shape
+  if is_complex(p) then
+    shape[#shape + 1] = 2
+  end
+  return ("%s[%s]"):format(working_dtype(p), table.concat(shape, ", "))
 end
 
 -- One state for every parameter, named after it; false where wanted(group, p) is. It begins with init(group), or 0.
@@ -153,8 +171,7 @@ local function like(own, name, wanted, init)
     if wanted and not wanted(group, p) then
       list[i] = false
     else
-      local t = ("%s[%s]"):format(working_dtype(p), table.concat(p.shape, ", "))
-      list[i] = new_state(own, ("%s.%s"):format(name, path), ("%s.%s.%s"):format(own.name, name, label), t,
+      list[i] = new_state(own, ("%s.%s"):format(name, path), ("%s.%s.%s"):format(own.name, name, label), type_of(p),
         init and init(group))
     end
   end
@@ -402,7 +419,7 @@ function class.new(spec)
       own.params, own.group_of, own.paths = flatten(name, groups)
       own.params = #groups == 1 and groups[1].params or own.params
       for _, p in ipairs(own.params) do
-        own.dtype = p.dtype == "f64" and "f64" or own.dtype
+        own.dtype = working_dtype(p) == "f64" and "f64" or own.dtype
       end
       read_options(own, name, options, spec, groups, several)
       new._init(own)
@@ -438,6 +455,12 @@ end
 
 class.like, class.scalar, class.new_state, class.plain = like, scalar, new_state, plain
 class.check_params, class.check_setting, class.working_dtype = check_params, check_setting, working_dtype
+class.parts, class.is_complex, class.type_of = parts, is_complex, type_of
+
+-- A parameter's new value, out of what it was updated in.
+function class.value_of(p, x)
+  return is_complex(p) and x:view_as_complex() or class.as(x, p.dtype)
+end
 
 function class.nothing() end
 

@@ -20,7 +20,8 @@ local function clip_values(own, grads)
   return list
 end
 
--- The axes that belong to one unit: those of inputs of a linear layer, of all but the outputs of a kernel.
+-- The axes that belong to one unit: those of inputs of a linear layer, of all but the outputs of a kernel; and the
+-- parts of complex numbers.
 local function axes_of_unit(p)
   local axes = {}
   for axis = 1, #p.shape do
@@ -30,6 +31,7 @@ local function axes_of_unit(p)
       axes[#axes + 1] = axis
     end
   end
+  axes[#axes + 1] = class.is_complex(p) and #p.shape + 1 or nil
   return axes
 end
 
@@ -46,7 +48,7 @@ local function clip_units(own, grads)
     if g then
       local dtype, axes = class.working_dtype(p), axes_of_unit(p)
       local wide = as(g, dtype)
-      local most = as(limit, dtype) * unit_norm(as(p, dtype), axes):maximum(1e-3)
+      local most = as(limit, dtype) * unit_norm(as(class.parts(p), dtype), axes):maximum(1e-3)
       local norm = unit_norm(wide, axes):maximum(1e-6)
       grads[i] = dc.where(norm:gt(most), wide * (most / norm), wide)
     end

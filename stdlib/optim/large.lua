@@ -114,7 +114,7 @@ optim.Muon = class.new { name = "optim.Muon",
   about = { ns_steps = "a number of iterations, 1 to 99", adjust = '"original", "match_rms_adamw" or "none"' } }
 
 local function is_matrix(group, p)
-  return #p.shape == 2 and not group.flag.adamw
+  return #p.shape == 2 and not group.flag.adamw and not class.is_complex(p)
 end
 
 function optim.Muon._init(own)

@@ -6,7 +6,7 @@ local _, core = ...
 local class = core.optim
 local methods = class.methods
 local as, check_self, check_setting = class.as, class.check_self, class.check_setting
-local working_dtype = class.working_dtype
+local working_dtype, parts, is_complex = class.working_dtype, class.parts, class.is_complex
 
 -- Options with a rate for one step.
 local function check_rate(op, self, options, ...)
@@ -41,7 +41,7 @@ local function check_gradient(i, p, g)
   local text = ("gradient %d is %s, its parameter %s"):format(i, core.describe(g), core.describe(p))
   if table.concat(g.shape, ",") ~= table.concat(p.shape, ",") then
     core.fail("DIMS", "apply", text, nil, "gradient", g, "parameter", p)
-  elseif g.dtype ~= p.dtype and g.dtype ~= working_dtype(p) then
+  elseif g.dtype ~= p.dtype and (is_complex(p) or g.dtype ~= working_dtype(p)) then
     core.fail("DTYPE", "apply", text, ("dtypes never mix; gradient:cast %q converts"):format(p.dtype),
       "gradient", g, "parameter", p)
   end
@@ -131,7 +131,7 @@ local function update(own, own_class, grads, lr)
       local flag = own.groups[at].flag
       scalars[at] = scalars[at] or share(own, own_class, own.groups[at], lr, t)
       local dtype = working_dtype(p)
-      local x, g, s = as(p, dtype), as(grads[i], dtype), scalars[at][dtype]
+      local x, g, s = as(parts(p), dtype), as(grads[i], dtype), scalars[at][dtype]
       if flag.maximize then
         g = -g
       end
@@ -141,7 +141,8 @@ local function update(own, own_class, grads, lr)
       elseif decayed == "gradient" then
         g = g + s.weight_decay * x
       end
-      own.set(p, as(own_class._update(own, i, x, g, s, flag), p.dtype))
+      local new = own_class._update(own, i, x, g, s, flag)
+      own.set(p, class.value_of(p, new))
     end
   end
 end
@@ -171,6 +172,8 @@ end
 -- A step that is left out by a choice in each element, not by a branch: in place, where a branch would copy what it
 -- sets.
 --
+-- Gradients of complex parameters are their parts from here on.
+--
 -- finite(grads), if it is given, is called with the gradients of an update, and whether it is due: no update
 -- where what it returns is false.
 function methods:_apply(grads, lr, finite)
@@ -178,6 +181,11 @@ function methods:_apply(grads, lr, finite)
   if type(lr) ~= "number" and lr ~= nil then
     lr = as(lr, own.dtype)
   end
+  local real = {}
+  for i = 1, #own.params do
+    real[i] = grads[i] and parts(grads[i])
+  end
+  grads = real
   if own.sums then
     grads, due = accumulate(own, grads)
   end
@@ -210,7 +218,7 @@ function methods:_gradients(op, loss, options, scale)
   for k, g in ipairs(dc.grad(loss, trained, { unused = options.unused })) do
     if scale then
       local dtype = working_dtype(trained[k])
-      g = as(g, dtype) * as(1 / scale, dtype)
+      g = is_complex(g) and g * as(1 / scale, dtype):cast(g.dtype) or as(g, dtype) * as(1 / scale, dtype)
     end
     grads[index[k]] = g
   end

@@ -206,3 +206,34 @@ function TestComplex:test_refused()
   lu.assertErrorMsgContains("complex numbers has more than 7 axes", dc.fn,
     "(x: c64[1, 1, 1, 1, 1, 1, 1, 1]) -> f32[]", print)
 end
+
+-- What torch.optim makes of the same steps.
+function TestComplex:test_optimisers()
+  local optim = require "deepc.optim"
+  local function steps(make, options)
+    local p = dc.param("c64[2]", c({ 1, 3 }, { 2, -1 }))
+    local opt = make({ p }, options)
+    local step = dc.fn("step()", function()
+      local l = (p * c({ 1, 0 }, { 2, 0 })):abs():square():sum() + p:real():sum()
+      opt:step(l)
+      return l
+    end)
+    for _ = 1, 3 do
+      step()
+    end
+    return p
+  end
+  near(steps(optim.Adam, { lr = 0.1 }), c({ 0.700903, 2.700382 }, { 1.700578, -0.701586 }))
+  near(steps(optim.SGD, { lr = 0.1, momentum = 0.9 }), c({ -0.407, 0.186 }, { -2.097, 0.928 }))
+  near(steps(optim.AdamW, { lr = 0.1 }), c({ 0.698217, 2.691704 }, { 1.694898, -0.698911 }))
+  local p = steps(optim.Adam, { lr = 0.1, accumulate = 3, clip_norm = 1, clip_adaptive = 1 })
+  near(p, c({ 0.9, 2.9 }, { 1.9, -0.9 }), 1e-3)
+  local ema = optim.EMA({ p }, 0.5)
+  ema:update()
+  p:set(p + dc.complex(2, 4))
+  ema:update()
+  ema:swap_in()
+  near(p, c({ 1.9, 4.9 }, { 2.9, 1.1 }), 1e-3)
+  ema:swap_out()
+  near(p, c({ 2.9, 6.9 }, { 3.9, 3.1 }), 1e-3)
+end
