@@ -41,7 +41,8 @@ static void try_radices(search *s, int64_t rest, int most, int n, double cost)
         }
 }
 
-/* The first one is the vectors' length in the second stage, so it is a multiple of 16 if one is. */
+/* The first one is the vectors' length in the second stage, so it is a multiple of 16 if one is. The product of the
+   others is that of the first stage: of 4 16 and 8 16 both lengths are those of vectors. */
 int dc_dft_radices(int64_t n, int radix[DC_DFT_STAGES])
 {
     search s = {.least = INFINITY};
@@ -53,6 +54,8 @@ int dc_dft_radices(int64_t n, int radix[DC_DFT_STAGES])
     for (int i = 0; i < s.nbest; i++)
         if (s.best[first] % 16 != 0 && s.best[i] % 16 == 0)
             first = i;
+    if (s.nbest == 2 && s.best[first] == 16 && (s.best[!first] == 4 || s.best[!first] == 8))
+        first = !first;
     for (int i = 0, to = 1; i < s.nbest; i++)
         radix[i == first ? 0 : to++] = s.best[i];
     return s.nbest;
