@@ -334,5 +334,5 @@ function TestFiles:test_are_up_to_date()
     lu.assertTrue(there == text, path .. " is not what ./scripts/reference writes")
     count = count + 1
   end
-  lu.assertEquals(count, 12)
+  lu.assertEquals(count, 13)
 end
