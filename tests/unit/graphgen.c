@@ -526,7 +526,7 @@ static void step_factors(gen *g, dc_op op)
 static void step_host(gen *g)
 {
     const dc_op op =
-        chance(g, 40) ? (dc_op)(DC_OP_SORT + below(g, 3)) : op_of_class(g, DC_CLASS_HST);
+        chance(g, 60) ? (dc_op)(DC_OP_SORT + below(g, 3)) : op_of_class(g, DC_CLASS_HST);
     if (!hostgen_can(op))
         return;
     if (op > DC_OP_TOPK) {
@@ -627,7 +627,7 @@ static dc_func *make_func(dc_module *m, uint64_t seed, int size, int64_t most, b
         const int kind = below(&g, 100);
         if (masks && chance(&g, 20))
             step_mask(&g);
-        else if (host && chance(&g, 25))
+        else if (host && chance(&g, 15))
             step_host(&g);
         else if (kind < 55)
             step_element_wise(&g);
