@@ -50,11 +50,8 @@ static void close_lib(void *lib)
     dc_jpeg_close(lib);
 }
 
-dc_status dc_jpeg_open(dc_job *j, const char *name, dc_jpeg_lib **out)
+static dc_status find_all(dc_job *j, const char *name, dc_jpeg_lib *lib)
 {
-    dc_jpeg_lib *lib = dc_xalloc(sizeof *lib);
-    dc_job_defer(j, close_lib, lib);
-    name = name == NULL ? usual_name : name;
     lib->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (lib->handle == NULL)
         return dc_failf(j, DC_ERR_FILE_TEXT, NULL,
@@ -69,7 +66,14 @@ dc_status dc_jpeg_open(dc_job *j, const char *name, dc_jpeg_lib **out)
                      find(lib, "tjGetErrorStr", &lib->error);
     if (!all)
         return dc_failf(j, DC_ERR_FILE_TEXT, NULL, "%s is not libjpeg-turbo 1.4 or later", name);
-    dc_job_keep(j, lib);
+    return DC_OK;
+}
+
+dc_status dc_jpeg_open(dc_job *j, const char *name, dc_jpeg_lib **out)
+{
+    dc_jpeg_lib *lib = dc_xalloc(sizeof *lib);
+    dc_job_defer(j, close_lib, lib);
+    DC_TRY(dc_job_settle(j, lib, find_all(j, name == NULL ? usual_name : name, lib)));
     *out = lib;
     return DC_OK;
 }
