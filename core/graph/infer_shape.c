@@ -256,7 +256,7 @@ static dc_status shape_SLICE(const dc_site *s)
 /* Does the attribute hold a canonical pattern of the dtype? */
 static dc_status check_pattern(const dc_site *s, int64_t attr, dc_dtype t)
 {
-    unsigned char element[8];
+    unsigned char element[16]; /* the largest: c128 */
     dc_bits_store(t, element, (uint64_t)attr);
     if (dc_bits_load(t, element) == (uint64_t)attr)
         return DC_OK;
