@@ -208,7 +208,7 @@ function arrange.dot(a, b)
 end
 
 function arrange.vdot(a, b)
-  local y = dot("vdot", a, b)
+  local y = dot("vdot", core.kind(a) and a.dtype:match "^c" and a:conj() or a, b)
   return y
 end
 

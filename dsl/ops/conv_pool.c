@@ -252,11 +252,13 @@ static int l_conv_transpose3d(lua_State *L)
 
 static dc_status build_max(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
+    DC_TRY(dc_ops_need_real(j, &in[0]));
     return dc_build_max_pool(j, f, in[0], arg, out);
 }
 
 static dc_status build_mean(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
+    DC_TRY(dc_ops_need_real(j, &in[0]));
     return dc_build_mean_pool(j, f, in[0], arg, out);
 }
 

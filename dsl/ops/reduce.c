@@ -100,7 +100,7 @@ static dc_status build_argmin(dc_job *j, dc_func *f, const void *arg, const dc_v
 
 /* ---- squares ---------------------------------------------------------------------------------- */
 
-static dc_status need_real(dc_job *j, const dc_val *v)
+dc_status dc_ops_need_real(dc_job *j, const dc_val *v)
 {
     if (!dc_complex_is(v))
         return DC_OK;
@@ -127,7 +127,7 @@ static dc_status build_var(dc_job *j, dc_func *f, const void *arg, const dc_val 
     const axes *x = arg;
     dc_val a, mean, off, count;
     double n = 1;
-    DC_TRY(need_real(j, &in[0]));
+    DC_TRY(dc_ops_need_real(j, &in[0]));
     dc_type counted = {.dtype = DC_F32}; /* axes whose size is known at run time */
     for (int k = 0; k < in[0].type.rank; k++)
         if ((x->mask >> k & 1) && dc_extent_is(in[0].type.dim[k]))
@@ -224,7 +224,7 @@ static dc_status build_logsumexp(dc_job *j, dc_func *f, const void *arg, const d
 {
     const axes *x = arg;
     dc_val a = in[0], top, size, inf, finite, zero, sum;
-    DC_TRY(need_real(j, &a));
+    DC_TRY(dc_ops_need_real(j, &a));
     if (!dc_dtype_is_float((dc_dtype)a.type.dtype)) /* told of the operand as it is */
         return dc_ops_1(j, f, DC_OP_EXP, a, out);
     DC_TRY(dc_build_reduce(j, f, DC_OP_MAXR, a, x->mask, true, &top));

@@ -64,7 +64,7 @@ dc.outer = Tensor.outer
 function Tensor:dot(b) end
 dc.dot = Tensor.dot
 
----The same as x:dot(b) of real numbers (torch.vdot, np.vdot).
+---x:dot(b), of complex numbers with the conjugates of x (torch.vdot, np.vdot).
 ---
 ---    dc.vdot(dc.tensor { 1, 2 }, dc.tensor { 3, 4 })
 ---

@@ -61,6 +61,7 @@ local function make_values()
     { "yield", coroutine.yield }, { "thread", coroutine.create(function() coroutine.yield() end) }, { "dead", dead },
     { "matrix", dc.ones "f32[2, 2]" }, { "scalar", dc.tensor(3) }, { "i32", dc.tensor({ 1, 2 }, "i32[2]") },
     { "bool", dc.tensor({ true, false }, "bool[2]") }, { "named", dc.ones "f32[batch=2, 3]" },
+    { "complex", dc.complex(dc.ones "f32[2]", dc.ones "f32[2]") },
     { "state", dc.state("i32[2]", 1) },
     { "empty", pcall(dc.zeros, "f32[0]") and dc.zeros "f32[0]" or {} }, { "traced", traced[1] }, { "loan", loan },
     { "job", job }, { "scope", scope }, { "static", dc.static(2) }, { "err", err }, { "optimizer", optim.SGD { w } },

@@ -237,3 +237,20 @@ function TestComplex:test_optimisers()
   ema:swap_out()
   near(p, c({ 2.9, 6.9 }, { 3.9, 3.1 }), 1e-3)
 end
+
+function TestComplex:test_vdot_takes_conjugates()
+  local a, b = dc.complex(dc.tensor { 1, 2 }, dc.tensor { 3, 4 }), dc.complex(dc.tensor { 5, 6 }, dc.tensor { 7, 8 })
+  lu.assertEquals({ a:vdot(b):item() }, { 1 * 5 + 3 * 7 + 2 * 6 + 4 * 8, 1 * 7 - 3 * 5 + 2 * 8 - 4 * 6 })
+  lu.assertEquals({ a:dot(b):item() }, { 1 * 5 - 3 * 7 + 2 * 6 - 4 * 8, 1 * 7 + 3 * 5 + 2 * 8 + 4 * 6 })
+end
+
+function TestComplex:test_pools_and_order_are_of_real_numbers()
+  local z = dc.complex(dc.ones "f32[1, 2, 4]", dc.ones "f32[1, 2, 4]")
+  for _, name in ipairs { "max_pool1d", "avg_pool1d" } do
+    lu.assertErrorMsgContains(name .. ": c64[1, 2, 4]: a real number is needed", dc[name], z, 2)
+  end
+  for _, name in ipairs { "sort", "argsort" } do
+    lu.assertErrorMsgContains(name .. ": c64[1, 2, 4]: a real number is needed", z[name], z)
+  end
+  lu.assertErrorMsgContains("top_k: c64[1, 2, 4]: a real number is needed", z.top_k, z, 1)
+end
