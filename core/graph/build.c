@@ -385,6 +385,12 @@ dc_status dc_build_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const dc_dot *
                       out);
 }
 
+dc_status dc_build_host(dc_job *j, dc_func *f, dc_op op, const dc_val *in, const int64_t *attr,
+                        int nattr, dc_val *out)
+{
+    return make_typed(j, f, op, in, dc_op_row_of(op)->n, attr, nattr, NULL, out);
+}
+
 dc_status dc_build_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, int nb,
                           dc_val *out)
 {

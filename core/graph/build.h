@@ -54,6 +54,9 @@ dc_status dc_build_up_to(dc_job *j, dc_func *f, dc_val a, const int64_t *dim, dc
 /* Is an axis of the mask of such a size? */
 bool dc_build_is_bounded(const dc_type *t, uint32_t axes);
 
+/* An operation of class HST of real operands. */
+dc_status dc_build_host(dc_job *j, dc_func *f, dc_op op, const dc_val *in, const int64_t *attr,
+                        int nattr, dc_val *out);
 dc_status dc_build_permute(dc_job *j, dc_func *f, dc_val a, const int64_t *perm, int n,
                            dc_val *out);
 dc_status dc_build_expand(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out);

@@ -23,15 +23,7 @@ typedef struct applied {
 static dc_status build_host(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const applied *x = arg;
-    const int n = dc_op_row_of(x->op)->n;
-    dc_ref ref[DC_HOST_OPERANDS];
-    dc_type type[DC_HOST_OPERANDS];
-    for (int i = 0; i < n; i++) {
-        ref[i] = in[i].ref;
-        type[i] = in[i].type;
-    }
-    DC_TRY(dc_infer(j, x->op, type, n, x->attr, x->nattr, NULL, &out->type));
-    return dc_make(j, f, x->op, ref, n, x->attr, x->nattr, NULL, &out->ref);
+    return dc_build_host(j, f, x->op, in, x->attr, x->nattr, out);
 }
 
 /* What is missing is told where it is called, or traced; nothing runs in `deepc check`. */

@@ -39,15 +39,6 @@ static dc_status from_end(dc_job *j, dc_func *f, dc_val a, int axis, dc_val *out
     return dc_build_permute(j, f, a, perm, a.type.rank, out);
 }
 
-static dc_status host(dc_job *j, dc_func *f, dc_op op, dc_val a, const int64_t *attr, int nattr,
-                      dc_val *out)
-{
-    dc_status s = dc_make(j, f, op, &a.ref, 1, attr, nattr, NULL, &out->ref);
-    if (s == DC_OK)
-        s = dc_infer(j, op, &a.type, 1, attr, nattr, NULL, &out->type);
-    return s;
-}
-
 /* What comes last in this order, and behind equal elements before it. */
 static double last_of(const order *x, dc_dtype t)
 {
@@ -65,7 +56,7 @@ static dc_status build_order(dc_job *j, dc_func *f, dc_op op, const order *x, dc
     if (bounded)
         DC_TRY(dc_build_at_bound(j, f, a, 1u << x->axis, last_of(x, (dc_dtype)t.dtype), &a));
     DC_TRY(to_end(j, f, a, x->axis, &a));
-    DC_TRY(host(j, f, op, a, &descending, 1, &a));
+    DC_TRY(dc_build_host(j, f, op, &a, &descending, 1, &a));
     DC_TRY(from_end(j, f, a, x->axis, &a));
     if (bounded) {
         DC_TRY(dc_build_up_to(j, f, a, t.dim, &a));
@@ -94,12 +85,8 @@ static dc_status build_top_k(dc_job *j, dc_func *f, const void *arg, const dc_va
     const int last = in[0].type.rank - 1;
     dc_val a, at, picked;
     DC_TRY(to_end(j, f, in[0], x->axis, &a));
-    DC_TRY(host(j, f, DC_OP_TOPK, a, attr, 2, &at));
-    const int64_t place[2] = {last, last};
-    const dc_ref both[2] = {a.ref, at.ref};
-    const dc_type types[2] = {a.type, at.type};
-    DC_TRY(dc_make(j, f, DC_OP_GATHER, both, 2, place, 2, NULL, &picked.ref));
-    DC_TRY(dc_infer(j, DC_OP_GATHER, types, 2, place, 2, NULL, &picked.type));
+    DC_TRY(dc_build_host(j, f, DC_OP_TOPK, &a, attr, 2, &at));
+    DC_TRY(dc_build_gather(j, f, a, at, last, last, &picked));
     DC_TRY(from_end(j, f, picked, x->axis, &out[0]));
     return from_end(j, f, at, x->axis, &out[1]);
 }
