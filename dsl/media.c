@@ -19,12 +19,6 @@
 
 #include <string.h>
 
-static void check(lua_State *L, dc_dsl *d, dc_status status, const char *op)
-{
-    if (status != DC_OK)
-        dc_error_raise(L, d, &(dc_blame){.op = op});
-}
-
 /* ---- reading ---------------------------------------------------------------------------------- */
 
 typedef struct taking {
@@ -62,7 +56,7 @@ static int l_image_read(lua_State *L)
     luaL_argcheck(L, a.channels >= 0 && a.channels <= 4, 2, "channels");
     a.r = dc_reading_new(L, d, a.path);
     const dc_run_made made = {.out = &a.r.h, .nout = 1};
-    check(L, d, dc_run_again(L, d, image_body, &a, &made), "read_image");
+    dc_error_check_of(L, d, dc_run_again(L, d, image_body, &a, &made), "read_image");
     return 1;
 }
 
@@ -80,7 +74,7 @@ static int l_wav_read(lua_State *L)
     taking a = {.path = dc_args_text(L, d, 1, "read_wav")};
     a.r = dc_reading_new(L, d, a.path);
     const dc_run_made made = {.out = &a.r.h, .nout = 1};
-    check(L, d, dc_run_again(L, d, wav_body, &a, &made), "read_wav");
+    dc_error_check_of(L, d, dc_run_again(L, d, wav_body, &a, &made), "read_wav");
     lua_pushinteger(L, a.wav.rate);
     return 2;
 }
@@ -109,7 +103,7 @@ static int l_read_file(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     const char *op = luaL_checkstring(L, 1);
     slurping a = {.path = dc_args_text(L, d, 2, op)};
-    check(L, d, dc_run_once(d, slurp_body, &a), op);
+    dc_error_check_of(L, d, dc_run_once(d, slurp_body, &a), op);
     lua_pushcfunction(L, push_bytes);
     lua_pushlightuserdata(L, &a);
     const int status = lua_pcall(L, 1, 1, 0); /* whatever becomes of it, the bytes are freed */
@@ -157,7 +151,7 @@ static int l_image_write(lua_State *L)
                   2, "an image");
     const void *pixel = dc_handle_read(L, d, h, "write_image");
     memcpy(&a.image.pixel, &pixel, sizeof pixel); /* it is read only */
-    check(L, d, dc_run_once(d, write_image_body, &a), "write_image");
+    dc_error_check_of(L, d, dc_run_once(d, write_image_body, &a), "write_image");
     return 0;
 }
 
@@ -180,7 +174,7 @@ static int l_wav_write(lua_State *L)
                      .bits = (int)luaL_checkinteger(L, 4),
                      .is_float = lua_toboolean(L, 5)};
     a.samples = dc_handle_read(L, d, h, "write_wav");
-    check(L, d, dc_run_once(d, write_wav_body, &a), "write_wav");
+    dc_error_check_of(L, d, dc_run_once(d, write_wav_body, &a), "write_wav");
     return 0;
 }
 
@@ -236,7 +230,7 @@ static int l_rows_images(lua_State *L)
     luaL_argcheck(L, a.a >= 0 && a.b >= 0 && a.a <= DC_IMAGE_SIDE && a.b <= DC_IMAGE_SIDE, 3,
                   "sizes");
     luaL_argcheck(L, a.channels >= 0 && a.channels <= 4, 5, "channels");
-    check(L, d, dc_run_once(d, images_body, &a), "images");
+    dc_error_check_of(L, d, dc_run_once(d, images_body, &a), "images");
     return 1;
 }
 
@@ -249,7 +243,7 @@ static int l_rows_sounds(lua_State *L)
     a.channels = (int)luaL_checkinteger(L, 3);
     a.rate = (int)luaL_checkinteger(L, 4);
     luaL_argcheck(L, a.a >= 0 && a.channels >= 0 && a.rate >= 0, 2, "sizes");
-    check(L, d, dc_run_once(d, sounds_body, &a), "sounds");
+    dc_error_check_of(L, d, dc_run_once(d, sounds_body, &a), "sounds");
     lua_pushinteger(L, a.found);
     return 2;
 }

@@ -41,12 +41,6 @@ typedef struct table {
     dc_csv *c;
 } table;
 
-static void check(lua_State *L, dc_dsl *d, dc_status status, const char *op)
-{
-    if (status != DC_OK)
-        dc_error_raise(L, d, &(dc_blame){.op = op});
-}
-
 /* ---- arrays ----------------------------------------------------------------------------------- */
 
 typedef struct taking {
@@ -70,7 +64,7 @@ static int l_npy_read(lua_State *L)
     taking a = {.path = dc_args_text(L, d, 1, "read_npy")};
     a.r = dc_reading_new(L, d, a.path);
     const dc_run_made made = {.out = &a.r.h, .nout = 1};
-    check(L, d, dc_run_again(L, d, read_body, &a, &made), "read_npy");
+    dc_error_check_of(L, d, dc_run_again(L, d, read_body, &a, &made), "read_npy");
     return 1;
 }
 
@@ -92,7 +86,7 @@ static int l_npz_open(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     opening a = {.path = dc_args_text(L, d, 1, "read_npz")};
     a.z = dc_udata_new(L, &dc_npz_type, sizeof *a.z, 0);
-    check(L, d, dc_run_once(d, open_npz_body, &a), "read_npz");
+    dc_error_check_of(L, d, dc_run_once(d, open_npz_body, &a), "read_npz");
     return 1;
 }
 
@@ -124,7 +118,7 @@ static int l_npz_take(lua_State *L)
     a.i = (uint32_t)(i - 1);
     a.r = dc_reading_new(L, d, dc_npz_name(a.z, a.i));
     const dc_run_made made = {.out = &a.r.h, .nout = 1};
-    check(L, d, dc_run_again(L, d, read_body, &a, &made), "read_npz");
+    dc_error_check_of(L, d, dc_run_again(L, d, read_body, &a, &made), "read_npz");
     return 1;
 }
 
@@ -161,7 +155,7 @@ static int l_npy_write(lua_State *L)
     dc_handle *h = dc_handle_check(L, d, 2, "write_npy");
     item.type = *dc_handle_type(h);
     item.data = dc_handle_read(L, d, h, "write_npy");
-    check(L, d, dc_run_once(d, write_arrays_body, &a), "write_npy");
+    dc_error_check_of(L, d, dc_run_once(d, write_arrays_body, &a), "write_npy");
     return 0;
 }
 
@@ -186,7 +180,7 @@ static int l_npz_write(lua_State *L)
         lua_rawseti(L, kept, i + 1);
         lua_settop(L, kept);
     }
-    check(L, d, dc_run_once(d, write_arrays_body, &a), "write_npz");
+    dc_error_check_of(L, d, dc_run_once(d, write_arrays_body, &a), "write_npz");
     return 0;
 }
 
@@ -252,7 +246,7 @@ static int l_csv_open(lua_State *L)
     a.t = dc_udata_new(L, &dc_csv_type, sizeof *a.t, 1);
     read_missing(L, &a.csv);
     lua_setiuservalue(L, -2, 1);
-    check(L, d, dc_run_once(d, open_csv_body, &a), op);
+    dc_error_check_of(L, d, dc_run_once(d, open_csv_body, &a), op);
     return 1;
 }
 
@@ -366,7 +360,7 @@ static void push_tensor(lua_State *L, parsing *a, const char *op)
 {
     a->r = dc_reading_new(L, a->d, "a table");
     const dc_run_made made = {.out = &a->r.h, .nout = 1};
-    check(L, a->d, dc_run_again(L, a->d, column_body, a, &made), op);
+    dc_error_check_of(L, a->d, dc_run_again(L, a->d, column_body, a, &made), op);
     dc_xfree(a->columns->at[a->i].data);
     a->columns->at[a->i].data = NULL;
 }
@@ -401,7 +395,7 @@ static int l_csv_parse(lua_State *L)
         read_wish(L, &a.columns->at[i]);
         lua_pop(L, 2);
     }
-    check(L, d, dc_run_once(d, parse_body, &a), op);
+    dc_error_check_of(L, d, dc_run_once(d, parse_body, &a), op);
     if (a.matrix) {
         push_matrix(L, &a, op);
         return 1;
@@ -502,7 +496,7 @@ static int l_csv_write(lua_State *L)
         read_column(L, d, &a, i, kept);
         lua_settop(L, kept);
     }
-    check(L, d, dc_run_once(d, write_csv_body, &a), "write_csv");
+    dc_error_check_of(L, d, dc_run_once(d, write_csv_body, &a), "write_csv");
     return 0;
 }
 

@@ -259,6 +259,12 @@ void dc_error_check(lua_State *L, dc_dsl *d, dc_status status)
         dc_error_raise(L, d, NULL);
 }
 
+void dc_error_check_of(lua_State *L, dc_dsl *d, dc_status status, const char *op)
+{
+    if (status != DC_OK)
+        dc_error_raise(L, d, &(dc_blame){.op = op});
+}
+
 bool dc_error_is(lua_State *L, int idx)
 {
     return dc_udata_has_meta(L, idx, &dc_error_type);

@@ -40,6 +40,7 @@ DC_NORETURN void dc_error_fact(lua_State *L, dc_dsl *d, dc_err_id id, const dc_f
                                const dc_blame *b);
 /* Raises if the status is a failure. */
 void dc_error_check(lua_State *L, dc_dsl *d, dc_status status);
+void dc_error_check_of(lua_State *L, dc_dsl *d, dc_status status, const char *op);
 
 /*
  * Pushes "the global 'scale' is nil" about a variable that the script's line reads, the first one that is nil;
