@@ -4,8 +4,8 @@
 --
 -- What they are is found here, so a new one is called by existing: with no argument and with every second value, with
 -- PAIRS (1 or 0) every eighth one with two values, TIMES times with random ones, and as often while a typed function is
--- traced; which, the seed says. Each call ends with a result or a message. With LOG, the name of a file, each call is written there before it is made: the last
--- line tells of a crash.
+-- traced; which, the seed says. Each call ends with a result or a message. With LOG, the name of a file, each call is
+-- written there before it is made: the last line tells of a crash.
 local dc = require "deepc"
 local help = require "deepc.help"
 
