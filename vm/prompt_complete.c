@@ -79,10 +79,10 @@ static bool take_methods(lua_State *L)
     return false;
 }
 
-/* Replaces the value on top by where its missing fields are looked up, or leaves it. */
+/* Replaces the value on top by where its missing fields are looked up, or leaves it. A metatable may name its class. */
 static bool go_up(lua_State *L)
 {
-    if (!luaL_getmetafield(L, -1, "__index"))
+    if (!luaL_getmetafield(L, -1, "_class") && !luaL_getmetafield(L, -1, "__index"))
         return false;
     if (lua_type(L, -1) == LUA_TFUNCTION && !take_methods(L))
         return false;
