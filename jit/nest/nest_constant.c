@@ -272,6 +272,9 @@ bool dc_const_parse(const char **text, dc_dtype *t, uint64_t *bits, const char *
         n++;
     if (!dc_dtype_find(at, n, t) || *t == DC_BOOL)
         return false;
+    *why = "a constant of a kernel is not complex";
+    if (dc_dtype_kind(*t) == DC_KIND_COMPLEX)
+        return false;
     *why = dc_dtype_is_float(*t) ? to_float(&x, *t, bits) : to_integer(&x, *t, bits);
     if (*why != NULL)
         return false;

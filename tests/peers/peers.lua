@@ -164,6 +164,7 @@ function peers.run_compiled(variant)
   return out
 end
 
+local of_norm = { f64 = 4e-15, f32 = 1e-6 }
 local usual = { f64 = 1e-13, f32 = 2e-6, bf16 = 2e-2, f16 = 2e-3 }
 
 local function flat(x)
@@ -174,8 +175,18 @@ local function flat(x)
   return x:reshape(n):totable()
 end
 
--- The largest |got - want| / max(1, |want|), or a sentence that says what is wrong altogether.
-local function apart(got, want)
+local function root_mean_square(list)
+  local sum = 0
+  for _, x in ipairs(list) do
+    sum = sum + x * x
+  end
+  return math.sqrt(sum / math.max(1, #list))
+end
+
+-- The largest |got - want| / max(1, |want|), or a sentence that says what is wrong altogether. With `normwise`, the
+-- difference is relative to the root mean square of what is wanted: so errors of a transform are bounded, whose
+-- small elements are sums of large ones.
+local function apart(got, want, normwise)
   if table.concat(got.shape, ", ") ~= table.concat(want.shape, ", ") then
     return ("shape [%s], the peer's is [%s]"):format(table.concat(got.shape, ", "), table.concat(want.shape, ", "))
   end
@@ -186,6 +197,7 @@ local function apart(got, want)
   end
   local worst = 0
   local a, b = flat(got), flat(want)
+  local least = normwise and math.max(root_mean_square(b), 1e-300)
   for i = 1, #b do
     local x, y = a[i], b[i]
     if x == y or x ~= x and y ~= y then -- luacheck: ignore 581
@@ -195,7 +207,7 @@ local function apart(got, want)
       math.abs(y) == math.huge then
       return ("element %d is %s, the peer's is %s"):format(i, tostring(x), tostring(y))
     end
-    worst = math.max(worst, math.abs(x - y) / math.max(1, math.abs(y)))
+    worst = math.max(worst, math.abs(x - y) / (least or math.max(1, math.abs(y))))
     ::next::
   end
   return worst
@@ -204,11 +216,12 @@ end
 -- Compares what `run` made with the table: the largest error, and sentences about what is beyond the tolerance.
 function peers.compare(variant, results, tables)
   local wrong, worst = {}, 0
-  local tol = (variant.case.tol or {})[variant.dtype] or usual[variant.dtype] or 0
+  local limits = variant.case.normwise and of_norm or usual
+  local tol = (variant.case.tol or {})[variant.dtype] or limits[variant.dtype] or 0
   for _, named in ipairs(results) do
     local name, got = named[1], named[2]
     local want = tables[variant.key .. "/" .. name]
-    local off = want and apart(got, want) or "not in the table: run scripts/peers"
+    local off = want and apart(got, want, variant.case.normwise) or "not in the table: run scripts/peers"
     if type(off) == "string" then
       wrong[#wrong + 1] = ("%s %s: %s"):format(variant.key, name, off)
     else

@@ -275,6 +275,8 @@ static void test_bad_constants(void)
         "1.2.3:f32",
         "0x1p-99999999999999999999:f32",
         "1e99999999999999:f32",
+        "0x7fc0f:c64",
+        "1:c128",
     };
     for (size_t i = 0; i < DC_COUNTOF(bad); i++) {
         const char *at = bad[i], *why = NULL;
