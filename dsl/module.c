@@ -338,6 +338,8 @@ static const struct {
     {"bincount", "deepc.counting", METHOD},
     {"histogram", "deepc.counting", METHOD},
     {"isin", "deepc.counting", METHOD},
+    {"gcd", "deepc.divisors", METHOD},
+    {"lcm", "deepc.divisors", METHOD},
     {"quantile", "deepc.order", METHOD},
     {"percentile", "deepc.order", METHOD},
     {"nanquantile", "deepc.order", METHOD},

@@ -209,6 +209,29 @@ dc.rad2deg = Tensor.rad2deg
 function Tensor:popcount() end
 dc.popcount = Tensor.popcount
 
+---The greatest common divisor of two integers, not negative; of 0 and 0 it is 0 (torch.gcd, np.gcd). Where it is
+---2^(w-1), which w bits with a sign do not hold, it is the most negative number, as in NumPy.
+---
+---    dc.tensor { 12, 18, 0 }:cast "i32":gcd(8)
+---
+---By Stein's algorithm, in as many steps as the slowest element needs: some 1.4 for each bit.
+---Errors: DC0202 for floats and booleans, DC0301 for shapes that do not go together.
+---@param b deepc.Tensor|integer
+---@return deepc.Tensor of the dtype that a + b has
+function Tensor:gcd(b) end
+dc.gcd = Tensor.gcd
+
+---The least common multiple of two integers, not negative; 0 where one of them is 0 (torch.lcm, np.lcm). It wraps
+---round where the dtype does not hold it.
+---
+---    dc.tensor { 4, 6 }:cast "i32":lcm(10)
+---
+---Errors: DC0202 for floats and booleans, DC0301 for shapes that do not go together.
+---@param b deepc.Tensor|integer
+---@return deepc.Tensor of the dtype that a + b has
+function Tensor:lcm(b) end
+dc.lcm = Tensor.lcm
+
 ---How many bits of an integer are 0 before the first that is set (jax.lax.clz).
 ---
 ---    dc.tensor({ 0, 1, 255 }, "u8"):clz()

@@ -2,8 +2,8 @@
 --
 --   deepc tests/lua/any_call.lua SEED TIMES PAIRS [LOG]
 --
--- What they are is found here, so a new one is called by existing: with no argument and with every second value, with
--- PAIRS (1 or 0) every eighth one with two values, TIMES times with random ones, and as often while a typed function is
+-- What they are is found here, so a new one is called by existing: with no argument and with every fourth value, with
+-- PAIRS (1 or 0) every sixteenth one with two values, TIMES times with random ones, and as often while a typed function is
 -- traced; which, the seed says. Each call ends with a result or a message. With LOG, the name of a file, each call is
 -- written there before it is made: the last line tells of a crash.
 local dc = require "deepc"
@@ -183,7 +183,7 @@ end
 local function call_one(f, first)
   call(f, "")
   if f.receiver ~= nil then call(f, "self", f.receiver) end
-  for a = first, n, 2 do
+  for a = first, n, 4 do
     call(f, values[a][1], values[a][2])
     if f.receiver ~= nil then call(f, "self, " .. values[a][1], f.receiver, values[a][2]) end
   end
@@ -228,8 +228,8 @@ end
 
 print = function() end -- luacheck: ignore
 for i, f in ipairs(functions) do
-  call_one(f, 1 + (i + seed) % 2)
-  if pairs_too and (i + seed) % 8 == 0 then call_two(f) end
+  call_one(f, 1 + (i + seed) % 4)
+  if pairs_too and (i + seed) % 16 == 0 then call_two(f) end
   call_random(f)
   call_traced(f)
 end

@@ -174,7 +174,7 @@ end
 function TestFinalizers:test_messages_survive_the_finalizers_that_run_while_they_are_made()
   local a, b = dc.ones "f32[2]", dc.ones "f32[3]"
   while_collecting(function() return (a * 2):sum():item() end, function()
-    for _ = 1, 50 do
+    for _ = 1, 20 do
       local ok, message = pcall(function() return a + b end)
       lu.assertFalse(ok)
       lu.assertStrContains(tostring(message), "DC0301")
@@ -190,7 +190,7 @@ function TestFinalizers:test_a_function_called_by_finalizers_while_it_is_called(
     local y = f({ 5, 6, 7 }, 3)
     wrong = wrong + (y:totable()[3] == 21 and 0 or 1)
   end, function()
-    for i = 1, 60 do
+    for i = 1, 20 do
       lu.assertEquals(f(dc.tensor { i, 2 }, 2):totable(), { 2 * i, 4 })
     end
   end)
@@ -210,7 +210,7 @@ function TestFinalizers:test_a_function_traced_again_while_it_is_traced()
     n = n % 180 + 67
     f(x)
   end, function()
-    for _ = 1, 300 do
+    for _ = 1, 100 do
       local ok, message = pcall(f, x)
       if not ok then lu.assertStrMatches(tostring(message), ".*captured local 'n'.*") end
     end
@@ -264,7 +264,7 @@ function TestFinalizers:test_random_actions_in_finalizers()
     fns[i] = dc.fn("z(x: f32[a, b], n: f32[]) -> f32[a, b]", function(x, n) return x * n end)
   end
   while_collecting(act, function()
-    for _ = 1, 120 do
+    for _ = 1, 60 do
       local ok, message = pcall(act)
       lu.assertNotStrContains(ok and "" or tostring(message), "no failure")
     end

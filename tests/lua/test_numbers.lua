@@ -68,6 +68,21 @@ function TestNumbers:test_integers()
   lu.assertEquals(dc.tensor({ 180 }, "i32"):deg2rad().dtype, "f32")
 end
 
+-- The loop goes on until the slowest element is there; the largest magnitudes; no elements; options of size 1.
+function TestNumbers:test_common_divisors()
+  local least, most = math.mininteger, math.maxinteger
+  local a, b = dc.tensor({ least, least, most, 2 ^ 62 | 0 }, "i64"), dc.tensor({ 0, 6, most - 1, 3 << 40 }, "i64")
+  lu.assertEquals(a:gcd(b):totable(), { least, 2, 1, 1 << 40 })
+  lu.assertEquals(dc.tensor({ -128, 100 }, "i8"):gcd(-128):totable(), { -128, 4 })
+  lu.assertEquals(dc.zeros("i32[0]"):gcd(3):totable(), {})
+  lu.assertEquals(dc.tensor(12, "i32[]"):lcm(18):item(), 36)
+  local f = dc.fn("f(x: i32[n <= 8], y: i32[]) -> i32[n]", function(x, y) return x:gcd(y) end)
+  lu.assertEquals(f(dc.tensor({ 6, 9, 10 }, "i32"), 12):totable(), { 6, 3, 2 })
+  raises("gcd: a is f32[1], integers are needed", "DC0202", dc.gcd, dc.ones "f32[1]", 2)
+  raises("lcm: b is bool[1], integers are needed", "DC0202", dc.lcm, dc.ones "i32[1]", dc.ones "bool[1]")
+  raises("gcd: a: a tensor is needed, not the number 4", "DC0101", dc.gcd, 4, 6)
+end
+
 function TestNumbers:test_powers_of_nan()
   lu.assertEquals(dc.tensor({ nan, 1 }):pow(dc.tensor { 0, nan }):totable(), { 1, 1 })
   lu.assertEquals(dc.tensor({ inf, -inf }):logaddexp(dc.tensor { inf, -inf }):totable(), { inf, -inf })

@@ -174,6 +174,15 @@ return {
     numpy = "np.array([x.itemsize * 8 - (int(v) % 2 ** (x.itemsize * 8)).bit_length() for v in x], x.dtype)",
     dtypes = whole, args = { { x = { "T[6]", values = { 0, -1, -128, 127, 1, 100 } } } } },
 
+  { "gcd, lcm", run = function(a) return { a.x:gcd(a.y), a.x:lcm(a.y), dc.gcd(12, a.x), a.x:lcm(-3) } end,
+    numpy = "(np.gcd(x, y), np.lcm(x, y), np.gcd(x.dtype.type(12), x), np.lcm(x, x.dtype.type(-3)))",
+    dtypes = { "i8", "i16", "i32", "i64" },
+    args = { { x = { "T[3, 4]", low = -11, high = 11 }, y = { "T[4]", low = -11, high = 11 } },
+      { x = { "T[5]", values = { 0, 0, 7, -8, 1 } }, y = { "T[5]", values = { 0, -9, 7, 12, 0 } } } } },
+  { "gcd of unsigned", run = function(a) return { a.x:gcd(a.y), a.x:lcm(a.y) } end,
+    numpy = "(np.gcd(x, y), np.lcm(x, y))", dtypes = { "u8", "u16", "u32", "u64" },
+    args = { { x = { "T[5]", values = { 12, 0, 128, 105, 255 } }, y = { "T[5]", values = { 18, 0, 32, 15, 255 } } } } },
+
   reduced("sum", "torch.sum(x), torch.sum(x, 0), torch.sum(x, -1, keepdim=True)"),
   reduced("mean", "torch.mean(x), torch.mean(x, 0), torch.mean(x, -1, keepdim=True)"),
   reduced("prod", "torch.prod(x), torch.prod(x, 0), torch.prod(x, -1, keepdim=True)"),
