@@ -64,13 +64,15 @@ local function gcd(a, b)
 end
 
 function divisors.gcd(a, b)
-  return gcd(operands("gcd", a, b))
+  local y = gcd(operands("gcd", a, b))
+  return y
 end
 
 function divisors.lcm(a, b)
   a, b = operands("lcm", a, b)
   local divisor = gcd(a, b)
-  return (a // dc.where(divisor:eq(0), 1, divisor) * b):abs()
+  local y = (a // dc.where(divisor:eq(0), 1, divisor) * b):abs()
+  return y
 end
 
-return divisors
+return core.entries(divisors)

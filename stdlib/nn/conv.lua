@@ -31,14 +31,18 @@ local function per_dim(op, what, v, least, n)
 end
 core.per_dim = per_dim
 
--- "same", an integer, a list of n, or a list of n lists of two: both sides of each dim.
+-- "same", an integer, or a list of n, each an integer or a list of two: both sides of a dim.
 function core.padding_of(op, v, n)
   if v == "same" then
     return v
   elseif v == "valid" then
     v = 0
   end
-  if type(v) == "table" and #v == n and type(v[1]) == "table" then
+  local two = false
+  for i = 1, type(v) == "table" and #v == n and n or 0 do
+    two = two or type(v[i]) == "table"
+  end
+  if two then
     local list = {}
     for i = 1, n do
       list[i] = per_dim(op, "padding of a dim", v[i], 0, 2)
@@ -112,20 +116,44 @@ local function describe(self)
     core.window_text(self.window))
 end
 
+local MODES = { zeros = "constant", reflect = "reflect", replicate = "replicate", circular = "circular" }
+
+-- Both sides of each dim, of which "same" has one more element behind where they differ.
+local function same_margins(self, n)
+  local list = {}
+  for i = 1, n do
+    local both = self.dilation[i] * (self.window[i] - 1)
+    list[i] = { both // 2, both - both // 2 }
+  end
+  return list
+end
+
 -- The class of convolutions over n dims, each computed by f.
 local function conv_class(n, f)
   local op = ("nn.Conv%dd"):format(n)
   local class = nn.class(op)
 
   function class:init(inputs, outputs, window, options)
-    core.options(op, options, "stride", "padding", "dilation", "groups", "bias")
-    init_conv(op, self, n, false, inputs, outputs, window, options or {})
+    core.options(op, options, "stride", "padding", "padding_mode", "dilation", "groups", "bias")
+    options = options or {}
+    init_conv(op, self, n, false, inputs, outputs, window, options)
+    self.padding_mode = options.padding_mode or "zeros"
+    if not MODES[self.padding_mode] then
+      core.fail("ARG", op, ('padding_mode is "zeros", "reflect", "replicate" or "circular", not %s'):format(
+        core.shown(self.padding_mode)))
+    end
   end
   class.describe = describe
 
   function class:forward(x)
-    local y = f(x, self.weight,
-      { stride = self.stride, padding = self.padding, dilation = self.dilation, groups = self.groups })
+    local padding = self.padding
+    if self.padding_mode ~= "zeros" then
+      padding = padding == "same" and same_margins(self, n) or padding
+      x = x:pad(core.image_margins(op, x, padding, n), { mode = MODES[self.padding_mode] })
+      padding = 0
+    end
+    local y = f(x, self.weight, { stride = self.stride, padding = padding, dilation = self.dilation,
+      groups = self.groups })
     y = add_bias(self, y, n)
     return y
   end
@@ -139,7 +167,8 @@ end
 ---    nn.Conv2d(1, 32, 3, { padding = 1 })
 ---
 ---Arguments: channels of x, channels of the result, the window. Options: stride (1), padding (0; a number, a list of
----two, "same" or "valid"), dilation (1), groups (1), bias (true). Numbers are for both dims, lists have one for each.
+---two, "same" or "valid"), padding_mode ("zeros", "reflect", "replicate" or "circular"), dilation (1), groups (1),
+---bias (true). Numbers are for both dims, lists have one for each.
 ---
 ---Errors: DC0101 for sizes and options; when it is called, as dc.conv2d.
 ---@class deepc.nn.Conv2d: deepc.nn.Layer

@@ -47,6 +47,50 @@ function Linear:forward(x)
   return y
 end
 
+---y[o] = sum of x1[i] weight[o, i, j] x2[j] + bias[o] over the last axes of two arguments; weight is
+---f32[outputs, inputs1, inputs2]. Both start uniform in [-1/sqrt(inputs1), 1/sqrt(inputs1)).
+---
+---    nn.Bilinear(16, 8, 4)(dc.ones "f32[2, 16]", dc.ones "f32[2, 8]")
+---
+---Errors: DC0101 for a size; when it is called, DC0301 where sizes differ.
+---@class deepc.nn.Bilinear: deepc.nn.Layer
+local Bilinear = nn.class "nn.Bilinear"
+nn.Bilinear = Bilinear
+
+---@param inputs1 integer the size of the last axis of x1
+---@param inputs2 integer the size of the last axis of x2
+---@param outputs integer
+---@param options? { bias?: boolean } true
+function Bilinear:init(inputs1, inputs2, outputs, options)
+  core.check_size("nn.Bilinear", "the number of inputs", inputs1)
+  core.check_size("nn.Bilinear", "the number of inputs", inputs2)
+  core.check_size("nn.Bilinear", "the number of outputs", outputs)
+  core.options("nn.Bilinear", options, "bias")
+  local bound = inputs1 ^ -0.5
+  local function uniform(type_text)
+    return dc.param(type_text, dc.rand(type_text, { low = -bound, high = bound }))
+  end
+  self.inputs1, self.inputs2, self.outputs = inputs1, inputs2, outputs
+  self.weight = uniform(("f32[%d, %d, %d]"):format(outputs, inputs1, inputs2))
+  if core.unless_false("nn.Bilinear", options, "bias") then
+    self.bias = uniform(("f32[%d]"):format(outputs))
+  end
+end
+
+function Bilinear:describe()
+  return ("nn.Bilinear %d, %d -> %d"):format(self.inputs1, self.inputs2, self.outputs)
+end
+
+function Bilinear:forward(x1, x2)
+  core.check_tensor("nn.Bilinear", x1, "x1")
+  core.check_tensor("nn.Bilinear", x2, "x2")
+  local y = dc.einsum("... i, o i j, ... j -> ... o", x1, self.weight, x2)
+  if self.bias then
+    y = y + self.bias
+  end
+  return y
+end
+
 ---All axes from the second (or `from`) on become one.
 ---
 ---    nn.Flatten()

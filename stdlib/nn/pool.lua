@@ -130,6 +130,64 @@ nn.AvgPool1d = mean_class(1, dc.avg_pool1d)
 ---@overload fun(window: deepc.PerDim, options?: table): deepc.nn.AvgPool3d
 nn.AvgPool3d = mean_class(3, dc.avg_pool3d)
 
+local function power_class(n, f)
+  local op = ("nn.LPPool%dd"):format(n)
+  local class = nn.class(op)
+
+  function class:init(power, window, options)
+    core.options(op, options, "stride", "ceil_mode")
+    if type(power) ~= "number" or not (power > 0 and power < math.huge) then
+      core.fail("ARG", op, ("the power is a positive number, not %s"):format(core.shown(power)))
+    end
+    init_pool(op, n, self, window, options or {})
+    self.power = power
+  end
+  class.describe = describe
+
+  function class:forward(x)
+    core.check_floats(op, x)
+    local terms = 1
+    for i = 1, n do
+      terms = terms * self.window[i]
+    end
+    local narrow, wide = core.in_f32(x)
+    local powers = self.power == 2 and wide * wide or wide ^ self.power
+    local sum = f(powers, self.window, { stride = self.stride, ceil_mode = self.ceil_mode }) * terms
+    return narrow(self.power == 2 and sum:sqrt() or sum ^ (1 / self.power))
+  end
+  return class
+end
+
+---The norm of each window: (sum of x^p)^(1/p); NaN where the sum is negative (p odd). Where a window of ceil_mode
+---reaches over the end, the mean of what is there counts as often as the window has elements, as in PyTorch.
+---
+---    nn.LPPool2d(2, 3, { stride = 2 })
+---
+---Arguments: p, the window. Options: stride (that of the window), ceil_mode (false).
+---
+---Errors: DC0101 for p and options; when it is called, DC0202 for what is no float, and as dc.avg_pool2d.
+---@class deepc.nn.LPPool2d: deepc.nn.Layer
+---@overload fun(power: number, window: deepc.PerDim, options?: table): deepc.nn.LPPool2d
+nn.LPPool2d = power_class(2, dc.avg_pool2d)
+
+---nn.LPPool2d for one dim.
+---
+---    nn.LPPool1d(2, 3)
+---
+---Errors: those of nn.LPPool2d.
+---@class deepc.nn.LPPool1d: deepc.nn.Layer
+---@overload fun(power: number, window: deepc.PerDim, options?: table): deepc.nn.LPPool1d
+nn.LPPool1d = power_class(1, dc.avg_pool1d)
+
+---nn.LPPool2d for three dims.
+---
+---    nn.LPPool3d(2, 2)
+---
+---Errors: those of nn.LPPool2d.
+---@class deepc.nn.LPPool3d: deepc.nn.Layer
+---@overload fun(power: number, window: deepc.PerDim, options?: table): deepc.nn.LPPool3d
+nn.LPPool3d = power_class(3, dc.avg_pool3d)
+
 -- ---- results of a given size ----
 --
 -- Place i of k on n elements sees those from floor(i n / k) to ceil((i + 1) n / k), as in PyTorch. Dims are done one

@@ -3,9 +3,9 @@
 --   deepc tests/lua/any_call.lua SEED TIMES PAIRS [LOG]
 --
 -- What they are is found here, so a new one is called by existing: with no argument and with every fourth value, with
--- PAIRS (1 or 0) every sixteenth one with two values, TIMES times with random ones, and as often while a typed function is
--- traced; which, the seed says. Each call ends with a result or a message. With LOG, the name of a file, each call is
--- written there before it is made: the last line tells of a crash.
+-- PAIRS (1 or 0) every sixteenth one with two values, TIMES times with random ones, and as often while a typed
+-- function is traced; which, the seed says. Each call ends with a result or a message. With LOG, the name of a file,
+-- each call is written there before it is made: the last line tells of a crash.
 local dc = require "deepc"
 local help = require "deepc.help"
 

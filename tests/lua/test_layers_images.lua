@@ -186,6 +186,33 @@ function TestChannelNorms:test_mistakes()
   fails("nn.BatchNorm2d: momentum is a number from 0 to 1, not 2", nn.BatchNorm2d, 3, { momentum = 2 })
 end
 
+TestMargins = {}
+
+function TestMargins:test_bounded_batches_names_and_short_floats()
+  local pad = nn.ReflectionPad1d(2)
+  local f = dc.fn("f(x: f32[n <= 8, c=1, t=4]) -> f32[n, c=1, 8]", function(x) return pad(x) end)
+  lu.assertEquals(f(dc.iota("f32[2, 1, 4]", 3)):totable()[2], { { 2, 1, 0, 1, 2, 3, 2, 1 } })
+  local conv = nn.Conv2d(1, 1, 3, { padding = "same", padding_mode = "replicate", bias = false })
+  conv.weight:set(1)
+  lu.assertEquals(conv(dc.ones "f32[1, 1, 2, 2]"):totable(), { { { { 9, 9 }, { 9, 9 } } } })
+  lu.assertEquals(nn.LPPool1d(2, 2)(dc.tensor({ { { 300, 400 } } }, "f16")):item(), 500.0)
+end
+
+function TestMargins:test_mistakes()
+  local x = dc.zeros "f32[1, 1, 3, 3]"
+  fails('nn.Conv2d: padding_mode is "zeros", "reflect", "replicate" or "circular", not \'edge\'', nn.Conv2d, 1, 1, 3, {
+    padding_mode = "edge" })
+  fails("nn.ZeroPad2d: padding is a number or a list of two", nn.ZeroPad2d, "same")
+  fails("nn.ConstantPad1d: the value is a number, not 'x'", nn.ConstantPad1d, 1, "x")
+  fails("nn.ZeroPad1d: x is f32[1, 1, 3, 3]; [batch, channels, length] is needed", nn.ZeroPad1d(1), x)
+  fails("reflect", nn.ReflectionPad2d(3), x)
+  fails("nn.LPPool2d: the power is a positive number, not 0", nn.LPPool2d, 0, 2)
+  fails("nn.LPPool1d: x is i32[1, 1, 2], floats are needed", nn.LPPool1d(2, 2), dc.zeros "i32[1, 1, 2]")
+  fails("nn.Bilinear: x2: a tensor is needed, not nil", nn.Bilinear(2, 3, 4), dc.zeros "f32[1, 2]")
+  fails("einsum: 'j' is 3 in operand 2 and 2 in operand 3", nn.Bilinear(2, 3, 4), dc.zeros "f32[1, 2]",
+    dc.zeros "f32[1, 2]")
+end
+
 -- Files of PyTorch: kernels lie there as here, batch norms have a count that ours lack, lists are counted from 0.
 TestTheirFiles = {}
 

@@ -108,6 +108,38 @@ conv("nn.ConvTranspose3d", function() return nn.ConvTranspose3d(2, 3, 2, { strid
 conv("nn.ConvTranspose1d, stride 1", function() return nn.ConvTranspose1d(2, 2, 3, { padding = 2, bias = false }) end,
   "F.conv_transpose1d(x, w, None, 1, 2)", { x = "T[1, 2, 5]", w = "T[2, 2, 3]" })
 
+for mode in ("reflect replicate circular"):gmatch "%a+" do
+  conv("nn.Conv2d, " .. mode, function()
+    return nn.Conv2d(2, 3, { 3, 2 }, { padding = { 2, 1 }, padding_mode = mode, stride = { 1, 2 } })
+  end, ("F.conv2d(F.pad(x, (1, 1, 2, 2), mode='%s'), w, b, (1, 2))"):format(mode),
+    { x = "T[2, 2, 5, 4]", w = "T[3, 2, 3, 2]", b = "T[3]" })
+end
+conv("nn.Conv1d, same, circular", function()
+  return nn.Conv1d(2, 3, 4, { padding = "same", padding_mode = "circular", bias = false })
+end, "F.conv1d(F.pad(x, (1, 2), mode='circular'), w)", { x = "T[2, 2, 9]", w = "T[3, 2, 4]" })
+conv("nn.Conv3d, replicate", function()
+  return nn.Conv3d(1, 2, 2, { padding = 1, padding_mode = "replicate" })
+end, "F.conv3d(F.pad(x, (1,) * 6, mode='replicate'), w, b)",
+  { x = "T[1, 1, 2, 3, 2]", w = "T[2, 1, 2, 2, 2]", b = "T[2]" })
+add { "padding layers", run = function(a)
+  return { nn.ZeroPad2d { { 1, 2 }, 0 }(a.x), nn.ConstantPad2d(1, -2)(a.x),
+    nn.ReflectionPad2d { 1, { 2, 0 } }(a.x), nn.ReplicationPad2d(3)(a.x), nn.CircularPad2d { { 0, 3 }, 2 }(a.x) }
+end, peer = [[(torch.nn.ZeroPad2d((0, 0, 1, 2))(x), torch.nn.ConstantPad2d(1, -2.)(x),
+    torch.nn.ReflectionPad2d((2, 0, 1, 1))(x),
+    torch.nn.ReplicationPad2d(3)(x), torch.nn.CircularPad2d((2, 2, 0, 3))(x))]], args = { { x = "T[2, 2, 3, 4]" } } }
+add { "padding layers of one dim", run = function(a)
+  return { nn.ZeroPad1d { { 0, 2 } }(a.x), nn.ConstantPad1d(1, 0.5)(a.x), nn.ReflectionPad1d(2)(a.x),
+    nn.ReplicationPad1d(2)(a.x), nn.CircularPad1d(1)(a.x) }
+end, peer = [[(torch.nn.ZeroPad1d((0, 2))(x), torch.nn.ConstantPad1d(1, .5)(x), torch.nn.ReflectionPad1d(2)(x),
+    torch.nn.ReplicationPad1d(2)(x), torch.nn.CircularPad1d(1)(x))]], args = { { x = "T[2, 1, 4]" } } }
+add { "padding layers of three dims", run = function(a)
+  return { nn.ZeroPad3d(1)(a.x), nn.ConstantPad3d({ 0, 1, { 0, 1 } }, 3)(a.x), nn.ReflectionPad3d(1)(a.x),
+    nn.ReplicationPad3d { 1, 0, 2 }(a.x), nn.CircularPad3d(1)(a.x) }
+end, peer = [[(torch.nn.ZeroPad3d(1)(x), torch.nn.ConstantPad3d((0, 1, 1, 1, 0, 0), 3.)(x),
+    torch.nn.ReflectionPad3d(1)(x),
+    torch.nn.ReplicationPad3d((2, 2, 0, 0, 1, 1))(x), torch.nn.CircularPad3d(1)(x))]],
+  args = { { x = "T[1, 2, 2, 3, 2]" } } }
+
 add { "nn.pixel_shuffle", run = function(a) return nn.pixel_shuffle(a.x, 2) end, peer = "F.pixel_shuffle(x, 2)",
   args = { { x = "T[2, 8, 2, 3]" } } }
 add { "nn.pixel_unshuffle", run = function(a) return nn.PixelUnshuffle(2)(a.x) end, peer = "F.pixel_unshuffle(x, 2)",
@@ -118,6 +150,25 @@ add { "nn.channel_shuffle", run = function(a) return nn.channel_shuffle(a.x, 3) 
 -- ---- pools ----
 
 local EQUAL = { { { 1, 1, 0, 2, 2, 2, 0 } } }
+
+local function bilinear() return nn.Bilinear(3, 4, 2) end
+add { "nn.Bilinear", run = function(a)
+  return with_cells(bilinear, a, BOTH, function(layer) return layer(a.x, a.y) end)
+end, peer = "F.bilinear(x, y, w, b)", args = { { x = "T[5, 3]", y = "T[5, 4]", w = "T[2, 3, 4]", b = "T[2]" },
+  { x = "T[2, 3, 3]", y = "T[2, 3, 4]", w = "T[2, 3, 4]", b = "T[2]" },
+  { x = "T[3]", y = "T[4]", w = "T[2, 3, 4]", b = "T[2]" } } }
+
+add { "nn.LPPool1d", run = function(a)
+  return { nn.LPPool1d(2, 3)(a.x), nn.LPPool1d(3, 2, { stride = 1 })(a.x:abs()),
+    nn.LPPool1d(1.5, 2, { ceil_mode = true })(a.x:abs()), dc.stop_gradient(nn.LPPool1d(3, 3)(-a.x:abs())) }
+end, peer = [[(F.lp_pool1d(x, 2., 3), F.lp_pool1d(x.abs(), 3., 2, 1),
+    F.lp_pool1d(x.abs(), 1.5, 2, ceil_mode=True), F.lp_pool1d(-x.abs(), 3., 3).detach())]],
+  args = { { x = "T[2, 3, 7]" } } }
+add { "nn.LPPool2d", run = function(a)
+  return { nn.LPPool2d(2, { 2, 3 })(a.x), nn.LPPool2d(4, 2, { stride = 1 })(a.x) }
+end, peer = "(F.lp_pool2d(x, 2., (2, 3)), F.lp_pool2d(x, 4., 2, 1))", args = { { x = "T[2, 2, 4, 6]" } } }
+add { "nn.LPPool3d", run = function(a) return nn.LPPool3d(2, 2)(a.x) end, peer = "F.lp_pool3d(x, 2., 2)",
+  args = { { x = "T[1, 2, 4, 2, 3]" } } }
 
 add { "nn.MaxPool1d", run = function(a)
   return { nn.MaxPool1d(2)(a.x), nn.MaxPool1d(3, { stride = 2, padding = 1, ceil_mode = true })(a.x) }
