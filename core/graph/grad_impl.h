@@ -62,6 +62,8 @@ dc_grad_rule dc_grad_reshape, dc_grad_permute, dc_grad_expand, dc_grad_slice, dc
     dc_grad_flip;
 dc_grad_rule dc_grad_gather, dc_grad_scatter, dc_grad_scatter_add, dc_grad_scatter_mul,
     dc_grad_scatter_max, dc_grad_scatter_min, dc_grad_dot, dc_grad_conv;
+/* grad_running.c */
+dc_grad_rule dc_grad_run;
 /* grad_host.c, grad_linalg.c: what the host computes */
 dc_grad_rule dc_grad_sort, dc_grad_cholesky, dc_grad_lu, dc_grad_qr, dc_grad_eigh,
     dc_grad_eigvalsh, dc_grad_svd, dc_grad_svdvals, dc_grad_trsolve, dc_grad_lusolve, dc_grad_det,

@@ -14,9 +14,11 @@ dc_host_call dc_host_call_of(const dc_func *f, dc_ref r)
     return c;
 }
 
-int dc_host_call_axes(dc_op op)
+int dc_host_call_axes(dc_op op, const int64_t *attr)
 {
     DC_ASSERT(dc_op_is(op, DC_CLASS_HST), "op %d", (int)op);
+    if (op == DC_OP_RUN)
+        return 1 + (int)attr[2];
     return op == DC_OP_SORT || op == DC_OP_ARGSORT || op == DC_OP_TOPK ? 1 : 2;
 }
 

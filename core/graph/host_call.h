@@ -24,6 +24,6 @@ const int64_t *dc_host_call_pack(const dc_host_call *c, dc_arena *a, uint32_t *n
 bool dc_host_call_unpack(dc_job *j, const int64_t *at, uint32_t n, dc_host_call *out);
 
 /* How many axes at the end an operand of the operation takes as one piece of work; the others are the batch. */
-int dc_host_call_axes(dc_op op);
+int dc_host_call_axes(dc_op op, const int64_t *attr);
 
 #endif

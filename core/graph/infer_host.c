@@ -6,6 +6,7 @@
 #include "core/base/extent.h"
 #include "core/graph/host_call.h"
 #include "core/graph/infer_impl.h"
+#include "core/graph/running.h"
 
 #include <string.h>
 
@@ -23,7 +24,7 @@ static dc_status attr_count(const dc_site *s, int n)
 static dc_status need_axes(const dc_site *s, int operand)
 {
     const dc_type *t = &s->in[operand];
-    const int axes = dc_host_call_axes(s->op);
+    const int axes = dc_host_call_axes(s->op, s->attr);
     if (t->rank < axes)
         return dc_fail(s->j, DC_ERR_RANK,
                        &(dc_fact){.op = dc_site_name(s),
@@ -78,6 +79,23 @@ static dc_status rule_topk(const dc_site *s)
     same_dims(s);
     s->out->dim[last] = s->attr[0];
     s->out->dtype = DC_I32;
+    return DC_OK;
+}
+
+static dc_status rule_run(const dc_site *s)
+{
+    DC_TRY(attr_count(s, 3));
+    if (s->attr[0] < 0 || s->attr[0] >= DC_RUN__COUNT || s->attr[1] < 0 || s->attr[1] > 1 ||
+        s->attr[2] < 0 || s->attr[2] >= s->in[0].rank)
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s),
+                        "a kind, a direction and an axis are needed");
+    DC_TRY(need_axes(s, 0));
+    if (s->in[0].dtype == DC_BOOL && s->attr[0] < DC_RUN_MAX)
+        return dc_fail(
+            s->j, DC_ERR_DTYPE,
+            &(dc_fact){
+                .op = dc_site_name(s), .type = {s->in[0]}, .word = {"a number"}, .operand = 1});
+    same_dims(s);
     return DC_OK;
 }
 
@@ -319,8 +337,8 @@ dc_status dc_infer_host_shape(const dc_site *s)
 dc_status dc_infer_host_names(const dc_site *s)
 {
     const dc_type *x = &s->in[0];
-    const bool all = s->op == DC_OP_SORT || s->op == DC_OP_ARGSORT;
-    for (int k = 0; k < x->rank - (all ? 0 : dc_host_call_axes(s->op)); k++)
+    const bool all = s->op == DC_OP_SORT || s->op == DC_OP_ARGSORT || s->op == DC_OP_RUN;
+    for (int k = 0; k < x->rank - (all ? 0 : dc_host_call_axes(s->op, s->attr)); k++)
         s->out->name[k] = x->name[k];
     return DC_OK;
 }

@@ -9,6 +9,8 @@ static const dc_host_row *row_of(dc_op op)
         return &dc_host_argsort;
     case DC_OP_TOPK:
         return &dc_host_topk;
+    case DC_OP_RUN:
+        return &dc_host_running;
     case DC_OP_CHOLESKY:
         return &dc_host_cholesky;
     case DC_OP_LU:
@@ -39,12 +41,19 @@ static const dc_host_row *row_of(dc_op op)
     DC_BUG("%s is no operation of the host", dc_op_row_of(op)->name);
 }
 
-int64_t dc_host_rows(const dc_host_call *c)
+static int64_t batch_of(const dc_host_call *c)
 {
     int64_t rows = 1;
-    for (int k = 0; k < c->in[0].rank - dc_host_call_axes(c->op); k++)
+    for (int k = 0; k < c->in[0].rank - dc_host_call_axes(c->op, c->attr); k++)
         rows *= c->in[0].dim[k];
     return dc_type_count(&c->out) == 0 ? 0 : rows;
+}
+
+int64_t dc_host_rows(const dc_host_call *c)
+{
+    const dc_host_row *row = row_of(c->op);
+    const int64_t batch = batch_of(c);
+    return batch > 0 && row->pieces != NULL ? batch * row->pieces(c) : batch;
 }
 
 static int64_t share(const dc_type *t, int64_t rows)
@@ -54,12 +63,12 @@ static int64_t share(const dc_type *t, int64_t rows)
 
 int64_t dc_host_operand_count(const dc_host_call *c, int i)
 {
-    return share(&c->in[i], dc_host_rows(c));
+    return share(&c->in[i], batch_of(c));
 }
 
 int64_t dc_host_result_count(const dc_host_call *c)
 {
-    return share(&c->out, dc_host_rows(c));
+    return share(&c->out, batch_of(c));
 }
 
 size_t dc_host_scratch(const dc_host_call *c)
@@ -84,6 +93,10 @@ void dc_host_run(const dc_host_call *c, const dc_lapack *lib, void *out, const v
 {
     const dc_host_row *row = row_of(c->op);
     size_t step[DC_HOST_OPERANDS];
+    if (row->run_range != NULL) {
+        row->run_range(c, out, in, begin, end);
+        return;
+    }
     const size_t result = (size_t)dc_host_result_count(c) * dc_dtype_size((dc_dtype)c->out.dtype);
     for (int i = 0; i < c->nin; i++)
         step[i] = (size_t)dc_host_operand_count(c, i) * dc_dtype_size((dc_dtype)c->in[i].dtype);

@@ -11,10 +11,17 @@ typedef struct dc_host_row {
     size_t (*scratch)(const dc_host_call *c);
     double (*cost)(const dc_host_call *c); /* nanoseconds of one element of the batch */
     bool needs_lapack;
+    /* Where these are there: an element of the batch is so many pieces of work, and run_range does pieces begin to end - 1
+     * of all of them, in the place of run. */
+    int64_t (*pieces)(const dc_host_call *c);
+    void (*run_range)(const dc_host_call *c, void *out, const void *const *in, int64_t begin,
+                      int64_t end);
 } dc_host_row;
 
 /* core/host/sort.c */
 extern const dc_host_row dc_host_sort, dc_host_argsort, dc_host_topk;
+/* core/host/running.c */
+extern const dc_host_row dc_host_running;
 /* core/host/linalg.c */
 extern const dc_host_row dc_host_cholesky, dc_host_lu, dc_host_qr, dc_host_eigh, dc_host_eigvalsh,
     dc_host_svd, dc_host_svdvals;

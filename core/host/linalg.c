@@ -29,7 +29,8 @@ static void cholesky(const dc_host_call *c, const dc_lapack *l, void *out, const
         dc_matrix_fill(c, dc_matrix_at(c, out, i * (size_t)n + i + 1), (size_t)n - i - 1, 0);
 }
 
-const dc_host_row dc_host_cholesky = {cholesky, dc_matrix_no_scratch, cholesky_cost, true};
+const dc_host_row dc_host_cholesky = {
+    .run = cholesky, .scratch = dc_matrix_no_scratch, .cost = cholesky_cost, .needs_lapack = true};
 
 /* ---- LU ------------------------------------------------------------------------------------------ */
 
@@ -81,7 +82,8 @@ static void lu(const dc_host_call *c, const dc_lapack *l, void *out, const void 
     put_rows(c, dc_matrix_at(c, out, size), n, swap, swap + n);
 }
 
-const dc_host_row dc_host_lu = {lu, lu_scratch, lu_cost, true};
+const dc_host_row dc_host_lu = {
+    .run = lu, .scratch = lu_scratch, .cost = lu_cost, .needs_lapack = true};
 
 /* ---- QR ------------------------------------------------------------------------------------------ */
 
@@ -128,7 +130,8 @@ static void qr(const dc_host_call *c, const dc_lapack *l, void *out, const void 
         dc_matrix_fill(c, out, (size_t)dc_host_result_count(c), NAN);
 }
 
-const dc_host_row dc_host_qr = {qr, qr_scratch, qr_cost, true};
+const dc_host_row dc_host_qr = {
+    .run = qr, .scratch = qr_scratch, .cost = qr_cost, .needs_lapack = true};
 
 /* ---- eigenvalues of symmetric matrices ----------------------------------------------------------- */
 
@@ -188,8 +191,10 @@ static void eigvalsh(const dc_host_call *c, const dc_lapack *l, void *out, const
         dc_matrix_fill(c, out, (size_t)dc_matrix_rows(c, 0), NAN);
 }
 
-const dc_host_row dc_host_eigh = {eigh, eigh_scratch, eigh_cost, true};
-const dc_host_row dc_host_eigvalsh = {eigvalsh, eigh_scratch, eigvalsh_cost, true};
+const dc_host_row dc_host_eigh = {
+    .run = eigh, .scratch = eigh_scratch, .cost = eigh_cost, .needs_lapack = true};
+const dc_host_row dc_host_eigvalsh = {
+    .run = eigvalsh, .scratch = eigh_scratch, .cost = eigvalsh_cost, .needs_lapack = true};
 
 /* ---- singular values ----------------------------------------------------------------------------- */
 
@@ -232,5 +237,7 @@ static void svdvals(const dc_host_call *c, const dc_lapack *l, void *out, const 
         dc_matrix_fill(c, out, (size_t)dc_matrix_smaller(c), NAN);
 }
 
-const dc_host_row dc_host_svd = {svd, svd_scratch, svd_cost, true};
-const dc_host_row dc_host_svdvals = {svdvals, svd_scratch, svdvals_cost, true};
+const dc_host_row dc_host_svd = {
+    .run = svd, .scratch = svd_scratch, .cost = svd_cost, .needs_lapack = true};
+const dc_host_row dc_host_svdvals = {
+    .run = svdvals, .scratch = svd_scratch, .cost = svdvals_cost, .needs_lapack = true};

@@ -190,4 +190,5 @@ static void matrix_exp(const dc_host_call *c, const dc_lapack *l, void *out, con
         dc_matrix_put(c, out, i, x[i]);
 }
 
-const dc_host_row dc_host_matrix_exp = {matrix_exp, exp_scratch, exp_cost, true};
+const dc_host_row dc_host_matrix_exp = {
+    .run = matrix_exp, .scratch = exp_scratch, .cost = exp_cost, .needs_lapack = true};

@@ -49,7 +49,8 @@ static void trsolve(const dc_host_call *c, const dc_lapack *l, void *out, const 
     solve(c, l, in[0], t, out, n, k);
 }
 
-const dc_host_row dc_host_trsolve = {trsolve, dc_matrix_no_scratch, trsolve_cost, true};
+const dc_host_row dc_host_trsolve = {
+    .run = trsolve, .scratch = dc_matrix_no_scratch, .cost = trsolve_cost, .needs_lapack = true};
 
 /* ---- systems by LU ------------------------------------------------------------------------------- */
 
@@ -107,7 +108,8 @@ static void lusolve(const dc_host_call *c, const dc_lapack *l, void *out, const 
         exchange(c, in[1], out, x, n, k, true);
 }
 
-const dc_host_row dc_host_lusolve = {lusolve, lusolve_scratch, lusolve_cost, true};
+const dc_host_row dc_host_lusolve = {
+    .run = lusolve, .scratch = lusolve_scratch, .cost = lusolve_cost, .needs_lapack = true};
 
 /* ---- determinants -------------------------------------------------------------------------------- */
 
@@ -157,7 +159,7 @@ static void det(const dc_host_call *c, const dc_lapack *l, void *out, const void
         dc_matrix_put(c, out, 1, log_abs);
 }
 
-const dc_host_row dc_host_det = {det, det_scratch, det_cost, false};
+const dc_host_row dc_host_det = {.run = det, .scratch = det_scratch, .cost = det_cost};
 
 /* ---- least squares, pseudoinverse ---------------------------------------------------------------- */
 
@@ -223,7 +225,8 @@ static void lstsq(const dc_host_call *c, const dc_lapack *l, void *out, const vo
                                 : NAN);
 }
 
-const dc_host_row dc_host_lstsq = {lstsq, lstsq_scratch, lstsq_cost, true};
+const dc_host_row dc_host_lstsq = {
+    .run = lstsq, .scratch = lstsq_scratch, .cost = lstsq_cost, .needs_lapack = true};
 
 static size_t pinv_scratch(const dc_host_call *c)
 {
@@ -261,4 +264,5 @@ static void pinv(const dc_host_call *c, const dc_lapack *l, void *out, const voi
     l->gemm[dc_matrix_f64(c)]("T", "T", &m, &n, &k, one(c), u_t, &k, v, &n, zero(c), out, &m, 1, 1);
 }
 
-const dc_host_row dc_host_pinv = {pinv, pinv_scratch, pinv_cost, true};
+const dc_host_row dc_host_pinv = {
+    .run = pinv, .scratch = pinv_scratch, .cost = pinv_cost, .needs_lapack = true};

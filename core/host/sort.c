@@ -288,7 +288,7 @@ static void sort_row(const dc_host_call *c, const dc_lapack *lib, void *out, con
         restore_zeros(c, out, in[0]);
 }
 
-const dc_host_row dc_host_sort = {sort_row, sort_scratch, sort_cost, false};
+const dc_host_row dc_host_sort = {.run = sort_row, .scratch = sort_scratch, .cost = sort_cost};
 
 /* ---- argsort ------------------------------------------------------------------------------------- */
 
@@ -344,7 +344,8 @@ static void argsort_row(const dc_host_call *c, const dc_lapack *lib, void *out,
     positions(c, c->attr[0] != 0, row_length(c), out, in[0], scratch);
 }
 
-const dc_host_row dc_host_argsort = {argsort_row, argsort_scratch, argsort_cost, false};
+const dc_host_row dc_host_argsort = {
+    .run = argsort_row, .scratch = argsort_scratch, .cost = argsort_cost};
 
 /* ---- top_k --------------------------------------------------------------------------------------- */
 
@@ -442,4 +443,4 @@ static void topk_row(const dc_host_call *c, const dc_lapack *lib, void *out, con
         few(c, out, in[0], scratch);
 }
 
-const dc_host_row dc_host_topk = {topk_row, topk_scratch, topk_cost, false};
+const dc_host_row dc_host_topk = {.run = topk_row, .scratch = topk_scratch, .cost = topk_cost};

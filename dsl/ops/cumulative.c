@@ -3,314 +3,59 @@
  *
  *   x:cumsum(2)   x:cumsum "time"   x:cumsum { axis = -1, reverse = true }
  *
- * The axis is in the middle of three, and is cut into blocks of RADIX elements. Element i of all blocks is one slice,
- * combined with what the slice before it has become; the last ones are the totals of the blocks, which are run over in
- * the same way, and each block is combined with the total of those before it (Blelloch 1990 with a larger radix). So an
- * element is combined about twice, however long the axis is, and each slice is stored straight to its place.
- *
- * An axis of a few elements is reduced over a second copy of itself, of which those behind each element are left out:
- * its square is less work than slices are.
- *
- * Equal largest elements share the gradient of cummax equally, as that of max. It is given here, as a running sum that
- * begins anew where the maximum changes.
+ * The axis is in the middle of three, for core/graph/running.h.
  */
 #include "core/base/extent.h"
 #include "core/graph/complex.h"
-#include "core/graph/custom.h"
+#include "core/graph/running.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
 
-#include <math.h>
 #include <string.h>
-
-enum { RADIX = 16, SHORT = 8 };
 
 typedef struct running {
     int axis;
     bool reverse;
 } running;
 
-/* What runs along the axis: values, and for sums that begin anew the keys of their elements. */
-typedef struct item {
-    dc_val v, key;
-} item;
-
-typedef struct scan scan;
-typedef dc_status combine_fn(const scan *s, const item *a, const item *b, dc_val *out);
-
-struct scan {
-    dc_job *j;
-    dc_func *f;
-    dc_op reduction, op; /* its identity; as an element-wise operation */
-    combine_fn *combine;
-    bool keyed, reverse;
-};
-
-/* ---- pieces of the middle axis --------------------------------------------------------------- */
-
-/* n elements from number `first` on, `step` apart. */
-static dc_val part(const scan *s, dc_val a, int64_t first, int64_t step, int64_t n)
-{
-    const int64_t dim[3] = {a.type.dim[0], n, a.type.dim[2]};
-    const dc_ref r = dc_graph_slice(s->f, a.ref, (const int64_t[]){0, first, 0},
-                                    (const int64_t[]){1, step, 1}, dim);
-    return (dc_val){r, dc_type_make((dc_dtype)a.type.dtype, 3, dim)};
-}
-
-static item parts(const scan *s, const item *a, int64_t first, int64_t step, int64_t n)
-{
-    item out = {.v = part(s, a->v, first, step, n)};
-    if (s->keyed)
-        out.key = part(s, a->key, first, step, n);
-    return out;
-}
-
-/* It grows to n; its elements are from number `first` on, `step` apart, and `fill` is elsewhere. */
-static dc_val spread(const scan *s, dc_val a, int64_t first, int64_t step, int64_t n, uint64_t fill)
-{
-    const int64_t dim[3] = {a.type.dim[0], n, a.type.dim[2]};
-    const dc_ref r = dc_graph_pad(s->f, a.ref, (const int64_t[]){0, first, 0},
-                                  (const int64_t[]){1, step, 1}, dim, fill);
-    return (dc_val){r, dc_type_make((dc_dtype)a.type.dtype, 3, dim)};
-}
-
-/* ---- blocks ---------------------------------------------------------------------------------- */
-
-/* What becomes of the parts of an axis of n elements, each padded with what changes nothing; see build_concat. */
-typedef struct whole {
-    int64_t n;
-    dc_val piece[2 * RADIX];
-    int npiece;
-} whole;
-
-static void add_piece(const scan *s, whole *w, dc_val v, int64_t first, int64_t step)
-{
-    const dc_dtype t = (dc_dtype)v.type.dtype;
-    const uint64_t fill = dc_dtype_is_float(t) ? dc_bits_of(t, -0.0) : 0; /* x + -0 is x */
-    w->piece[w->npiece++] = spread(s, v, first, step, w->n, fill);
-}
-
-static dc_status join(const scan *s, whole *w, dc_val *out)
-{
-    const bool flt = dc_dtype_is_float((dc_dtype)w->piece[0].type.dtype);
-    for (int n = w->npiece; n > 1; n = (n + 1) / 2)
-        for (int i = 0; i < n; i += 2) {
-            dc_val *to = &w->piece[i / 2];
-            *to = w->piece[i];
-            if (i + 1 < n)
-                DC_TRY(dc_ops_2(s->j, s->f, flt ? DC_OP_ADD : DC_OP_OR, w->piece[i],
-                                w->piece[i + 1], to));
-        }
-    *out = w->piece[0];
-    return DC_OK;
-}
-
-static dc_status run(const scan *s, const item *a, dc_val *out);
-static combine_fn by_exp;
-
-/* Of each block the total of those before it; the first one has none. */
-static item before(const scan *s, const item *total)
-{
-    const int64_t m = total->v.type.dim[1];
-    const uint64_t none = dc_op_identity(s->reduction, (dc_dtype)total->v.type.dtype);
-    const item a = parts(s, total, 0, 1, m - 1);
-    item out = {.v = spread(s, a.v, 1, 1, m, none)};
-    if (s->keyed)
-        out.key = spread(s, a.key, 1, 1, m, 0);
-    return out;
-}
-
-/* m blocks of b elements, then fewer than b. */
-static dc_status run_blocks(const scan *s, const item *a, int b, int64_t m, dc_val *out)
-{
-    item t[RADIX], had, x;
-    whole w = {.n = a->v.type.dim[1]};
-    t[0] = parts(s, a, 0, b, m);
-    for (int i = 1; i < b; i++) {
-        t[i] = parts(s, a, i, b, m);
-        DC_TRY(s->combine(s, &t[i - 1], &t[i], &t[i].v));
-    }
-    if (m > 1) {
-        DC_TRY(run(s, &t[b - 1], &t[b - 1].v));
-        had = before(s, &t[b - 1]);
-        for (int i = 0; i < b - 1; i++)
-            DC_TRY(s->combine(s, &had, &t[i], &t[i].v));
-    }
-    for (int i = 0; i < b; i++)
-        add_piece(s, &w, t[i].v, i, b);
-    had = parts(s, &t[b - 1], m - 1, 1, 1);
-    for (int64_t i = m * b; i < w.n; i++, had = x) {
-        x = parts(s, a, i, 1, 1);
-        DC_TRY(s->combine(s, &had, &x, &x.v));
-        add_piece(s, &w, x.v, i, 1);
-    }
-    return join(s, &w, out);
-}
-
-/* [p, n, q] as [p, 1, n, q] and as [p, n, 1, q]. */
-static void twice(const scan *s, dc_val a, dc_val *inner, dc_val *outer)
-{
-    const int64_t *d = a.type.dim;
-    const dc_dtype t = (dc_dtype)a.type.dtype;
-    const dc_type in = dc_type_make(t, 4, (const int64_t[]){d[0], 1, d[1], d[2]});
-    const dc_type out = dc_type_make(t, 4, (const int64_t[]){d[0], d[1], 1, d[2]});
-    *inner = (dc_val){dc_graph_reshape(s->f, a.ref, 4, in.dim), in};
-    *outer = (dc_val){dc_graph_reshape(s->f, a.ref, 4, out.dim), out};
-}
-
-/* Each element is reduced with those before it, of the same key. */
-static dc_status run_short(const scan *s, const item *a, dc_val *out)
-{
-    const int64_t n = a->v.type.dim[1];
-    const dc_dtype t = (dc_dtype)a->v.type.dtype;
-    const dc_type square = dc_type_make(DC_I32, 3, (const int64_t[]){n, n, 1});
-    const dc_type all =
-        dc_type_make(t, 4, (const int64_t[]){a->v.type.dim[0], n, n, a->v.type.dim[2]});
-    const dc_type one = dc_type_scalar(t);
-    dc_val i, k, mask, none, v;
-    DC_TRY(dc_build_iota(s->j, s->f, &square, 0, &i));
-    DC_TRY(dc_build_iota(s->j, s->f, &square, 1, &k));
-    DC_TRY(dc_ops_2(s->j, s->f, DC_OP_LE, k, i, &mask));
-    if (s->keyed) {
-        twice(s, a->key, &k, &i);
-        DC_TRY(dc_ops_2(s->j, s->f, DC_OP_EQ, k, i, &k));
-        DC_TRY(dc_ops_2(s->j, s->f, DC_OP_AND, mask, k, &mask));
-    }
-    twice(s, a->v, &v, &i);
-    DC_TRY(dc_build_expand(s->j, s->f, v, &all, &v));
-    DC_TRY(dc_build_bits(s->j, s->f, &one, dc_op_identity(s->reduction, t), &none));
-    DC_TRY(dc_ops_where(s->j, s->f, mask, v, none, &v));
-    return dc_build_reduce(s->j, s->f, s->reduction, v, 1u << 2, false, out);
-}
-
-/* Not a product, whose gradient has as many steps as the blocks have, nor what is no reduction. */
-static bool is_short(const scan *s, dc_val a)
-{
-    return a.type.dim[1] <= SHORT && s->combine != by_exp && s->reduction != DC_OP_PROD;
-}
-
-static dc_status run(const scan *s, const item *a, dc_val *out)
-{
-    const int64_t n = a->v.type.dim[1], b = n < RADIX ? n : RADIX;
-    *out = a->v;
-    if (n == 1)
-        return DC_OK;
-    return is_short(s, a->v) ? run_short(s, a, out) : run_blocks(s, a, (int)b, n / b, out);
-}
-
-static dc_status flip(const scan *s, dc_val *a)
-{
-    return s->reverse ? dc_build_flip(s->j, s->f, *a, 1u << 1, a) : DC_OK;
-}
-
-static dc_status run_along(const scan *s, item a, dc_val *out)
-{
-    DC_TRY(flip(s, &a.v));
-    if (s->keyed)
-        DC_TRY(flip(s, &a.key));
-    DC_TRY(run(s, &a, out));
-    return flip(s, out);
-}
-
-/* ---- how two are combined -------------------------------------------------------------------- */
-
-static dc_status by_op(const scan *s, const item *a, const item *b, dc_val *out)
-{
-    return dc_ops_2(s->j, s->f, s->op, a->v, b->v, out);
-}
-
-/* A sum that begins anew with each key. */
-static dc_status by_key(const scan *s, const item *a, const item *b, dc_val *out)
-{
-    dc_val same, zero, had;
-    DC_TRY(dc_ops_2(s->j, s->f, DC_OP_EQ, a->key, b->key, &same));
-    DC_TRY(dc_ops_number(s->j, s->f, a->v, 0, &zero));
-    DC_TRY(dc_ops_where(s->j, s->f, same, a->v, zero, &had));
-    return dc_ops_2(s->j, s->f, DC_OP_ADD, had, b->v, out);
-}
-
-/*
- * log(exp(a) + exp(b)). The larger one is taken out where it is finite, as a constant for gradients, out of which it
- * cancels. Where nothing is left, since both are -inf, the gradient is 0.
- */
-static dc_status by_exp(const scan *s, const item *a, const item *b, dc_val *out)
-{
-    dc_job *j = s->j;
-    dc_func *f = s->f;
-    dc_val top, size, inf, zero, one, none, test, sum, e;
-    DC_TRY(dc_ops_number(j, f, a->v, INFINITY, &inf));
-    DC_TRY(dc_ops_number(j, f, a->v, -INFINITY, &none));
-    DC_TRY(dc_ops_number(j, f, a->v, 0, &zero));
-    DC_TRY(dc_ops_number(j, f, a->v, 1, &one));
-    DC_TRY(dc_ops_2(j, f, DC_OP_MAX, a->v, b->v, &top));
-    DC_TRY(dc_ops_1(j, f, DC_OP_STOP, top, &top));
-    DC_TRY(dc_ops_1(j, f, DC_OP_ABS, top, &size));
-    DC_TRY(dc_ops_2(j, f, DC_OP_LT, size, inf, &test));
-    DC_TRY(dc_ops_where(j, f, test, top, zero, &top));
-    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, a->v, top, &e));
-    DC_TRY(dc_ops_1(j, f, DC_OP_EXP, e, &sum));
-    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, b->v, top, &e));
-    DC_TRY(dc_ops_1(j, f, DC_OP_EXP, e, &e));
-    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, sum, e, &sum));
-    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, sum, zero, &test));
-    DC_TRY(dc_ops_where(j, f, test, one, sum, &sum));
-    DC_TRY(dc_ops_1(j, f, DC_OP_LOG, sum, &sum));
-    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, sum, top, &sum));
-    return dc_ops_where(j, f, test, none, sum, out);
-}
-
-/* ---- running maxima -------------------------------------------------------------------------- */
-
-/*
- * What element k gets of the cotangent of y: of each y that it is, from its own on, the share. As many share as there
- * are elements up to there that are y.
- */
-static dc_status winners_gradient(const scan *s, const dc_custom *c, dc_val x, dc_val *out)
-{
-    scan sum = {s->j, s->f, DC_OP_SUM, .combine = by_key, .keyed = true, .reverse = s->reverse};
-    const dc_val y = {c->y_again, x.type}, dy = {c->dy, x.type};
-    dc_val won, count, share, zero;
-    DC_TRY(dc_ops_2(s->j, s->f, DC_OP_EQ, x, y, &won));
-    DC_TRY(dc_build_cast(s->j, s->f, won, DC_I32, &count));
-    DC_TRY(run_along(&sum, (item){count, y}, &count));
-    DC_TRY(dc_build_cast(s->j, s->f, count, (dc_dtype)x.type.dtype, &count));
-    DC_TRY(dc_ops_2(s->j, s->f, DC_OP_DIV, dy, count, &share));
-    sum.reverse = !s->reverse;
-    DC_TRY(run_along(&sum, (item){share, y}, &share));
-    DC_TRY(dc_ops_number(s->j, s->f, x, 0, &zero));
-    return dc_ops_where(s->j, s->f, won, share, zero, out);
-}
-
-static dc_status extreme(const scan *s, dc_val a, dc_val *out)
-{
-    dc_custom c;
-    dc_val dx;
-    DC_TRY(run_along(s, (item){.v = a}, out));
-    if (!dc_dtype_is_float((dc_dtype)a.type.dtype))
-        return DC_OK;
-    dc_custom_given(s->f, &a.ref, 1, out->ref, &c);
-    DC_TRY(winners_gradient(s, &c, a, &dx));
-    return dc_custom_end(s->j, &c, &dx.ref, &out->ref);
-}
-
 /* ---- the operations -------------------------------------------------------------------------- */
 
 typedef enum kind { SUM, PROD, MAX, MIN, LOGSUMEXP } kind;
 
-static dc_status run_kind(dc_job *j, dc_func *f, kind k, bool reverse, dc_val a, dc_val *out)
+static dc_run_kind run_of(kind k)
 {
-    static const dc_op reduction[] = {DC_OP_SUM, DC_OP_PROD, DC_OP_MAXR, DC_OP_MINR};
-    const dc_op r = reduction[k == LOGSUMEXP ? MAX : k]; /* -inf changes nothing */
-    const bool plain = k != LOGSUMEXP;
-    const scan s = {.j = j,
-                    .f = f,
-                    .reduction = r,
-                    .op = plain ? (dc_op)dc_op_row_of(r)->combine : 0,
-                    .combine = plain ? by_op : by_exp,
-                    .reverse = reverse};
-    return k == MAX || k == MIN ? extreme(&s, a, out) : run_along(&s, (item){.v = a}, out);
+    static const dc_run_kind of[] = {DC_RUN_SUM, DC_RUN_PROD, DC_RUN_MAX, DC_RUN_MIN};
+    return of[k];
+}
+
+/* Few elements, what the host does not compute, and where how many are behind the axis is not known. */
+static bool in_blocks(kind k, const dc_type *t, int axis)
+{
+    if (k == LOGSUMEXP || dc_running_is_short(run_of(k), t->dim[axis]))
+        return true;
+    for (int i = axis + 1; i < t->rank; i++)
+        if (dc_extent_is(t->dim[i]))
+            return true;
+    return false;
+}
+
+static dc_status build_blocks(dc_job *j, dc_func *f, kind k, const running *x, dc_val *a)
+{
+    const dc_type t = a->type;
+    int64_t dim[3] = {1, t.dim[x->axis], 1};
+    for (int i = 0; i < t.rank; i++)
+        if (i != x->axis)
+            dim[i < x->axis ? 0 : 2] =
+                dc_extent_mul(j->extents, dim[i < x->axis ? 0 : 2], t.dim[i]);
+    if (dim[0] == DC_EXTENT_NONE || dim[2] == DC_EXTENT_NONE)
+        return dc_fail(j, DC_ERR_EXTENT, &(dc_fact){.type = {t}, .operand = 1});
+    const dc_ref flat = dc_graph_reshape(f, a->ref, 3, dim),
+                 y = k == LOGSUMEXP ? dc_running_logsumexp(f, x->reverse, flat)
+                                    : dc_running_blocks(f, run_of(k), x->reverse, flat);
+    a->ref = dc_graph_reshape(f, y, t.rank, t.dim);
+    return DC_OK;
 }
 
 /* The dtype that the reduction gives. */
@@ -348,7 +93,6 @@ static dc_status build(dc_job *j, dc_func *f, kind k, const running *x, const dc
                        dc_val *out)
 {
     const dc_type t = in[0].type;
-    int64_t first = 1, after = 1;
     dc_val a;
     if (k == SUM && dc_complex_is(&in[0])) {
         dc_val part[2];
@@ -366,20 +110,10 @@ static dc_status build(dc_job *j, dc_func *f, kind k, const running *x, const dc
     if (k == LOGSUMEXP && !dc_dtype_is_float((dc_dtype)t.dtype)) /* told of the operand as it is */
         return dc_ops_1(j, f, DC_OP_EXP, in[0], out);
     DC_TRY(widened(j, f, k, in[0], &a));
-    if (dc_type_count(&t) > 0) {
-        for (int i = 0; i < t.rank; i++)
-            if (i < x->axis)
-                first = dc_extent_mul(j->extents, first, t.dim[i]);
-            else if (i > x->axis)
-                after = dc_extent_mul(j->extents, after, t.dim[i]);
-        if (first == DC_EXTENT_NONE || after == DC_EXTENT_NONE)
-            return dc_fail(j, DC_ERR_EXTENT, &(dc_fact){.type = {t}, .operand = 1});
-        const dc_type flat = dc_type_make((dc_dtype)a.type.dtype, 3,
-                                          (const int64_t[]){first, t.dim[x->axis], after});
-        a = (dc_val){dc_graph_reshape(f, a.ref, 3, flat.dim), flat};
-        DC_TRY(run_kind(j, f, k, x->reverse, a, &a));
-        a.ref = dc_graph_reshape(f, a.ref, t.rank, t.dim);
-    }
+    if (dc_type_count(&t) > 0 && in_blocks(k, &t, x->axis))
+        DC_TRY(build_blocks(j, f, k, x, &a));
+    else if (dc_type_count(&t) > 0)
+        a.ref = dc_running(f, run_of(k), x->reverse, a.ref, x->axis);
     out->ref = a.ref;
     const uint8_t dtype = a.type.dtype;
     out->type = t;

@@ -18,6 +18,7 @@
 #include "jit/rewrite/conv_layout.h"
 #include "jit/rewrite/disjoint_sum.h"
 #include "jit/rewrite/fft_stages.h"
+#include "jit/rewrite/running.h"
 #include "jit/rewrite/loops.h"
 #include "jit/rewrite/prologue.h"
 
@@ -102,7 +103,9 @@ static void rewrite_loops(dc_compiling *p)
 
 static const dc_func *with_stages(dc_compiling *p, const dc_func *fn)
 {
-    const dc_func *made = dc_fft_stages(&p->j->scratch, fn);
+    const dc_func *made = p->env->target->simt ? dc_running_rewrite(p->j, fn) : NULL;
+    fn = made != NULL ? made : fn;
+    made = dc_fft_stages(&p->j->scratch, fn);
     return made != NULL ? made : fn;
 }
 

@@ -3,7 +3,7 @@
 --   deepc tests/lua/any_call.lua SEED TIMES PAIRS [LOG]
 --
 -- What they are is found here, so a new one is called by existing: with no argument and with every fourth value, with
--- PAIRS (1 or 0) every sixteenth one with two values, TIMES times with random ones, and as often while a typed
+-- PAIRS (1 or 0) every fortieth one with two values, TIMES times with random ones, and as often while a typed
 -- function is traced; which, the seed says. Each call ends with a result or a message. With LOG, the name of a file,
 -- each call is written there before it is made: the last line tells of a crash.
 local dc = require "deepc"
@@ -229,7 +229,7 @@ end
 print = function() end -- luacheck: ignore
 for i, f in ipairs(functions) do
   call_one(f, 1 + (i + seed) % 4)
-  if pairs_too and (i + seed) % 16 == 0 then call_two(f) end
+  if pairs_too and (i + seed) % 40 == 0 then call_two(f) end
   call_random(f)
   call_traced(f)
 end

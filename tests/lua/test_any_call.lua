@@ -32,12 +32,12 @@ local function check(more, times, pairs_too)
   lu.assertStrContains(out, "status 0\n", false, last)
   local functions, calls, messages = out:match "(%d+) functions, (%d+) calls, (%d+) messages"
   lu.assertTrue(tonumber(functions) > 450, out)
-  lu.assertTrue(tonumber(calls) > (pairs_too == 1 and 80 or 40) * functions, out)
+  lu.assertTrue(tonumber(calls) > (pairs_too == 1 and 40 or 30) * functions, out)
   lu.assertTrue(tonumber(messages) > calls // 2 and tonumber(messages) < tonumber(calls), out)
 end
 
 TestAnyCall = {}
 
-function TestAnyCall:test_with_pairs() check("", 16, 1) end
+function TestAnyCall:test_with_pairs() check("", 10, 1) end
 
-function TestAnyCall:test_that_may_only_compute() check("DEEPC_ALLOW=compute", 8, 0) end
+function TestAnyCall:test_that_may_only_compute() check("DEEPC_ALLOW=compute", 5, 0) end

@@ -16,6 +16,7 @@
  */
 #include "core/eval/eval.h"
 #include "core/graph/conv.h"
+#include "core/graph/running.h"
 
 #include <float.h>
 #include <math.h>
@@ -172,8 +173,8 @@ static double moved(const site *s)
     case DC_OP_ATAN:
     case DC_OP_ASINH:
         return ea;
-    case DC_OP_COPYSIGN: /* an operand that may be 0 has any sign */
-        return fabs(b) > eb || eb == 0 ? ea : INFINITY;
+    case DC_OP_COPYSIGN: /* an operand that may be 0, or is NaN, has any sign */
+        return fabs(b) > eb || (eb == 0 && !isnan(b)) ? ea : INFINITY;
     case DC_OP_COSH:
     case DC_OP_SINH:
         return (cosh(a) + ea) * expm1(ea);
@@ -622,6 +623,48 @@ static dc_status index_bound(const analysis *x, dc_ref r)
     return DC_OK;
 }
 
+/* Each result as a reduction of the elements up to it; maxima move no farther than the operand that moves most. */
+static dc_status running_bound(const analysis *x, dc_ref r)
+{
+    const dc_node *n = dc_node_at(x->f, r);
+    const int64_t count = dc_node_count(n),
+                  terms = count > 0 ? n->dim[n->rank - 1 - n->attr[2]] : 0;
+    const dc_dtype t = dtype_of(x, r);
+    const double *a = x->value[n->in[0]], *ea = x->bound[n->in[0]];
+    const bool floats = dc_dtype_is_float(t), sum = n->attr[0] == DC_RUN_SUM;
+    double *size[4], *got[4], *e = x->bound[r], most = 0;
+    for (int k = 0; k < 4; k++) {
+        size[k] = numbers(x, count);
+        got[k] = numbers(x, count);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        most = fmax(most, ea[i]);
+        size[0][i] = sum ? ea[i] : fabs(a[i]);
+        size[1][i] = fabs(a[i]) + ea[i];
+        size[2][i] = fmax(1, size[1][i]);
+        size[3][i] = fmin(1, fabs(a[i]) > 0 ? fabs(a[i]) : 1);
+    }
+    if (n->attr[0] >= DC_RUN_MAX || !floats || most == INFINITY) {
+        const bool moves = floats && n->attr[0] >= DC_RUN_MAX;
+        for (int64_t i = 0; i < count; i++)
+            e[i] = most == 0 && (moves || !floats)     ? 0
+                   : moves && isfinite(x->value[r][i]) ? most
+                                                       : (double)INFINITY;
+        return DC_OK;
+    }
+    for (int k = 0; k < 4; k++)
+        DC_TRY(apply(x, DC_OP_RUN, r, (const double *const[]){size[k]}, got[k]));
+    for (int64_t i = 0; i < count; i++) {
+        const double off = sum ? got[0][i] : got[1][i] - got[0][i];
+        const bool tame = isfinite(got[1][i]) && got[1][i] < (double)FLT_MAX &&
+                          (sum || (got[2][i] < (double)FLT_MAX && got[3][i] > 0x1p-120));
+        e[i] =
+            tame ? (off + (double)terms * 2 * unit(t) * got[1][i] + (double)terms * tiny(t)) * SLACK
+                 : (double)INFINITY;
+    }
+    return DC_OK;
+}
+
 /* Sorted values are off by no more than the one that is off most; positions are anything if any is, and so are factors. */
 static void host_bound(const analysis *x, dc_ref r)
 {
@@ -652,6 +695,8 @@ static dc_status node_bound(const analysis *x, dc_ref r)
     case DC_CLASS_IDX:
         return index_bound(x, r);
     case DC_CLASS_HST:
+        if (n->op == DC_OP_RUN)
+            return running_bound(x, r);
         host_bound(x, r);
         return DC_OK;
     case DC_CLASS_SAME:

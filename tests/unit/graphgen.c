@@ -5,6 +5,7 @@
 #include "tests/unit/graphgen.h"
 
 #include "core/graph/custom.h"
+#include "core/graph/running.h"
 
 #include <math.h>
 #include <string.h>
@@ -526,10 +527,10 @@ static void step_factors(gen *g, dc_op op)
 static void step_host(gen *g)
 {
     const dc_op op =
-        chance(g, 60) ? (dc_op)(DC_OP_SORT + below(g, 3)) : op_of_class(g, DC_CLASS_HST);
+        chance(g, 60) ? (dc_op)(DC_OP_SORT + below(g, 4)) : op_of_class(g, DC_CLASS_HST);
     if (!hostgen_can(op))
         return;
-    if (op > DC_OP_TOPK) {
+    if (op > DC_OP_RUN) {
         step_factors(g, op);
         return;
     }
@@ -538,7 +539,13 @@ static void step_host(gen *g)
     if (d.rank == 0)
         return;
     const int64_t descending = below(g, 2), k = below(g, (int)d.dim[d.rank - 1] + 1);
-    if (op == DC_OP_TOPK)
+    if (op == DC_OP_RUN && dc_node_at(g->f, x)->dtype != DC_BOOL)
+        dc_graph_make(g->f, op, &x, 1,
+                      (const int64_t[]){below(g, DC_RUN__COUNT), descending, below(g, d.rank)}, 3,
+                      NULL);
+    else if (op == DC_OP_RUN)
+        return;
+    else if (op == DC_OP_TOPK)
         dc_graph_make(g->f, op, &x, 1, (const int64_t[]){k, descending}, 2, NULL);
     else
         dc_graph_make(g->f, op, &x, 1, &descending, 1, NULL);

@@ -4,7 +4,7 @@
 
 bool hostgen_is_square(dc_op op)
 {
-    return op > DC_OP_TOPK && op != DC_OP_QR && op != DC_OP_SVD && op != DC_OP_SVDVALS &&
+    return op > DC_OP_RUN && op != DC_OP_QR && op != DC_OP_SVD && op != DC_OP_SVDVALS &&
            op != DC_OP_LSTSQ && op != DC_OP_PINV;
 }
 
@@ -12,6 +12,7 @@ int hostgen_attrs(dc_op op)
 {
     switch ((int)op) {
     case DC_OP_TRSOLVE:
+    case DC_OP_RUN:
         return 3;
     case DC_OP_TOPK:
     case DC_OP_LUSOLVE:
@@ -48,5 +49,5 @@ const char *hostgen_missing(void)
 
 bool hostgen_can(dc_op op)
 {
-    return !dc_op_is(op, DC_CLASS_HST) || op <= DC_OP_TOPK || hostgen_missing() == NULL;
+    return !dc_op_is(op, DC_CLASS_HST) || op <= DC_OP_RUN || hostgen_missing() == NULL;
 }

@@ -2,6 +2,7 @@
 
 #include "core/graph/conv.h"
 #include "core/graph/dft.h"
+#include "core/graph/running.h"
 
 #include <string.h>
 
@@ -124,6 +125,11 @@ dc_func *opgen_func(dc_job *j, dc_module *m, dc_op op, dc_dtype t, dc_dtype to, 
         attr[op == DC_OP_TOPK] = dim[0] % 2; /* descending; upper */
         if (op == DC_OP_TOPK)
             attr[0] = (dim[2] + 1) / 2;
+        if (op == DC_OP_RUN) { /* kind, reverse, axes behind */
+            attr[0] = dim[0] % DC_RUN__COUNT;
+            attr[1] = dim[1] % 2;
+            attr[2] = dim[2] % 3;
+        }
         nattr = hostgen_attrs(op);
     } else if (op == DC_OP_CUSTOM) { /* the value, one input, its gradient */
         memcpy(attr, (const int64_t[]){1, 0, 1}, 3 * sizeof *attr);

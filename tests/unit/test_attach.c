@@ -214,9 +214,9 @@ static void test_script(int i, bool alone)
 int main(void)
 {
     for (int alone = 0; alone < 2; alone++) {
-        for (long n = 1; attach(n, alone); n += alone ? 1 : 5)
+        for (long n = 1; attach(n, alone); n += alone ? 3 : 17)
             ;
-        for (long n = 1; require(n, alone); n += alone ? 3 : 17)
+        for (long n = 1; require(n, alone); n += alone ? 13 : 67)
             ;
         for (int i = 0; i < (int)(sizeof scripts / sizeof *scripts); i++)
             test_script(i, alone);

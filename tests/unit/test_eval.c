@@ -7,6 +7,7 @@
 #include "core/graph/conv.h"
 #include "core/graph/custom.h"
 #include "core/graph/dft.h"
+#include "core/graph/running.h"
 
 #include <float.h>
 #include <math.h>
@@ -432,6 +433,24 @@ static void on_host(void)
     begin();
     a = param(DC_U8, 1, DIMS(3));
     WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_TOPK, &a, 1, two_largest, 2, NULL), IN(u), 1, 0);
+    static const float rows[6] = {1, 2, 3, -4, 5, 0.5f};
+    static const int64_t sum[3] = {DC_RUN_SUM, 0, 1}, prod[3] = {DC_RUN_PROD, 1, 0},
+                         most[3] = {DC_RUN_MAX, 0, 0}, least[3] = {DC_RUN_MIN, 1, 1};
+    begin();
+    a = param(DC_F32, 2, DIMS(3, 2));
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_RUN, &a, 1, sum, 3, NULL), IN(rows), 1, 2, 4, -2, 9,
+         -1.5f);
+    begin();
+    a = param(DC_F32, 2, DIMS(2, 3));
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_RUN, &a, 1, prod, 3, NULL), IN(rows), 6, 6, 3, -10,
+         2.5f, 0.5f);
+    begin();
+    a = param(DC_F32, 1, DIMS(6));
+    WANT(DC_EVAL_STRICT, dc_graph_make(fn, DC_OP_RUN, &a, 1, most, 3, NULL), IN(x), 3, 3, 3, 3, NAN,
+         NAN);
+    begin();
+    a = param(DC_U8, 2, DIMS(3, 1));
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_RUN, &a, 1, least, 3, NULL), IN(u), 0, 0, 0);
     begin();
     a = param(DC_F32, 1, DIMS(2));
     WANT(DC_EVAL_WIDE, dc_graph_make(fn, DC_OP_SORT, &a, 1, up, 1, NULL), IN(((double[]){2, 1})), 1,

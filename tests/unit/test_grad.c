@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph/running.h"
 #include "tests/t.h"
 #include "tests/unit/convgen.h"
 #include "tests/unit/hostgen.h"
@@ -486,6 +487,14 @@ static dc_ref on_host(trial *t, dc_op op, int rank, const int64_t *shape)
     }
     const int batch = rng_below(&t->rnd, 2);
     rank = 2 + batch;
+    if (op == DC_OP_RUN) { /* some are longer than a block */
+        attr[2] = rng_below(&t->rnd, 2);
+        dim[2 - attr[2]] = 1 + rng_below(&t->rnd, 20);
+        dim[1 + attr[2]] = 1 + rng_below(&t->rnd, 2);
+        attr[0] = rng_below(&t->rnd, DC_RUN__COUNT);
+        in[0] = plain(t, rank, dim + 1 - batch);
+        return dc_graph_make(t->f, op, in, 1, attr, 3, NULL);
+    }
     switch ((int)op) {
     case DC_OP_CHOLESKY:
     case DC_OP_EIGH:

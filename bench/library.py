@@ -1,0 +1,34 @@
+"""Everything of the library beside its peers, one benchmark after the other: order, indexing, layers, linalg, fft, data.
+
+    scripts/bench library [options of each]
+
+Prints what they print, then once more the lines whose ratio is below 1.
+"""
+import os
+import re
+import subprocess
+import sys
+
+NAMES = ("order", "indexing", "layers", "linalg", "fft", "data")
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    slow, lines, status = [], 0, 0
+    for name in NAMES:
+        with subprocess.Popen([sys.executable, f"{here}/{name}.py", *sys.argv[1:]], stdout=subprocess.PIPE,
+                              text=True) as program:
+            for line in program.stdout:
+                print(line, end="", flush=True)
+                ratio = re.search(r", ratio ([0-9.]+)", line)
+                lines += ratio is not None
+                if ratio and float(ratio[1]) < 1 or "MISSING" in line:
+                    slow.append(line)
+        status = status or program.returncode
+    print(f"library: {lines} lines, {len(slow)} below 1 or missing")
+    print("".join(slow), end="")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
