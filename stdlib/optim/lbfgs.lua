@@ -10,13 +10,14 @@ local _, core = ...
 local class = core.optim
 
 local OP = "optim.LBFGS"
+local SEARCH = 25 -- evaluations of a line search, whatever max_eval leaves: PyTorch's max_ls
 
 ---L-BFGS (Nocedal, 1980; Liu and Nocedal, 1989) for losses that are the same at each evaluation: whole data
----sets, small problems. As torch.optim.LBFGS: `step` takes up to `max_iter` iterations with at most
----`max_eval` evaluations (1.25 max_iter unless given), and ends before where no element of the gradient is
+---sets, small problems. As torch.optim.LBFGS: `step` takes up to `max_iter` iterations, none after `max_eval`
+---evaluations (1.25 max_iter unless given), and ends before where no element of the gradient is
 ---above `tolerance_grad`, or step or loss change by less than `tolerance_change`. `history_size` is the number
 ---of changes that are kept. `line_search = "strong_wolfe"` looks for steps that satisfy the strong Wolfe
----conditions; without one all steps are `lr`.
+---conditions, with up to 25 evaluations for each; without one all steps are `lr`.
 ---
 ---    optim.LBFGS(net:parameters(), { line_search = "strong_wolfe" })
 ---@class deepc.optim.LBFGS
@@ -335,7 +336,7 @@ function LBFGS:step(f, ...)
       t = math.min(1, 1 / sum) * lr
     end
     if o.line_search then
-      now = class.search(at, before, t, o.max_eval - evaluations, size, o.tolerance_change)
+      now = class.search(at, before, t, SEARCH, size, o.tolerance_change)
       own.move(now.t)
     elseif iteration < o.max_iter then
       now = at(t)

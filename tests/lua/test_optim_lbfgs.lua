@@ -26,6 +26,16 @@ function TestLbfgs:test_finds_the_minimum()
   end
 end
 
+-- One iteration for each step: its line search may take more evaluations than max_eval, which is 1 then.
+function TestLbfgs:test_single_iterations()
+  local x = dc.param("f64[2]", { -1.2, 1 })
+  local opt = optim.LBFGS({ x }, { line_search = "strong_wolfe", max_iter = 1 })
+  for _ = 1, 40 do
+    opt:step(function() return valley(x) end)
+  end
+  check.close(x:totable(), { 1, 1 }, 1e-4)
+end
+
 -- What changes from step to step is an argument: nothing is compiled again, and frozen parameters stay.
 function TestLbfgs:test_objective()
   local net = nn.Linear(3, 1)
