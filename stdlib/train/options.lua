@@ -115,6 +115,8 @@ local function check_parts(o)
       "every is for checkpoints of sets")
   elseif o.resume ~= nil and type(o.resume) ~= "boolean" then
     fail(nil, "resume is true or false, not %s", core.describe(o.resume))
+  elseif o.resume and not o.checkpoint then
+    fail('checkpoint = "run.safetensors"', "resume needs a checkpoint")
   end
   for _, key in ipairs { "checkpoint", "best", "csv", "jsonl", "tensorboard" } do
     if o[key] ~= nil and type(o[key]) ~= "string" then

@@ -315,6 +315,7 @@ function TestMistakes:test_options()
   fails("mode = \"min\" or \"max\" says what is better of 'eval.accuracy'", train.fit,
     new { epochs = 1, best = "x", monitor = "eval.accuracy" })
   fails("train.fit: every is for checkpoints of sets", train.fit, new { epochs = 1, every = 3 })
+  fails("train.fit: resume needs a checkpoint", train.fit, new { epochs = 1, resume = true })
   fails("train.fit: early_stop is a number of epochs", train.fit, new { epochs = 1, early_stop = { min_delta = 1 } })
 end
 
