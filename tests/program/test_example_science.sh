@@ -1,0 +1,34 @@
+#!/bin/sh
+# The examples of science: with --quick they end soon, and with numbers that only training reaches.
+. "$(dirname "$0")/lib.sh"
+
+# within LOW HIGH NUMBER -- is it a number, and from LOW to HIGH?
+within() {
+    awk -v low="$1" -v high="$2" -v n="${3:-none}" 'BEGIN { exit !(n ~ /^[0-9.]+$/ && n + 0 >= low && n + 0 <= high) }'
+}
+
+# number N -- field N of the last line of the output
+number() {
+    printf '%s\n' "$out" | awk -v n="$1" 'END { sub(",", "", $n); print $n }'
+}
+
+# resumes EXAMPLE OPTION FEWER MORE -- a run that stops early and goes on ends as one that does not
+resumes() {
+    run "$DEEPC" "examples/$1.lua" "$2" "$4"
+    whole=$(printf '%s\n' "$out" | tail -n 1)
+    run "$DEEPC" "examples/$1.lua" "$2" "$3" --checkpoint "$dir/$1"
+    check "$1 writes a checkpoint" test "$status" -eq 0 -a -s "$dir/$1"
+    run "$DEEPC" "examples/$1.lua" "$2" "$4" --checkpoint "$dir/$1" --resume
+    check "$1 goes on as if it had not stopped" test "$(printf '%s\n' "$out" | tail -n 1)" = "$whole"
+    run "$DEEPC" "examples/$1.lua" --resume
+    check "$1 needs a checkpoint to go on" test "$status" -eq 1
+    check "and says so" warns "resume needs"
+}
+
+run "$DEEPC" examples/gaussian_process.lua --quick --plot "$dir/curve.svg"
+check "gaussian_process ends well" test "$status" -eq 0
+check "its error is nearly the noise's" within 0.19 0.23 "$(number 3)"
+check "its intervals hold what they say" within 92 98 "$(number 4)"
+check "it draws the curve" grep -q "97.5 %" "$dir/curve.svg"
+resumes gaussian_process --steps 3 5
+closing
