@@ -31,4 +31,14 @@ check "its error is nearly the noise's" within 0.19 0.23 "$(number 3)"
 check "its intervals hold what they say" within 92 98 "$(number 4)"
 check "it draws the curve" grep -q "97.5 %" "$dir/curve.svg"
 resumes gaussian_process --steps 3 5
+
+run "$DEEPC" examples/matrix_factorisation.lua --quick
+check "matrix_factorisation ends well" test "$status" -eq 0
+check "its error is nearly the noise's" within 0.3 0.6 "$(number 3)"
+first=$out
+run "$DEEPC" examples/matrix_factorisation.lua --quick
+check "the same text twice" test "$out" = "$first"
+run "$DEEPC" examples/matrix_factorisation.lua --quick --seed 1
+check "another one with another seed" test "$out" != "$first"
+resumes matrix_factorisation --epochs 2 4
 closing
