@@ -41,4 +41,9 @@ check "the same text twice" test "$out" = "$first"
 run "$DEEPC" examples/matrix_factorisation.lua --quick --seed 1
 check "another one with another seed" test "$out" != "$first"
 resumes matrix_factorisation --epochs 2 4
+
+run "$DEEPC" examples/heat.lua --quick
+check "heat ends well" test "$status" -eq 0
+check "the diffusivity is found" within 0 0.1 "$(number 5)"
+resumes heat --iterations 50 120
 closing
