@@ -46,4 +46,11 @@ run "$DEEPC" examples/heat.lua --quick
 check "heat ends well" test "$status" -eq 0
 check "the diffusivity is found" within 0 0.1 "$(number 5)"
 resumes heat --iterations 50 120
+
+run "$DEEPC" examples/graph_convolution.lua --quick
+check "graph_convolution ends well" test "$status" -eq 0
+check "neighbours say what a paper is about" within 0.8 1 "$(number 3)"
+run "$DEEPC" examples/graph_convolution.lua --quick --no-graph
+check "its words alone say less" within 0.3 0.7 "$(number 3)"
+resumes graph_convolution --steps 10 30
 closing
