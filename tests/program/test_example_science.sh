@@ -53,4 +53,9 @@ check "neighbours say what a paper is about" within 0.8 1 "$(number 3)"
 run "$DEEPC" examples/graph_convolution.lua --quick --no-graph
 check "its words alone say less" within 0.3 0.7 "$(number 3)"
 resumes graph_convolution --steps 10 30
+
+run "$DEEPC" examples/neural_ode.lua --quick
+check "neural_ode ends well" test "$status" -eq 0
+check "its trajectory is near the spiral" within 0 0.3 "$(number 3)"
+resumes neural_ode --epochs 1 2
 closing
