@@ -58,4 +58,9 @@ run "$DEEPC" examples/neural_ode.lua --quick
 check "neural_ode ends well" test "$status" -eq 0
 check "its trajectory is near the spiral" within 0 0.3 "$(number 3)"
 resumes neural_ode --epochs 1 2
+
+run "$DEEPC" examples/cartpole_reinforce.lua --quick
+check "cartpole_reinforce ends well" test "$status" -eq 0
+check "the pole stays up" within 190 200 "$(number 6)"
+resumes cartpole_reinforce --iterations 5 15
 closing
