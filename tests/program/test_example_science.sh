@@ -63,4 +63,9 @@ run "$DEEPC" examples/cartpole_reinforce.lua --quick
 check "cartpole_reinforce ends well" test "$status" -eq 0
 check "the pole stays up" within 190 200 "$(number 6)"
 resumes cartpole_reinforce --iterations 5 15
+
+run "$DEEPC" examples/cartpole_dqn.lua --quick
+check "cartpole_dqn ends well" test "$status" -eq 0
+check "the pole stays up" within 120 200 "$(number 6)"
+resumes cartpole_dqn --steps 250 450
 closing
