@@ -12,6 +12,7 @@
 enum {
     RUN = 12,         /* elements that insertion sorts */
     RADIX_FROM = 256, /* shorter rows are merged */
+    VECTOR = 8,       /* keys made by instructions on vectors */
     DIGIT = 8,        /* bits */
     BUCKETS = 1 << DIGIT
 };
@@ -28,15 +29,19 @@ static int64_t row_length(const dc_host_call *c)
     return dc_host_dim(&c->in[0], 1);
 }
 
-/* Canonical NaN; 0 for -0. */
+/* Of the bits of an f32: those of one NaN; 0 for -0. */
+static inline uint32_t one_zero(uint32_t b)
+{
+    const int32_t size = (int32_t)(b & 0x7fffffffu);
+    b = size > 0x7f800000 ? 0x7fc00000u : b;
+    return size == 0 ? 0 : b;
+}
+
 static inline uint32_t bits_f32(float v)
 {
     uint32_t b;
-    if (v != v)
-        return 0x7fc00000u;
-    v += 0.0f;
     memcpy(&b, &v, sizeof b);
-    return v == 0 ? 0 : b;
+    return one_zero(b);
 }
 
 static inline uint64_t bits_f64(double v)
@@ -62,9 +67,13 @@ static inline uint64_t ordered64(uint64_t b)
 static void keys32(dc_dtype t, const void *x, int64_t at, int64_t n, uint32_t turn, uint32_t *out)
 {
     if (t == DC_F32) {
-        const float *v = (const float *)x + at;
-        for (int64_t i = 0; i < n; i++)
-            out[i] = ordered32(bits_f32(v[i])) ^ turn;
+        const uint32_t *v = (const uint32_t *)x + at;
+        int64_t i = 0;
+        for (; i + VECTOR <= n; i += VECTOR)
+            for (int k = 0; k < VECTOR; k++)
+                out[i + k] = ordered32(one_zero(v[i + k])) ^ turn;
+        for (; i < n; i++)
+            out[i] = ordered32(one_zero(v[i])) ^ turn;
         return;
     }
     const size_t size = dc_dtype_size(t);
@@ -393,35 +402,36 @@ static void keys64(dc_dtype t, const void *x, int64_t at, int64_t n, uint64_t tu
  * What comes later of equal keys is no better, so keys alone are compared. SORT leaves candidates of PAIR in order; KEYS
  * makes `key`s of elements.
  */
-#define DEFINE_FEW(name, key, PAIR, KEYS, SORT, MAKE, KEY, AT)                             \
-    static void name(const dc_host_call *c, int32_t *out, const void *x, PAIR *a)          \
-    {                                                                                      \
-        const dc_dtype t = (dc_dtype)c->in[0].dtype;                                       \
-        const int64_t n = row_length(c), k = c->attr[0], room = candidates(c);             \
-        PAIR *const other = a + room;                                                      \
-        key bound = 0, v[PIECE];                                                           \
-        bool bounded = false;                                                              \
-        int64_t count = 0;                                                                 \
-        for (int64_t at = 0; at < n; at += PIECE) {                                        \
-            const int64_t m = dc_min_i64(PIECE, n - at);                                   \
-            bool any = !bounded;                                                           \
-            KEYS(t, x, at, m, c->attr[1] != 0 ? (key)-1 : 0, v);                           \
-            for (int64_t i = 0; i < m && bounded; i++)                                     \
-                any |= v[i] < bound;                                                       \
-            for (int64_t i = 0; i < m && any; i++) {                                       \
-                a[count] = MAKE(v[i], at + i);                                             \
-                count += !bounded || v[i] < bound;                                         \
-            }                                                                              \
-            if (count + PIECE <= room && (bounded || count < k + PIECE))                   \
-                continue;                                                                  \
-            memmove(a, SORT(a, other, count), (size_t)k * sizeof *a); /* of more than k */ \
-            count = k;                                                                     \
-            bound = KEY(a[k - 1]);                                                         \
-            bounded = true;                                                                \
-        }                                                                                  \
-        const PAIR *best = SORT(a, other, count);                                          \
-        for (int64_t i = 0; i < k; i++)                                                    \
-            out[i] = (int32_t)AT(best[i]);                                                 \
+#define DEFINE_FEW(name, key, PAIR, KEYS, SORT, MAKE, KEY, AT)                    \
+    static void name(const dc_host_call *c, int32_t *out, const void *x, PAIR *a) \
+    {                                                                             \
+        const dc_dtype t = (dc_dtype)c->in[0].dtype;                              \
+        const int64_t n = row_length(c), k = c->attr[0], room = candidates(c);    \
+        PAIR *const other = a + room;                                             \
+        const int64_t first = dc_min_i64(2 * k, PIECE);                           \
+        key bound = 0, v[PIECE];                                                  \
+        bool bounded = false;                                                     \
+        int64_t count = 0;                                                        \
+        for (int64_t at = 0, m; at < n; at += m) {                                \
+            m = dc_min_i64(bounded ? PIECE : first, n - at);                      \
+            bool any = !bounded;                                                  \
+            KEYS(t, x, at, m, c->attr[1] != 0 ? (key)-1 : 0, v);                  \
+            for (int64_t i = 0; i < m && bounded; i++)                            \
+                any |= v[i] < bound;                                              \
+            for (int64_t i = 0; i < m && any; i++) {                              \
+                a[count] = MAKE(v[i], at + i);                                    \
+                count += !bounded || v[i] < bound;                                \
+            }                                                                     \
+            if (count < k || (bounded && count + PIECE <= room))                  \
+                continue;                                                         \
+            memmove(a, SORT(a, other, count), (size_t)k * sizeof *a);             \
+            count = k;                                                            \
+            bound = KEY(a[k - 1]);                                                \
+            bounded = true;                                                       \
+        }                                                                         \
+        const PAIR *best = SORT(a, other, count);                                 \
+        for (int64_t i = 0; i < k; i++)                                           \
+            out[i] = (int32_t)AT(best[i]);                                        \
     }
 
 #define PAIR_KEY(x) ((uint32_t)((x) >> 32))
