@@ -564,7 +564,11 @@ static dc_status shape_STAGE(const dc_site *s)
     const int64_t n = x.radix * x.m * x.s;
     const dc_type planes = dc_type_make(dtype_of(s->out), 4, (int64_t[]){x.before, 2, n, x.after});
     const dc_type pairs = dc_type_make(dtype_of(s->out), 4, (int64_t[]){x.before, n, x.after, 2});
-    copy_dims(s->out, x.to_planes ? &planes : &pairs);
+    /* The last one may store its pairs as a tensor of the transform's axes, so that no copy follows it. */
+    const bool as_wanted = !x.to_planes && s->want != NULL && s->want->rank > 0 &&
+                           s->want->dim[s->want->rank - 1] == 2 &&
+                           dc_type_count(s->want) == dc_type_count(&pairs);
+    copy_dims(s->out, x.to_planes ? &planes : as_wanted ? s->want : &pairs);
     return DC_OK;
 }
 

@@ -174,6 +174,17 @@ static void place(const lowering *w, const dc_stage *s, bool planes, dc_ix befor
     pos[planes ? 3 : 2] = dc_ix_mod(k, inner, s->after);
 }
 
+/* Where it stores: the last stage of a transform has whatever axes that has. */
+static dc_ix linear(dc_kernel *k, const dc_stage *s, const dc_ix pos[4])
+{
+    const int64_t n = s->radix * s->m * s->s;
+    const int64_t planes[4] = {s->before, 2, n, s->after}, pairs[4] = {s->before, n, s->after, 2};
+    dc_ix at = dc_ix_const(k, 0);
+    for (int i = 0; i < 4; i++)
+        at = dc_ix_add(k, dc_ix_mul(k, at, (s->to_planes ? planes : pairs)[i]), pos[i]);
+    return at;
+}
+
 static dc_ix row_of(dc_kernel *k, dc_ix p, int64_t by, int64_t more)
 {
     return dc_ix_add(k, dc_ix_mul(k, p, by), dc_ix_const(k, more));
@@ -210,7 +221,7 @@ void dc_lower_stage(lowering *w, dc_ref r)
         for (int part = 0; part < 2; part++) {
             place(w, &s, s.to_planes, at[0], part, row_of(k, at[1], radix, i), at[2], pos);
             store->put[2 * i + part] =
-                (dc_put){0, dc_lower_linear(k, n, pos), part == 0 ? x[i].re : x[i].im};
+                (dc_put){0, linear(k, &s, pos), part == 0 ? x[i].re : x[i].im};
         }
     }
     k->root = dc_lower_wrap(k, &loops, store);

@@ -478,14 +478,29 @@ static bool tell_apart(query *q)
     return true;
 }
 
-/* Can the difference not be 0, whatever the digits are? */
-static bool never_meet(const digits *d, int64_t lo, int64_t hi)
+/*
+ * Can the difference not be 0, whatever the digits are? Where the smaller digits and what else there is make less together
+ * than the least that the others can make but 0, they have to be 0 by themselves: 2 x + 1 is not, nor is 2 x + 8 for an x
+ * from -3 to 3, whatever a multiple of 128 is added.
+ */
+static bool never_meet(query *q, digits *d, int64_t lo, int64_t hi)
 {
-    for (uint32_t i = 0; i < d->n; i++) {
+    const bool one = lo == hi;
+    const int64_t c = lo;
+    int64_t step = 0;
+    if (lo <= 0 && hi >= 0)
+        return false;
+    qsort(d->at, d->n, sizeof *d->at, by_coef);
+    const int64_t *least = least_of(q, d);
+    for (uint32_t i = 0;; i++) {
+        if (furthest(lo, hi) < least[i] && (lo > 0 || hi < 0 || (one && step > 0 && c % step != 0)))
+            return true;
+        if (i == d->n)
+            return false;
+        step = dc_gcd_i64(llabs(d->at[i].coef), step);
         lo += d->at[i].least;
         hi += d->at[i].most;
     }
-    return lo > 0 || hi < 0;
 }
 
 static bool is_apart(query *q, const dc_access *a, const dc_access *b)
@@ -495,7 +510,7 @@ static bool is_apart(query *q, const dc_access *a, const dc_access *b)
     if (!subtract(q, &f, &g, &d))
         return false;
     const int64_t lo = d.c + a->lo - b->hi, hi = d.c + a->hi - b->lo;
-    if (never_meet(&d, lo, hi))
+    if (never_meet(q, &d, lo, hi))
         return true;
     q->nfound = 0;
     q->found = DC_NEW_ARRAY(q->v->tmp, dc_atom, q->v->k->atom.n * (MAX_DEPTH + 1));

@@ -9,6 +9,7 @@
 static dc_ref stages_of(dc_func *to, const dc_node *n, const dc_ref *in)
 {
     const int axis = (int)n->attr[0];
+    const dc_type t = dc_type_make((dc_dtype)n->dtype, n->rank, n->dim);
     int radix[DC_DFT_STAGES];
     const int count = dc_dft_radices(n->dim[axis], radix);
     int64_t dim[4] = {1, n->dim[axis], 1, 2}, attr[DC_STAGE_ATTRS];
@@ -26,10 +27,11 @@ static dc_ref stages_of(dc_func *to, const dc_node *n, const dc_ref *in)
         s.from_planes = i > 0;
         s.to_planes = i + 1 < count;
         dc_stage_write(&s, attr);
-        r = dc_graph_make(to, DC_OP_STAGE, operand, s.m > 1 ? 3 : 1, attr, DC_STAGE_ATTRS, NULL);
+        r = dc_graph_make(to, DC_OP_STAGE, operand, s.m > 1 ? 3 : 1, attr, DC_STAGE_ATTRS,
+                          s.to_planes ? NULL : &t);
         s.s *= radix[i];
     }
-    return dc_graph_reshape(to, r, n->rank, n->dim);
+    return r;
 }
 
 static bool has_transform(const dc_func *f, const bool *live)

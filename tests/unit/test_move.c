@@ -630,6 +630,37 @@ static bool is_vectorized(int stores)
     return is;
 }
 
+/* Two stores of each iteration, which stand `second` apart: in pairs, rows of four side by side. */
+static bool are_apart(int second)
+{
+    const char *why = "";
+    char text[256];
+    snprintf(text, sizeof text,
+             "kernel k(x: f32[16], y: f32[768] out) {\n  for i in 16\n"
+             "    y[128*(i/4) + 2*(i%%4)] = x[i]\n    & y[128*(i/4) + 2*(i%%4) + %d] = x[i]\n}\n",
+             second);
+    dc_kernel *k = parse(text);
+    const bool is = dc_move_apply_text(k, "vectorize i", &why);
+    CHECK(is || strstr(why, "they meet in y") != NULL);
+    dc_kernel_free(k);
+    return is;
+}
+
+static void test_pairs(void)
+{
+    for (int second = 1; second < 256; second++) { /* does i at `second` meet another one? */
+        bool meet = false;
+        for (int i = 0; i < 16; i++)
+            for (int n = 0; n < 16; n++)
+                meet |=
+                    i != n && 128 * (i / 4) + 2 * (i % 4) + second == 128 * (n / 4) + 2 * (n % 4);
+        CHECK(!are_apart(second) || !meet);
+        if (second == 1 || second == 8 || second == 9 ||
+            second == 121) /* as transforms have them */
+            CHECK(are_apart(second));
+    }
+}
+
 static dc_status body(dc_job *j, void *arg)
 {
     const uint64_t *seed = arg;
@@ -641,6 +672,7 @@ static dc_status body(dc_job *j, void *arg)
     for (size_t i = 0; i < DC_COUNTOF(bad); i++)
         test_bad(&bad[i]);
     test_any_text(*seed);
+    test_pairs();
     CHECK(is_vectorized(500));
     CHECK(!is_vectorized(4000)); /* a text of 100 KB, which took 8 s */
     return DC_OK;
