@@ -167,6 +167,19 @@ local function told(op, weights, first, at)
   return found
 end
 
+-- n classes for each row: the first ones whose sum of the weights up to them is above a uniform part of the sum of all.
+-- One without weight has the sum of the one before it, so it is never the first; without any weight there is none.
+local function by_sums(op, weights, n, options)
+  local positive = weights:gt(0)
+  local sums = dc.where(positive, dc.where(positive, weights, 0):cumsum(-1), 0):cummax(-1)
+  local all = sums:max { axis = -1, keep = true }
+  local shape = { table.unpack(weights.shape) }
+  shape[#shape] = n
+  local at = sums:searchsorted(dc.rand(all:expand(shape), stream(options, 0)) * all, { right = true })
+  core.check_index(at, weights, -1, op)
+  return at
+end
+
 ---n classes, from 0, for each row of weights, which need not have the sum 1 (torch.multinomial,
 ---np.random.Generator.choice). Without replacement no class comes twice, and those in front are the first ones drawn;
 ---rows that have fewer weights above 0 than that are an error of the call. np.random.multinomial, which counts, is
@@ -186,24 +199,18 @@ function random.multinomial(weights, n, options)
   core.check_size(op, "n", n)
   local wide = dc.stop_gradient(check_weights(op, weights, "weights"))
   local again = options.replacement ~= nil and core.unless_false(op, options, "replacement")
-  local shape = { table.unpack(weights.shape) }
-  local classes = shape[#shape]
+  local classes = weights.shape[#weights.shape]
   if not again and not core.is_size(classes) and n > classes then
     core.fail("DIMS", op, ("%d of %d classes without replacement"):format(n, classes), "{ replacement = true }",
       "weights", weights)
   end
-  local first, at
+  local y
   if again then
-    local one = { table.unpack(shape) }
-    table.insert(one, #one, 1)
-    table.insert(shape, #shape, n)
-    wide = wide:reshape(one):expand(shape)
-    local times = arrivals(wide, wide, options)
-    first, at = times:min(-1), times:argmin(-1)
+    y = by_sums(op, wide, n, options)
   else
-    first, at = arrivals(wide, wide, options):top_k(n, { largest = false })
+    local first, at = arrivals(wide, wide, options):top_k(n, { largest = false })
+    y = told(op, weights, first, at)
   end
-  local y = told(op, weights, first, at)
   return y
 end
 

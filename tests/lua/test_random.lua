@@ -137,6 +137,20 @@ function TestClasses:test_weights_of_zero_are_never_drawn()
   lu.assertEquals(random.categorical(dc.tensor { { 0 }, { 50 } }, { axis = 1 }):totable(), { 1 })
 end
 
+function TestClasses:test_with_replacement()
+  local weights = dc.where((dc.iota "i32[1000]" % 3):eq(1), 2, 0) -- nothing in front, nor behind
+  local f = dc.fn("f(w: f32[1000]) -> i32[100000]", function(w)
+    return random.multinomial(w, 100000, { replacement = true, seed = 3 })
+  end)
+  local drawn = f(weights:cast "f32")
+  lu.assertTrue((drawn % 3):eq(1):all():item())
+  local counts = drawn:bincount { bins = 1000 }
+  lu.assertTrue(counts:max():item() < 400 and counts:sum():item() == 100000) -- 300 and five deviations
+  raises("multinomial: index 2 outside 0..1 of axis 2 at position [2, 1]", "DC0701", function()
+    return random.multinomial(dc.tensor { { 0, 1 }, { 0, -1 } }, 3, { replacement = true, seed = 1 }):totable()
+  end)
+end
+
 function TestClasses:test_without_replacement()
   local f = dc.fn("f(w: f32[r, 6]) -> i32[r, 6]", function(w) return random.multinomial(w, 6) end)
   for _, row in ipairs(f(dc.ones "f32[20, 6]"):totable()) do
