@@ -120,7 +120,8 @@ function Average:swap_out()
   own.kept = nil
 end
 
----Calls f with the averages in the place of the parameters, which come back whatever happens.
+---Calls f, a function of Lua or a typed one, with the averages in the place of the parameters, which come back
+---whatever happens.
 ---
 ---    local accuracy = ema:averaged(function() return evaluate(net) end)
 ---
@@ -130,7 +131,7 @@ end
 ---@return any ... # what f returns
 function Average:averaged(f, ...)
   check_self("averaged", self)
-  if type(f) ~= "function" then
+  if not core.control_callable(f) then
     core.fail("ARG", "averaged", "a function is needed, not " .. core.describe(f), "ema:averaged(function() ... end)")
   end
   self:swap_in()

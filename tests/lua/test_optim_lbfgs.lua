@@ -107,6 +107,8 @@ function TestAverages:test_ema_and_swa()
   lu.assertEquals(ema:averaged(function() return w:totable() end), { 5, 6 })
   lu.assertEquals(w:totable(), { 5, 6 })
   lu.assertEquals(dc.stats().compiles, compiled)
+  local read = dc.fn("read(k: f32[]) -> f32[2]", function(k) return w * k end)
+  lu.assertEquals(ema:averaged(read, 2):totable(), { 10, 12 })
 end
 
 function TestAverages:test_layers_and_files()
