@@ -1,0 +1,50 @@
+#!/bin/sh
+# Examples that learn from texts and images and make new ones, with --quick: their results are such as only training reaches, and a run that was stopped and goes on ends as one that was not.
+. "$(dirname "$0")/lib.sh"
+
+quick() { # quick NAME OPTIONS...
+    name=$1
+    shift
+    run "$DEEPC" "examples/$name.lua" --quick "$@"
+}
+
+last() {
+    printf '%s\n' "$out" | tail -n 1
+}
+
+# result FIELD LOW HIGH -- is this field of the last line a number between the two?
+result() {
+    last | awk -v i="$1" -v low="$2" -v high="$3" '{ exit !($i ~ /^[0-9.]+$/ && $i > low && $i < high) }'
+}
+
+# goes_on NAME OPTIONS... -- after the run of two epochs that gave $out: one, and one more from its checkpoint
+goes_on() {
+    whole=$(last)
+    quick "$@" --epochs 1 --checkpoint "$dir/$1.st"
+    check "$1 ends well after an epoch" test "$status" -eq 0
+    quick "$@" --epochs 2 --checkpoint "$dir/$1.st" --resume
+    check "$1 goes on" test "$status" -eq 0
+    check "and ends as if it had not been stopped" test "$(last)" = "$whole"
+}
+
+for name in word_vectors; do
+    run env PATH="$dir" "$DEEPC" examples/$name.lua --quick
+    check "without its text $name ends with 1" test "$status" -eq 1
+    check "and says which package has it" warns "Debian's package bible-kjv has it"
+done
+
+if command -v bible >/dev/null 2>&1; then
+    quick word_vectors --epochs 2
+    check "word_vectors ends well" test "$status" -eq 0
+    goes_on word_vectors
+    quick word_vectors gold
+    check "words near another one are found" sh -c "grep -q '^gold: .*silver' '$dir/out'"
+    check "and pairs of them" result 1 2 11
+    first=$out
+    quick word_vectors gold
+    check "the same text twice" test "$out" = "$first"
+else
+    skip "bible-kjv is not installed"
+fi
+
+closing
