@@ -1,5 +1,6 @@
 #!/bin/sh
-# Examples that learn from texts and images and make new ones, with --quick: their results are such as only training reaches, and a run that was stopped and goes on ends as one that was not.
+# Examples that learn from texts and images and make new ones, with --quick: their results are such as only training
+# reaches, and a run that was stopped and goes on ends as one that was not.
 . "$(dirname "$0")/lib.sh"
 
 quick() { # quick NAME OPTIONS...
@@ -27,6 +28,8 @@ goes_on() {
     check "and ends as if it had not been stopped" test "$(last)" = "$whole"
 }
 
+# ---- texts ----
+
 for name in word_vectors; do
     run env PATH="$dir" "$DEEPC" examples/$name.lua --quick
     check "without its text $name ends with 1" test "$status" -eq 1
@@ -47,4 +50,22 @@ else
     skip "bible-kjv is not installed"
 fi
 
+# ---- images ----
+
+for name in vae; do
+    quick $name --data "$dir"
+    check "without its images $name ends with 1" test "$status" -eq 1
+    check "and says which package has them" warns "Debian's package dataset-fashion-mnist has it"
+done
+
+if [ -d $data ]; then
+    quick vae --epochs 2 --samples "$dir/vae.png"
+    check "vae ends well" test "$status" -eq 0
+    check "it knows images" result 3 200 340
+    check "and draws" test -s "$dir/vae.png"
+    goes_on vae --samples "$dir/again.png"
+    check "the same images" cmp "$dir/vae.png" "$dir/again.png"
+else
+    skip "dataset-fashion-mnist is not installed"
+fi
 closing
