@@ -30,7 +30,7 @@ goes_on() {
 
 # ---- texts ----
 
-for name in word_vectors; do
+for name in word_vectors gpt; do
     run env PATH="$dir" "$DEEPC" examples/$name.lua --quick
     check "without its text $name ends with 1" test "$status" -eq 1
     check "and says which package has it" warns "Debian's package bible-kjv has it"
@@ -46,6 +46,21 @@ if command -v bible >/dev/null 2>&1; then
     first=$out
     quick word_vectors gold
     check "the same text twice" test "$out" = "$first"
+
+    quick gpt
+    check "gpt ends well" test "$status" -eq 0
+    check "letters are told from those before them" result 2 1 2.45
+    first=$out
+    "$DEEPC" examples/gpt.lua --quick --checkpoint "$dir/gpt.st" --every 40 >/dev/null 2>&1 &
+    child=$!
+    while kill -0 $child 2>/dev/null && [ ! -e "$dir/gpt.st" ]; do
+        sleep 0.02
+    done
+    kill -9 $child 2>/dev/null
+    wait $child 2>/dev/null
+    quick gpt --checkpoint "$dir/gpt.st" --every 40 --resume
+    check "after it was killed gpt goes on" test "$status" -eq 0
+    check "and writes the same text" test "$out" = "$first"
 else
     skip "bible-kjv is not installed"
 fi
