@@ -1,22 +1,20 @@
 /*
  * Running sums, products, maxima and minima (core/graph/running.h).
  *
- * Each sum or product waits for the one before it, so several rows go side by side; a long row is cut into as many chunks,
- * whose totals are found first. Where elements of the axis do not lie next to each other, columns go side by side. How a
- * row is computed depends on its length alone. Sums of f32 are kept in f64 and rounded where they are stored.
+ * Each sum or product waits for the one before it, so several rows go side by side; where elements of the axis do not lie
+ * next to each other, columns do. Sums of f32 are kept in f64 and rounded where they are stored; no order but that of the
+ * elements, so running sums of numbers that are not negative never fall.
  */
-#include "core/graph/running.h"
+#include "core/host/host_impl.h"
 
 #include "core/base/bits.h"
-#include "core/host/host_impl.h"
+#include "core/graph/running.h"
 
 #include <math.h>
 
 enum {
-    LANES = 8,     /* sequences side by side */
-    LONG = 4096,   /* elements of a row that is cut */
-    COLUMNS = 256, /* of one piece of work */
-    ALIAS = 4096   /* bytes; chunks so far apart would share the same sets of a cache */
+    LANES = 8,    /* sequences side by side */
+    COLUMNS = 256 /* of one piece of work */
 };
 
 #define EACH(k) _Pragma("GCC unroll 8") for (int k = 0; k < LANES; k++) /* in registers */
@@ -26,69 +24,35 @@ enum {
 #define MAX(a, b) ((b) > (a) || (b) != (b) ? (b) : (a)) /* a NaN stays */
 #define MIN(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
 
-/* Rows of elements T side by side, or chunks of one; accumulated in A, which begins with `first`. */
-#define DEFINE_ROWS(name, T, A, OP, first)                                                       \
-    static A name##_total(const T *x, int64_t n)                                                 \
-    {                                                                                            \
-        A a[LANES], all = first;                                                                 \
-        int64_t i = 0;                                                                           \
-        EACH(k) a[k] = first;                                                                    \
-        for (; i + LANES <= n; i += LANES)                                                       \
-            EACH(k) a[k] = OP(a[k], (A)x[i + k]);                                                \
-        for (; i < n; i++)                                                                       \
-            all = OP(all, (A)x[i]);                                                              \
-        EACH(k) all = OP(all, a[k]);                                                             \
-        return all;                                                                              \
-    }                                                                                            \
-    static void name##_lanes(const T *x, T *out, int64_t n, int64_t step, int64_t apart, A *acc) \
-    {                                                                                            \
-        A a[LANES];                                                                              \
-        EACH(k) a[k] = acc[k];                                                                   \
-        for (int64_t i = 0; i < n; i++)                                                          \
-            EACH(k)                                                                              \
-            {                                                                                    \
-                a[k] = OP(a[k], (A)x[k * apart + i * step]);                                     \
-                out[k * apart + i * step] = (T)a[k];                                             \
-            }                                                                                    \
-        EACH(k) acc[k] = a[k];                                                                   \
-    }                                                                                            \
-    static void name##_one(const T *x, T *out, int64_t n, int64_t step, A acc)                   \
-    {                                                                                            \
-        for (int64_t i = 0; i < n; i++) {                                                        \
-            acc = OP(acc, (A)x[i * step]);                                                       \
-            out[i * step] = (T)acc;                                                              \
-        }                                                                                        \
-    }                                                                                            \
-    static void name##_long(const T *x, T *out, int64_t n, int64_t step)                         \
-    {                                                                                            \
-        int64_t chunk = (n + LANES - 1) / LANES;                                                 \
-        if (chunk * (int64_t)sizeof(T) % ALIAS == 0)                                             \
-            chunk += 64 / (int64_t)sizeof(T);                                                    \
-        const int64_t rest = n - (LANES - 1) * chunk, low = step < 0 ? chunk - 1 : 0;            \
-        A acc[LANES];                                                                            \
-        acc[0] = first;                                                                          \
-        for (int k = 0; k + 1 < LANES; k++)                                                      \
-            acc[k + 1] = OP(acc[k], name##_total(x + k * chunk * step - low, chunk));            \
-        name##_lanes(x, out, rest, step, chunk *step, acc);                                      \
-        for (int k = 0; k + 1 < LANES; k++) {                                                    \
-            const int64_t at = (k * chunk + rest) * step;                                        \
-            name##_one(x + at, out + at, chunk - rest, step, acc[k]);                            \
-        }                                                                                        \
-    }                                                                                            \
-    static void name##_rows(const T *x, T *out, int64_t rows, int64_t n, int64_t step)           \
-    {                                                                                            \
-        const int64_t from = step < 0 ? n - 1 : 0;                                               \
-        int64_t r = 0;                                                                           \
-        for (; n < LONG && r + LANES <= rows; r += LANES) {                                      \
-            A acc[LANES];                                                                        \
-            EACH(k) acc[k] = first;                                                              \
-            name##_lanes(x + r * n + from, out + r * n + from, n, step, n, acc);                 \
-        }                                                                                        \
-        for (; r < rows; r++)                                                                    \
-            if (n < LONG)                                                                        \
-                name##_one(x + r * n + from, out + r * n + from, n, step, first);                \
-            else                                                                                 \
-                name##_long(x + r * n + from, out + r * n + from, n, step);                      \
+/* Rows of elements T side by side, accumulated in A, which begins with `first`. */
+#define DEFINE_ROWS(name, T, A, OP, first)                                               \
+    static void name##_lanes(const T *x, T *out, int64_t n, int64_t step, int64_t apart) \
+    {                                                                                    \
+        A a[LANES];                                                                      \
+        EACH(k) a[k] = first;                                                            \
+        for (int64_t i = 0; i < n; i++)                                                  \
+            EACH(k)                                                                      \
+            {                                                                            \
+                a[k] = OP(a[k], (A)x[k * apart + i * step]);                             \
+                out[k * apart + i * step] = (T)a[k];                                     \
+            }                                                                            \
+    }                                                                                    \
+    static void name##_one(const T *x, T *out, int64_t n, int64_t step)                  \
+    {                                                                                    \
+        A acc = first;                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                \
+            acc = OP(acc, (A)x[i * step]);                                               \
+            out[i * step] = (T)acc;                                                      \
+        }                                                                                \
+    }                                                                                    \
+    static void name##_rows(const T *x, T *out, int64_t rows, int64_t n, int64_t step)   \
+    {                                                                                    \
+        const int64_t from = step < 0 ? n - 1 : 0;                                       \
+        int64_t r = 0;                                                                   \
+        for (; r + LANES <= rows; r += LANES)                                            \
+            name##_lanes(x + r * n + from, out + r * n + from, n, step, n);              \
+        for (; r < rows; r++)                                                            \
+            name##_one(x + r * n + from, out + r * n + from, n, step);                   \
     }
 
 /* The largest or least so far: predicted, it does not wait for the one before. A NaN stays. */

@@ -116,6 +116,8 @@ static double ends(const site *s)
         return INFINITY;
     if ((s->op == DC_OP_LGAMMA || s->op == DC_OP_DIGAMMA) && a - e <= 0)
         return INFINITY;
+    if (isnan(low) || isnan(high)) /* an end of the domain is inside */
+        return INFINITY;
     return 2 * fmax(fabs(high - s->v), fabs(low - s->v));
 }
 
