@@ -53,4 +53,30 @@ run "$DEEPC" examples/languages.lua --data "$dir"
 check "languages without data is an error" test "$status" -eq 1
 check "languages names the package" warns "Debian's package asterisk-core-sounds-en-wav has it"
 
+if [ -d $data ]; then
+    resnet="examples/resnet.lua --quick"
+    # shellcheck disable=SC2086
+    run "$DEEPC" $resnet
+    check "resnet ends well" test "$status" -eq 0
+    check "clothes are told" at_least 0.5
+    whole=$out
+    # The rate depends on the number of epochs, so the run that is cut short is killed.
+    # shellcheck disable=SC2086
+    "$DEEPC" $resnet --checkpoint "$dir/resnet.st" --every 5 >/dev/null 2>&1 &
+    child=$!
+    while kill -0 $child 2>/dev/null && [ ! -e "$dir/resnet.st" ]; do
+        sleep 0.02
+    done
+    kill -9 $child 2>/dev/null
+    wait $child 2>/dev/null
+    # shellcheck disable=SC2086
+    run "$DEEPC" $resnet --checkpoint "$dir/resnet.st" --every 5 --resume
+    check "resnet goes on as if it had not been killed" same_end
+else
+    skip "resnet: dataset-fashion-mnist is not installed"
+fi
+run "$DEEPC" examples/resnet.lua --data "$dir"
+check "resnet without data is an error" test "$status" -eq 1
+check "resnet names the package" warns "Debian's package dataset-fashion-mnist has it"
+
 closing
