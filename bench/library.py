@@ -1,4 +1,5 @@
-"""Everything of the library beside its peers, one benchmark after the other: order, indexing, layers, linalg, fft, data.
+"""Everything of the library beside its peers, one benchmark after the other: order, indexing, layers, linalg, fft, data;
+then whether steps wait for their data (loader).
 
     scripts/bench library [options of each]
 
@@ -15,9 +16,10 @@ NAMES = ("order", "indexing", "layers", "linalg", "fft", "data")
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     slow, lines, status = [], 0, 0
-    for name in NAMES:
-        with subprocess.Popen([sys.executable, f"{here}/{name}.py", *sys.argv[1:]], stdout=subprocess.PIPE,
-                              text=True) as program:
+    commands = [[sys.executable, f"{here}/{name}.py", *sys.argv[1:]] for name in NAMES]
+    commands.append([f"{here}/../scripts/bench", "loader"])
+    for command in commands:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
             for line in program.stdout:
                 print(line, end="", flush=True)
                 ratio = re.search(r", ratio ([0-9.]+)", line)
