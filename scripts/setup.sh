@@ -111,6 +111,20 @@ need_data() {
     need dataset-fashion-mnist test -e /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz
 }
 
+# What some examples learn from, 190 MB. Their tests are skipped where it cannot be installed.
+want_examples() {
+    missing=
+    need opencv-doc test -e /usr/share/doc/opencv-doc/examples/data/digits.png
+    need bible-kjv command -v bible
+    for voice in en es fr it ru; do
+        need "asterisk-core-sounds-$voice-wav" sh -c "ls -d /usr/share/asterisk/sounds/${voice}_*"
+    done
+    if [ -n "$missing" ] && ! (install_missing) 2>/dev/null; then
+        say "not installed, so some examples are not tested:$missing"
+    fi
+    missing=
+}
+
 install_missing() {
     [ -n "$missing" ] || return 0
     if ! command -v apt-get >/dev/null 2>&1; then
