@@ -67,7 +67,7 @@ fi
 
 # ---- images ----
 
-for name in vae; do
+for name in vae diffusion; do
     quick $name --data "$dir"
     check "without its images $name ends with 1" test "$status" -eq 1
     check "and says which package has them" warns "Debian's package dataset-fashion-mnist has it"
@@ -80,6 +80,13 @@ if [ -d $data ]; then
     check "and draws" test -s "$dir/vae.png"
     goes_on vae --samples "$dir/again.png"
     check "the same images" cmp "$dir/vae.png" "$dir/again.png"
+
+    quick diffusion --epochs 2 --samples "$dir/diffusion.png"
+    check "diffusion ends well" test "$status" -eq 0
+    check "noise is told from images" result 3 0.01 0.4
+    check "and images are drawn" test -s "$dir/diffusion.png"
+    goes_on diffusion --samples "$dir/again.png"
+    check "the same images" cmp "$dir/diffusion.png" "$dir/again.png"
 else
     skip "dataset-fashion-mnist is not installed"
 fi
