@@ -1,5 +1,7 @@
 #include "core/graph/selected.h"
 
+#include "core/graph/running.h"
+
 dc_selected dc_selected_in(const dc_func *f, dc_arena *a)
 {
     return (dc_selected){.f = f, .seen = DC_NEW_ARRAY(a, uint32_t, f->node.n)};
@@ -37,6 +39,8 @@ static uint32_t selects(const dc_func *f, dc_ref r)
     case DC_OP_MINR:
     case DC_OP_GATHER:
         return 1;
+    case DC_OP_RUN:
+        return n->attr[0] == DC_RUN_MAX || n->attr[0] == DC_RUN_MIN;
     case DC_OP_MAX:
     case DC_OP_MIN:
         return 3;
