@@ -6,7 +6,8 @@
  * Each part is put into vectors by itself: sums as partial sums, several vectors of them, added up at
  * the end; the others along their last axis. A row is read from memory by the first part and from the
  * cache by those that follow. Where rows are too short for vectors, as many rows as there are lanes go
- * side by side; so do columns of a scatter, whose updates come one after the other; rows of a scatter do not.
+ * side by side; so do columns of a scatter, whose updates come one after the other; rows of a scatter do not. Columns that
+ * are no whole vectors are the innermost loop.
  *
  * Rows of row blocks (jit/lower/lower_rows.c) stand one loop deeper, and the launch is over blocks.
  */
@@ -258,6 +259,32 @@ static bool are_columns(const dc_sketch *s, const dc_shape *p, const parts *all)
 }
 
 /*
+ * Rows side by side that are no whole vectors: as many in one work item as hold a cache line several times and divide all,
+ * the loop over them innermost; in the longest vectors that divide them, or one by one.
+ */
+static bool schedule_inside(dc_sketch *s, const dc_shape *p, const parts *all)
+{
+    const uint32_t m = p->out[p->nout - 1];
+    const int64_t extent = dc_sketch_extent(s, m);
+    int64_t lanes = s->lanes, block;
+    dc_split rows, vectors;
+    while (extent % lanes != 0)
+        lanes /= 2;
+    for (block = DC_TUNE_ROWS_INSIDE; block < extent; block++)
+        if (extent % block == 0 && block % lanes == 0)
+            break;
+    if (!dc_do_split(s, m, dc_min_i64(block, extent), &rows))
+        return false;
+    for (int i = 0; i < all->n; i++)
+        for (int a = 0; a < all->at[i].n; a++)
+            if (!dc_do_reorder(s, all->at[i].axis[a], rows.i))
+                return false;
+    if (lanes > 1 && (!dc_do_split(s, rows.i, lanes, &vectors) || !dc_do_vectorize(s, vectors.i)))
+        return false;
+    return dc_sketch_grid(s);
+}
+
+/*
  * Lanes of vectors that go twice at least into each sum, instead of rows side by side, which are apart in memory. Where
  * rows are stored, too, only those that have a rest beside whole vectors of rows.
  */
@@ -291,10 +318,10 @@ bool dc_schedule_rows(dc_sketch *s, const dc_shape *p)
     }
     const int64_t last = p->nout > 0 ? dc_sketch_extent(s, p->out[p->nout - 1]) : 0;
     /* whole vectors only: lanes of a tail would read what another work item writes */
-    const bool beside = p->add == NULL && all.height == 0 && last >= 4 &&
-                        last % dc_sketch_lanes(s, last) == 0 && are_columns(s, p, &all);
-    const bool may = beside || (p->add != NULL && are_short(s, p, &all));
-    return may && dc_sketch_knob(s, DC_KNOB_BESIDE, 2, (const int32_t[]){1, 0}, 2) == 2
-               ? schedule_beside(s, p, &all)
-               : schedule_each(s, p, &all);
+    const bool columns = p->add == NULL && all.height == 0 && last >= 4 && are_columns(s, p, &all);
+    const bool whole = columns && last % dc_sketch_lanes(s, last) == 0;
+    const bool may = columns || (p->add != NULL && are_short(s, p, &all));
+    if (!may || dc_sketch_knob(s, DC_KNOB_BESIDE, 2, (const int32_t[]){1, 0}, 2) != 2)
+        return schedule_each(s, p, &all);
+    return columns && !whole ? schedule_inside(s, p, &all) : schedule_beside(s, p, &all);
 }
