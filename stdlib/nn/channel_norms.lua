@@ -290,21 +290,28 @@ function nn.group_norm(x, groups, options)
     end
   end
   local narrow, wide, weight, bias = core.in_f32(x, options.weight, options.bias)
-  local split = { shape[1], groups, shape[2] // groups, table.unpack(shape, 3) }
-  local axes, parts = { axis = {}, keep = true }, { 1, groups, shape[2] // groups }
-  for i = 3, #split do
-    axes.axis[i - 2], parts[i] = i, i > 3 and 1 or parts[i]
+  local batch, channels, spatial, ones = shape[1], shape[2], {}, { shape[1], shape[2] }
+  for i = 3, #shape do
+    spatial[i - 2], ones[i] = i, 1
   end
-  local grouped = wide:reshape(split)
-  local centred = grouped - grouped:mean(axes)
-  local y = centred * ((centred * centred):mean(axes) + eps):rsqrt()
+  -- Each channel first, then those of a group: between convolutions channels lie side by side, and are a vector.
+  local function mean(v)
+    if #spatial > 0 then
+      v = v:mean { axis = spatial, keep = true }
+    end
+    local of_group = v:reshape(batch, groups, channels // groups):mean { axis = 3, keep = true }
+    return of_group:expand(batch, groups, channels // groups):reshape(ones)
+  end
+  local centred = wide - mean(wide)
+  local y = centred * (mean(centred * centred) + eps):rsqrt()
+  local parts = { channels, table.unpack(ones, 3) }
   if weight then
     y = y * weight:reshape(parts)
   end
   if bias then
     y = y + bias:reshape(parts)
   end
-  y = narrow(y:reshape(shape))
+  y = narrow(y)
   return y
 end
 
