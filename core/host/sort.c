@@ -11,6 +11,7 @@
 
 enum {
     RUN = 12,         /* elements that insertion sorts */
+    FEW = 128,        /* counted */
     RADIX_FROM = 256, /* shorter rows are merged */
     VECTOR = 8,       /* keys made by instructions on vectors */
     DIGIT = 8,        /* bits */
@@ -214,6 +215,26 @@ DEFINE_SORT(sort_u64, uint64_t, ITSELF, 0, 64)
 DEFINE_SORT(sort_pair, uint64_t, ITSELF, 32, 64) /* key << 32 | position */
 DEFINE_SORT(sort_wide, wide, KEY_OF, 0, 64)
 
+/* Few keys: each goes where the number of smaller ones says, which vectors count; equal ones side by side. */
+typedef int32_t four __attribute__((vector_size(16)));
+
+static void sort_few(const uint32_t *a, uint32_t *out, int64_t n)
+{
+    four key[FEW / 4];
+    uint8_t seen[FEW] = {0};
+    const int64_t vectors = (n + 3) / 4;
+    for (int64_t i = 0; i < 4 * vectors; i++)
+        key[i / 4][i % 4] = i < n ? (int32_t)(a[i] ^ 0x80000000u) : INT32_MAX;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t x = (int32_t)(a[i] ^ 0x80000000u);
+        four less = {0};
+        for (int64_t j = 0; j < vectors; j++)
+            less -= key[j] < (four){x, x, x, x};
+        const int32_t rank = less[0] + less[1] + less[2] + less[3];
+        out[rank + seen[rank]++] = a[i];
+    }
+}
+
 /* ---- sort ---------------------------------------------------------------------------------------- */
 
 static size_t sort_scratch(const dc_host_call *c)
@@ -283,7 +304,9 @@ static void sort_row(const dc_host_call *c, const dc_lapack *lib, void *out, con
         const uint32_t turn = c->attr[0] != 0 ? UINT32_MAX : 0;
         uint32_t *a = scratch;
         keys32(t, in[0], 0, n, turn, a);
-        a = sort_u32(a, a + n, n);
+        if (n <= FEW)
+            sort_few(a, a + n, n);
+        a = n <= FEW ? a + n : sort_u32(a, a + n, n);
         if (t == DC_F32)
             for (int64_t i = 0; i < n; i++) {
                 const uint32_t bits = back32(a[i], turn);
