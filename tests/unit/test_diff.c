@@ -83,7 +83,7 @@ static dc_status body(dc_job *j, void *arg)
 
 int main(int argc, char **argv)
 {
-    uint64_t opt[2] = {rng_seed(argc, argv, 20261121), 200};
+    uint64_t opt[2] = {rng_seed(argc, argv, 20261121), 120};
     if (argc > 2)
         opt[1] = strtoull(argv[2], NULL, 0);
     if (hostgen_missing() != NULL)

@@ -620,7 +620,7 @@ static void test_device(rng *r)
     dc_rt_free(rt);
 }
 
-static int rounds = 20;
+static int rounds = 10;
 
 static dc_status in_interpreter(dc_job *j, void *arg)
 {

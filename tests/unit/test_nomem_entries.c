@@ -432,14 +432,14 @@ typedef struct entry {
 } entry;
 
 static const entry entries[] = {
-    {"dc_attach", "eval", open_apart, attach, true, 60},
-    {"dc_sandbox", "eval", open_apart, sandbox, true, 60},
+    {"dc_attach", "eval", open_apart, attach, true, 30},
+    {"dc_sandbox", "eval", open_apart, sandbox, true, 30},
     {"dc_pcall", "eval", open_script, call_script, false, 100},
     {"dc_pcall, cpu", "cpu", open_script, call_script, false, 16},
     {"dc_pcall, batches", "cpu", open_far, call_far, true, 60},
-    {"dc_pcall, loops", "eval", open_script, call_control, false, 400},
-    {"dc_pcall, f:export", "eval", open_script, call_export, false, 200},
-    {"dc_pcall, a growing state", "eval", open_script, call_growing, false, 150},
+    {"dc_pcall, loops", "eval", open_script, call_control, false, 200},
+    {"dc_pcall, f:export", "eval", open_script, call_export, false, 100},
+    {"dc_pcall, a growing state", "eval", open_script, call_growing, false, 80},
     {"dc_pcall, a growing state, cpu", "cpu", open_script, call_growing, true, 40},
     {"dc_pcall, a growing state, far", "cpu", open_far, call_growing, true, 40},
     {"dc_pcall, deadline", "eval", open_attached, call_in_time, true, 60},

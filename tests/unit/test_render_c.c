@@ -414,7 +414,7 @@ static void test_in_place(void)
 int main(int argc, char **argv)
 {
     const uint64_t seed = rng_seed(argc, argv, 1);
-    const int kernels = argc > 2 ? atoi(argv[2]) : 24;
+    const int kernels = argc > 2 ? atoi(argv[2]) : 12;
     test_text();
     test_in_place();
     ew_rows_all("cpu:cc");
