@@ -52,7 +52,8 @@ end
 
 function TestScatter:test_rows()
   for _, size in ipairs { { 1000, 100, 300 }, { 5000, 3, 700 }, { 4099, 1, 1000 }, { 700, 64, 65 }, { 7, 320, 200 },
-    { 2, 33, 3000 }, { 1, 5, 100 }, { 300, 1025, 20 }, { 5, 1, 4000 }, { 3, 12, 997 } } do
+    { 2, 33, 3000 }, { 1, 5, 100 }, { 300, 1025, 20 }, { 5, 1, 4000 }, { 3, 12, 997 },
+    { 50, 300, 60 }, { 9, 99, 77 } } do
     local rows, columns, count = table.unpack(size)
     check(rows, columns, positions(count, function(k)
       return k * 7919 % rows
