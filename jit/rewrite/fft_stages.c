@@ -5,9 +5,11 @@
 #include "jit/rewrite/fft_stages.h"
 
 #include "core/graph/dft.h"
+#include "jit/rewrite/replace.h"
 
-static dc_ref stages_of(dc_func *to, const dc_node *n, const dc_ref *in)
+static dc_ref stages_of(void *ctx, dc_func *to, const dc_node *n, const dc_ref *in)
 {
+    DC_UNUSED(ctx);
     const int axis = (int)n->attr[0];
     const dc_type t = dc_type_make((dc_dtype)n->dtype, n->rank, n->dim);
     int radix[DC_DFT_STAGES];
@@ -34,37 +36,7 @@ static dc_ref stages_of(dc_func *to, const dc_node *n, const dc_ref *in)
     return r;
 }
 
-static bool has_transform(const dc_func *f, const bool *live)
-{
-    for (dc_ref r = 1; r < f->node.n; r++)
-        if (live[r] && dc_node_at(f, r)->op == DC_OP_DFT)
-            return true;
-    return false;
-}
-
 dc_func *dc_fft_stages(dc_arena *scratch, const dc_func *f)
 {
-    const bool *live = dc_func_live(f, scratch);
-    if (!has_transform(f, live))
-        return NULL;
-    dc_func *to = dc_func_new(f->module, f->name);
-    dc_ref *map = DC_NEW_ARRAY(scratch, dc_ref, f->node.n), in[DC_MAX_OPERANDS];
-    dc_graph_params(to, f, map);
-    for (dc_ref r = 1; r < f->node.n; r++) {
-        const dc_node *n = dc_node_at(f, r);
-        const dc_type t = dc_node_type(f, r);
-        if (!live[r] || map[r] != 0)
-            continue;
-        for (int i = 0; i < n->nin; i++)
-            in[i] = map[n->in[i]];
-        const dc_ref first = to->node.n;
-        map[r] = n->op == DC_OP_DFT
-                     ? stages_of(to, n, in)
-                     : dc_graph_make(to, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &t);
-        for (dc_ref q = first; q < to->node.n; q++)
-            dc_func_copy_origin(to, q, f, r);
-    }
-    for (uint32_t i = 0; i < f->result.n; i++)
-        DC_PUSH(to->result, map[f->result.at[i]]);
-    return to;
+    return dc_replace(scratch, f, &(dc_replacing){.op = DC_OP_DFT, .make = stages_of});
 }
