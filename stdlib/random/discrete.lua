@@ -168,8 +168,10 @@ local function told(op, weights, first, at)
 end
 
 -- n classes for each row: the first ones whose sum of the weights up to them is above a uniform part of the sum of all.
--- One without weight has the sum of the one before it, so it is never the first; without any weight there is none.
+-- One without weight has the sum of the one before it, so it is never the first; without any weight there is none. In
+-- f64: sums of f32 would hide small weights behind large ones, and a uniform f32 has but 2^24 values.
 local function by_sums(op, weights, n, options)
+  weights = weights:cast "f64"
   local positive = weights:gt(0)
   local sums = dc.where(positive, dc.where(positive, weights, 0):cumsum(-1), 0):cummax(-1)
   local all = sums:max { axis = -1, keep = true }

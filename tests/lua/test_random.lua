@@ -113,6 +113,21 @@ function TestRandom:test_gradients()
   end)
 end
 
+-- The sums of the weights up to these 32768 classes are larger than the whole numbers that f32 holds.
+function TestRandom:test_small_weights_behind_a_large_one()
+  local weights = dc.concat({ dc.full("f32[1]", 2 ^ 25), dc.ones "f32[32768]" }, 1)
+  local drawn = random.multinomial(weights, 100000, { replacement = true, seed = 3 })
+  local rest, small = {}, 0
+  for _, class in ipairs(drawn:totable()) do
+    if class > 0 then
+      small = small + 1
+      rest[class % 4] = true
+    end
+  end
+  lu.assertTrue(small > 50 and small < 160, small)
+  lu.assertEquals(rest, { [0] = true, true, true, true })
+end
+
 function TestRandom:test_bounds()
   local x = random.truncated_normal("f32[3000]", { mean = -3, std = 0.5, low = -3.2, high = -3, seed = 1 })
   lu.assertTrue(x:ge(-3.2):all():item() and x:le(-3):all():item())
