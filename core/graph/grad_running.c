@@ -1,5 +1,4 @@
 /* The gradient of running reductions (core/graph/running.h). */
-#include "core/base/extent.h"
 #include "core/graph/grad_impl.h"
 #include "core/graph/running.h"
 
@@ -38,29 +37,20 @@ static dc_ref of_extreme(const dc_vjp *v, bool reverse, dc_ref x, dc_ref y, dc_r
     return dc_graph_op3(f, DC_OP_WHERE, won, share, dc_graph_like(f, x, 0));
 }
 
-/* dy of y[i] = x[0] + ... + x[i] reaches x[i] from i on. */
-static void give_sum(const dc_vjp *v, int axis, bool reverse)
-{
-    dc_vjp_give(v, 0, dc_running(v->f, DC_RUN_SUM, !reverse, v->g, axis));
-}
-
 void dc_grad_run(const dc_vjp *v)
 {
     dc_func *f = v->f;
     const dc_type t = dc_node_type(f, v->n.in[0]);
     const int axis = t.rank - 1 - (int)v->n.attr[2];
     const bool reverse = v->n.attr[1] != 0;
-    int64_t dim[3] = {1, t.dim[axis], 1};
+    int64_t dim[3];
     if (dc_type_count(&t) == 0)
         return;
-    if (v->n.attr[0] == DC_RUN_SUM) {
-        give_sum(v, axis, reverse);
+    if (v->n.attr[0] == DC_RUN_SUM) { /* dy[i] reaches x[0] to x[i] */
+        dc_vjp_give(v, 0, dc_running(f, DC_RUN_SUM, !reverse, v->g, axis));
         return;
     }
-    for (int k = 0; k < t.rank; k++)
-        if (k != axis)
-            dim[k < axis ? 0 : 2] = dc_extent_mul(v->j->extents, dim[k < axis ? 0 : 2], t.dim[k]);
-    if (dim[0] == DC_EXTENT_NONE) {
+    if (!dc_running_flat(v->j->extents, &t, axis, dim)) {
         *v->status = dc_fail(v->j, DC_ERR_EXTENT, &(dc_fact){.type = {t}, .operand = 1});
         return;
     }

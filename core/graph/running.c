@@ -247,6 +247,16 @@ dc_ref dc_running(dc_func *f, dc_run_kind kind, bool reverse, dc_ref x, int axis
     return dc_graph_make(f, DC_OP_RUN, &x, 1, attr, 3, NULL);
 }
 
+bool dc_running_flat(dc_extents *e, const dc_type *t, int axis, int64_t dim[3])
+{
+    dim[0] = dim[2] = 1;
+    dim[1] = t->dim[axis];
+    for (int k = 0; k < t->rank; k++)
+        if (k != axis)
+            dim[k < axis ? 0 : 2] = dc_extent_mul(e, dim[k < axis ? 0 : 2], t->dim[k]);
+    return dim[0] != DC_EXTENT_NONE && dim[2] != DC_EXTENT_NONE;
+}
+
 bool dc_running_is_short(dc_run_kind kind, int64_t n)
 {
     return n <= SHORT && kind != DC_RUN_PROD;

@@ -8,6 +8,7 @@
 #ifndef DC_CORE_GRAPH_RUNNING_H
 #define DC_CORE_GRAPH_RUNNING_H
 
+#include "core/base/extent.h"
 #include "core/graph/graph.h"
 
 typedef enum dc_run_kind {
@@ -20,6 +21,8 @@ typedef enum dc_run_kind {
 
 /* The operation; x may have any axes, and sizes of those behind it are known. */
 dc_ref dc_running(dc_func *f, dc_run_kind kind, bool reverse, dc_ref x, int axis);
+/* The axes before and behind one as one axis each; false where sizes of them that are not known have no product. */
+bool dc_running_flat(dc_extents *e, const dc_type *t, int axis, int64_t dim[3]);
 /* Whether so few elements are better in blocks, which then fuse with what is around them. */
 bool dc_running_is_short(dc_run_kind kind, int64_t n);
 dc_ref dc_running_blocks(dc_func *f, dc_run_kind kind, bool reverse, dc_ref x);

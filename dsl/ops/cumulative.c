@@ -3,7 +3,7 @@
  *
  *   x:cumsum(2)   x:cumsum "time"   x:cumsum { axis = -1, reverse = true }
  *
- * The axis is in the middle of three, for core/graph/running.h.
+ * The operation is that of core/graph/running.h; what it does not do is said in blocks.
  */
 #include "core/base/extent.h"
 #include "core/graph/complex.h"
@@ -44,12 +44,8 @@ static bool in_blocks(kind k, const dc_type *t, int axis)
 static dc_status build_blocks(dc_job *j, dc_func *f, kind k, const running *x, dc_val *a)
 {
     const dc_type t = a->type;
-    int64_t dim[3] = {1, t.dim[x->axis], 1};
-    for (int i = 0; i < t.rank; i++)
-        if (i != x->axis)
-            dim[i < x->axis ? 0 : 2] =
-                dc_extent_mul(j->extents, dim[i < x->axis ? 0 : 2], t.dim[i]);
-    if (dim[0] == DC_EXTENT_NONE || dim[2] == DC_EXTENT_NONE)
+    int64_t dim[3];
+    if (!dc_running_flat(j->extents, &t, x->axis, dim))
         return dc_fail(j, DC_ERR_EXTENT, &(dc_fact){.type = {t}, .operand = 1});
     const dc_ref flat = dc_graph_reshape(f, a->ref, 3, dim),
                  y = k == LOGSUMEXP ? dc_running_logsumexp(f, x->reverse, flat)

@@ -1,20 +1,13 @@
 #include "jit/rewrite/running.h"
 
-#include "core/base/extent.h"
 #include "core/graph/running.h"
 #include "jit/rewrite/replace.h"
 
-/* The batch is one axis; false where a size of it is not known. */
 static bool flat(dc_job *j, const dc_node *n, int64_t dim[3])
 {
-    const int axis = n->rank - 1 - (int)n->attr[2];
-    dim[0] = dim[2] = 1;
-    dim[1] = n->dim[axis];
-    for (int k = 0; k < axis; k++)
-        dim[0] = dc_extent_mul(j->extents, dim[0], n->dim[k]);
-    for (int k = axis + 1; k < n->rank; k++)
-        dim[2] *= n->dim[k];
-    return dim[0] != DC_EXTENT_NONE && dc_node_count(n) > 0;
+    const dc_type t = dc_type_make((dc_dtype)n->dtype, n->rank, n->dim);
+    return dc_node_count(n) > 0 &&
+           dc_running_flat(j->extents, &t, n->rank - 1 - (int)n->attr[2], dim);
 }
 
 static bool is_flat(void *job, const dc_node *n)
