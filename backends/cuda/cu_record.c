@@ -86,9 +86,9 @@ static void copy_step(dc_recording *r, const dc_command *x, dc_cu_step *s)
 static dc_status record_steps(dc_recording *r, dc_job *j, const dc_command *x, uint32_t n)
 {
     r->walk = dc_walk_new(x, n);
-    r->nstep = n;
     r->nbind = dc_walk_bind_count(r->walk);
     r->step = DC_NEW_ARRAY(&r->own, dc_cu_step, n);
+    r->nstep = n; /* free_recording visits as many, also where the line above had no memory */
     r->straight = true;
     for (uint32_t i = 0, first = 0; i < n; i++) {
         dc_cu_step *s = &r->step[i];
