@@ -3,12 +3,17 @@
 
 #include <math.h>
 
+enum { CACHED = 1 << 15 }; /* numbers that stay in a core's cache, with a copy */
+
 /* ---- radices --------------------------------------------------------------------------------- */
 
-/* Of a stage, by element, roughly: what is read and written, and additions for each factor. */
-static double cost_of(int radix)
+/*
+ * Of a stage, by element, roughly: what is read and written, and additions for each factor. A radix above 16 keeps more
+ * than the registers hold; where numbers do not stay in a cache, reading them once less is worth it.
+ */
+static double cost_of(int radix, bool cached)
 {
-    double cost = 8 + (radix > 16 ? 0.25 * (radix - 16) : 0);
+    double cost = 8 + (radix > 16 ? (cached ? 1 : 0.25) * (radix - 16) : 0);
     for (int p = 2, rest = radix; rest > 1; p++)
         for (; rest % p == 0; rest /= p)
             cost += p == 2 ? 1 : p * 0.9;
@@ -20,6 +25,7 @@ typedef struct search {
     int nbest;
     double least;
     int effort;
+    bool cached;
 } search;
 
 /* Radices of rest, none larger than `most`. */
@@ -37,7 +43,7 @@ static void try_radices(search *s, int64_t rest, int most, int n, double cost)
     for (int r = most; r > 1; r--)
         if (rest % r == 0) {
             s->at[n] = r;
-            try_radices(s, rest / r, r, n + 1, cost + cost_of(r));
+            try_radices(s, rest / r, r, n + 1, cost + cost_of(r, s->cached));
         }
 }
 
@@ -45,7 +51,7 @@ static void try_radices(search *s, int64_t rest, int most, int n, double cost)
    others is that of the first stage: of 4 16 and 8 16 both lengths are those of vectors. */
 int dc_dft_radices(int64_t n, int radix[DC_DFT_STAGES])
 {
-    search s = {.least = INFINITY};
+    search s = {.least = INFINITY, .cached = n <= CACHED};
     int first = 0;
     radix[0] = 1;
     if (n == 1)

@@ -10,7 +10,7 @@
  * but the last, [r, m], computed where nothing has to be computed again (jit/rewrite/prologue.c). So is the inverse
  * transform the same node with the other sign, and its gradient, too.
  *
- * jit/rewrite/fft_stages.c makes a node of each stage, which is one kernel.
+ * jit/rewrite/fft_stages.c makes a node of each stage, which is one kernel; on CPUs transforms of many rows are one.
  */
 #ifndef DC_CORE_GRAPH_DFT_H
 #define DC_CORE_GRAPH_DFT_H

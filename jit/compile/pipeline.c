@@ -105,7 +105,7 @@ static const dc_func *with_stages(dc_compiling *p, const dc_func *fn)
 {
     const dc_func *made = p->env->target->simt ? dc_running_rewrite(p->j, fn) : NULL;
     fn = made != NULL ? made : fn;
-    made = dc_fft_stages(&p->j->scratch, fn);
+    made = dc_fft_stages(&p->j->scratch, fn, !p->env->target->simt);
     return made != NULL ? made : fn;
 }
 

@@ -80,11 +80,10 @@ static int64_t block_step(flattener *l, const dc_put *p)
     const dc_ix at = dc_flatten_place(l, p->buf, p->at);
     const int64_t step = dc_flatten_lane_stride(l, at, &affine);
     const bool power = step > 1 && step <= MOST_ROWS && (step & (step - 1)) == 0;
-    return affine && power && dc_flatten_uses_lanes(l, at) &&
-                   l->b->f->buf.at[p->buf].scope == DC_SCOPE_PARAM &&
-                   l->k->buf.at[p->buf].dtype != DC_BOOL
-               ? step
-               : 0;
+    const dc_buffer *b = &l->b->f->buf.at[p->buf];
+    const bool memory = b->scope == DC_SCOPE_PARAM || b->count > DC_FLAT_REGISTERS * l->lanes;
+    return affine && power && dc_flatten_uses_lanes(l, at) && memory && b->dtype != DC_BOOL ? step
+                                                                                            : 0;
 }
 
 /*
@@ -203,6 +202,9 @@ static void flatten_set(flattener *l, const dc_stmt *s)
         if (when != 0)
             dc_fb_end(l->b);
     }
+    for (uint32_t n = 0; n < s->nput; n++)
+        if (l->b->f->buf.at[s->put[n].buf].scope != DC_SCOPE_PARAM)
+            l->block.column = NULL;
     l->mask = l->guard = 0;
     dc_arena_rewind(&l->j->scratch, mark);
 }

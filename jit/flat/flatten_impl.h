@@ -63,6 +63,16 @@ typedef struct fl_products {
     } sum[8];
 } fl_products;
 
+enum { DC_FLAT_REGISTERS = 16 }; /* a local of no more vectors may be kept in them */
+
+/* Columns of a block of a local that was transposed, its first element, and the scope that this was done in. */
+typedef struct fl_block {
+    const dc_fv *column; /* NULL: none */
+    dc_fv first, since;
+    uint32_t buf;
+    int lanes;
+} fl_block;
+
 typedef struct flattener {
     dc_job *j;
     dc_kernel *k;
@@ -99,6 +109,7 @@ typedef struct flattener {
     bool matrices;           /* there are instructions on matrices that 32 lanes hold */
     bool wgmma;              /* four warps begin products together, and there are such */
     fl_products products;
+    fl_block block;          /* that was transposed last */
     fl_matrix *held;         /* matrices that were loaded since memory last changed */
     fl_exchanged *exchanged; /* since the rows last changed */
     dc_fv active;            /* scalar condition: this thread takes part in the phase; 0 true */

@@ -5,6 +5,8 @@
 #include "jit/flat/flatten_impl.h"
 #include "jit/nest/nest_in_place.h"
 
+#include <string.h>
+
 /* Values ------------------------------------------------------------------------------------ */
 
 static dc_fv zero_of(flattener *l, dc_dtype t, int lanes)
@@ -169,6 +171,28 @@ static bool is_stored_at(const dc_kernel *k, const dc_stmt *first, dc_ix at)
     return false;
 }
 
+static bool stores_to(const dc_stmt *first, uint32_t buf)
+{
+    for (const dc_stmt *s = first; s != NULL; s = s->next) {
+        for (uint32_t n = 0; n < s->nput; n++)
+            if (s->put[n].buf == buf)
+                return true;
+        if (stores_to(s->body, buf))
+            return true;
+    }
+    return false;
+}
+
+/* Is the buffer, a local, stored to in a loop over the axis? */
+static bool is_stored_over(const dc_stmt *first, uint32_t axis, uint32_t buf)
+{
+    for (const dc_stmt *s = first; s != NULL; s = s->next)
+        if (s->kind == DC_STMT_LOOP &&
+            (s->axis == axis ? stores_to(s->body, buf) : is_stored_over(s->body, axis, buf)))
+            return true;
+    return false;
+}
+
 enum { FEW_COLUMNS = 4 }; /* that are not worth a block */
 
 /* Rows `step` apart, as many as lanes, of which the first `rows` are there; columns from place `first` on. */
@@ -197,32 +221,13 @@ static dc_fv load_row(flattener *l, const dc_vx_node *v, cond under, const block
     return dc_fb_mem(l->b, &mem);
 }
 
-/*
- * Column c of a block of as many rows as there are lanes, each a vector: the block is transposed in
- * registers, log2(lanes) times zipping its first half with its second. All columns of an unrolled
- * loop share that work. 0 where there is no block.
- */
-static dc_fv load_column(flattener *l, const dc_vx_node *v, cond under, int64_t step)
+/* The columns of a block, transposed in registers: log2(lanes) times zipping its first half with its second. */
+static const dc_fv *transposed(flattener *l, const dc_vx_node *v, cond under, const block *of)
 {
-    int64_t c = 0;
     const int n = l->lanes;
-    const dc_buffer *b = &l->b->f->buf.at[v->buf];
-    bool affine = true;
-    if (step == 1 || step == 0 || (n & (n - 1)) != 0 || v->dtype == DC_BOOL ||
-        b->mode != DC_MODE_IN)
-        return 0;
-    const uint32_t axis = axis_of_rows(l, v->at, &c);
-    if (axis == DC_NO_AXIS || dc_ix_stride(l->k, v->at, axis, &affine) != 1 || !affine ||
-        is_stored_at(l->k, l->k->root, v->at))
-        return 0;
-    const bool whole = dc_flatten_within(l, v->at, v->buf);
-    const int64_t left = l->k->axis.at[axis].extent - (c - c % n);
-    const block of = {step, -(c % n), dc_min_i64(left, n), whole ? n : l->on};
-    if (of.columns < FEW_COLUMNS || (!whole && (l->on == 0 || v->pred.n > 0)))
-        return 0;
     dc_fv *row = DC_NEW_ARRAY(&l->j->scratch, dc_fv, 2 * (size_t)n), *next = row + n;
     for (int r = 0; r < n; r++)
-        row[r] = load_row(l, v, under, &of, r % of.rows);
+        row[r] = load_row(l, v, under, of, r % of->rows);
     for (int half = n / 2; half > 0; half /= 2) {
         for (int r = 0; r < n / 2; r++) {
             next[2 * r] = dc_fb_op2(l->b, DC_K_ZIP_LOW, row[r], row[r + n / 2]);
@@ -232,7 +237,52 @@ static dc_fv load_column(flattener *l, const dc_vx_node *v, cond under, int64_t 
         row = next;
         next = done;
     }
-    return row[c % n];
+    return row;
+}
+
+/* The same of a local, whose loads are not made once for several: kept until a local is stored to, or the scope ends. */
+static const dc_fv *transposed_once(flattener *l, const dc_vx_node *v, const block *of)
+{
+    fl_block *kept = &l->block;
+    const dc_ix at = dc_ix_add(l->k, v->at, dc_ix_const(l->k, of->first));
+    const dc_fv first = dc_flatten_scalar_index(l, at);
+    if (kept->column != NULL && kept->first == first && kept->buf == v->buf &&
+        kept->since == l->b->since && kept->lanes == l->lanes)
+        return kept->column;
+    const dc_fv *column = transposed(l, v, (cond){0}, of);
+    dc_fv *copy = DC_NEW_ARRAY(&l->b->f->arena, dc_fv, (size_t)l->lanes);
+    memcpy(copy, column, (size_t)l->lanes * sizeof *copy);
+    *kept = (fl_block){copy, first, l->b->since, v->buf, l->lanes};
+    return copy;
+}
+
+/*
+ * Column c of a block of as many rows as there are lanes, each a vector. All columns of an unrolled loop share the work of
+ * transposing it. 0 where there is no block.
+ */
+static dc_fv load_column(flattener *l, const dc_vx_node *v, cond under, int64_t step)
+{
+    int64_t c = 0;
+    const int n = l->lanes;
+    const dc_buffer *b = &l->b->f->buf.at[v->buf];
+    bool affine = true;
+    const bool local =
+        b->scope != DC_SCOPE_PARAM && !l->b->f->simt && b->count > DC_FLAT_REGISTERS * n;
+    if (step == 1 || step == 0 || (n & (n - 1)) != 0 || v->dtype == DC_BOOL ||
+        (b->mode != DC_MODE_IN && !local))
+        return 0;
+    const uint32_t axis = axis_of_rows(l, v->at, &c);
+    if (axis == DC_NO_AXIS || dc_ix_stride(l->k, v->at, axis, &affine) != 1 || !affine ||
+        (local ? is_stored_over(l->k->root, axis, v->buf) : is_stored_at(l->k, l->k->root, v->at)))
+        return 0;
+    const bool whole = dc_flatten_within(l, v->at, v->buf);
+    const int64_t left = l->k->axis.at[axis].extent - (c - c % n);
+    const block of = {step, -(c % n), dc_min_i64(left, n), whole ? n : l->on};
+    if (of.columns < FEW_COLUMNS || (!whole && (l->on == 0 || v->pred.n > 0)))
+        return 0;
+    if (local && (!whole || under.all != 0 || under.lane != 0))
+        return 0;
+    return (local ? transposed_once(l, v, &of) : transposed(l, v, under, &of))[c % n];
 }
 
 /* What is computed for it is not taken for a value of this row, nor the other way round. */

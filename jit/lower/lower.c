@@ -62,7 +62,7 @@ static bool is_conv(const lowering *w)
     return reduces_by(w, DC_OP_CONV);
 }
 
-/* E_64_10 element-wise, R_64_k10 a reduction, D a product, C a convolution, F a stage of a transform, S a scatter, W several steps
+/* E_64_10 element-wise, R_64_k10 a reduction, D a product, C a convolution, F a transform or a stage of one, S a scatter, W several steps
  * to a row. */
 static const char *kernel_name(const lowering *w, char *name, size_t size)
 {
@@ -70,10 +70,11 @@ static const char *kernel_name(const lowering *w, char *name, size_t size)
     const dc_ref r = first_reduction(w);
     const dc_node *shape = dc_node_at(w->fn, rows ? w->group->shape : w->group->out[0]);
     const dc_op reduce = r == 0 ? DC_OP_NEG : (dc_op)dc_node_at(w->fn, r)->op;
+    const bool is_transform = reduce == DC_OP_STAGE || reduce == DC_OP_DFT;
     const char kind = rows                             ? 'W'
                       : r == 0                         ? 'E'
                       : reduce == DC_OP_DOT            ? 'D'
-                      : reduce == DC_OP_STAGE          ? 'F'
+                      : is_transform                   ? 'F'
                       : reduce == DC_OP_CONV           ? 'C'
                       : dc_op_is(reduce, DC_CLASS_IDX) ? 'S'
                                                        : 'R';
@@ -83,7 +84,7 @@ static const char *kernel_name(const lowering *w, char *name, size_t size)
     if (reduce == DC_OP_STAGE)
         n += snprintf(name + n, size - (size_t)n, "_r%lld",
                       (long long)dc_node_at(w->fn, r)->attr[0]);
-    else if (r != 0 && !rows) {
+    else if (r != 0 && !rows && !is_transform) {
         int64_t dim[DC_MAX_RANK];
         const int rank = dc_lower_reduced_dims(w, dc_node_at(w->fn, r), dim);
         for (int i = 0; i < rank && n < (int)size; i++)
@@ -333,6 +334,10 @@ static dc_kernel *lower_as(lowering *w, bool flat)
     }
     if (reduces_by(w, DC_OP_STAGE)) {
         dc_lower_stage(w, first_reduction(w));
+        return k;
+    }
+    if (reduces_by(w, DC_OP_DFT)) {
+        dc_lower_transform(w, first_reduction(w));
         return k;
     }
     if (w->updates_only) {

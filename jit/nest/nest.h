@@ -82,6 +82,7 @@ typedef enum dc_role {
     DC_ROLE_WINDOW, /* a k along which they see them: taps; in a gradient of the kernel, positions */
     DC_ROLE_ROW,    /* row space: several steps for each row */
     DC_ROLE_COLUMN, /* within a row; is added up, or stored */
+    DC_ROLE_LANE,   /* of rows that go through several locals: where vectors lie */
     DC_ROLE__COUNT
 } dc_role;
 

@@ -9,7 +9,7 @@
  *             | {"t" number "=" value} (store {"&" store} | tile) ["if" tests] ["needed" limits]
  *   kind      = "grid" | "block" | "lane" | "vector" | "unroll"
  *   traffic   = "pipeline" | "prefetch" name name number     a buffer, the axis over whose iterations, a cache
- *   role      = "batch" | "m" | "n" | "k" | "spatial" | "window" | "row" | "column"
+ *   role      = "batch" | "m" | "n" | "k" | "spatial" | "window" | "row" | "column" | "lane"
  *   store     = name "[" index "]" "=" value | name "[" index "]" op "=" value   (the first only)
  *   tile      = name "(" operand "," operand "," operand ")"
  *   operand   = name "[" index "by" integer "," integer "]"

@@ -11,6 +11,7 @@ static const char *const names[DC_ROLE__COUNT] = {
     [DC_ROLE_NONE] = "",         [DC_ROLE_BATCH] = "batch", [DC_ROLE_M] = "m",
     [DC_ROLE_N] = "n",           [DC_ROLE_K] = "k",         [DC_ROLE_SPATIAL] = "spatial",
     [DC_ROLE_WINDOW] = "window", [DC_ROLE_ROW] = "row",     [DC_ROLE_COLUMN] = "column",
+    [DC_ROLE_LANE] = "lane",
 };
 
 const char *dc_role_name(dc_role role)
@@ -40,6 +41,7 @@ bool dc_role_fits(dc_role role, bool reduce)
     case DC_ROLE_N:
     case DC_ROLE_SPATIAL:
     case DC_ROLE_ROW:
+    case DC_ROLE_LANE:
     case DC_ROLE__COUNT:
         break;
     }

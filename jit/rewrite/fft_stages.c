@@ -5,11 +5,39 @@
 #include "jit/rewrite/fft_stages.h"
 
 #include "core/graph/dft.h"
+#include "jit/base/fft_rows.h"
+#include "jit/base/tuning.h"
 #include "jit/rewrite/replace.h"
+
+/* A transform along the last axis with work for all threads, and rows that stay in a core's cache: one kernel. */
+static bool is_whole(const dc_node *n)
+{
+    const int axis = (int)n->attr[0];
+    const dc_dtype t = (dc_dtype)n->dtype;
+    const int64_t length = n->dim[axis], rows = dc_node_count(n) / (2 * length);
+    return axis == n->rank - 2 && length > 1 && dc_fft_bytes(length, t) <= DC_TUNE_FFT_CACHED &&
+           rows >= DC_TUNE_WORK_ITEMS * dc_fft_rows(length, t);
+}
+
+/* As rows, of which jit/lower knows only these. */
+static dc_ref whole_of(dc_func *to, const dc_node *n, const dc_ref *in)
+{
+    const int axis = (int)n->attr[0];
+    const int64_t dim[3] = {dc_node_count(n) / (2 * n->dim[axis]), n->dim[axis], 2};
+    const int64_t attr[DC_DFT_ATTRS] = {1, n->attr[1]};
+    dc_ref operand[1 + 2 * DC_DFT_STAGES];
+    for (int i = 0; i < n->nin; i++)
+        operand[i] = in[i];
+    operand[0] = dc_graph_reshape(to, in[0], 3, dim);
+    const dc_ref r = dc_graph_make(to, DC_OP_DFT, operand, n->nin, attr, DC_DFT_ATTRS, NULL);
+    return dc_graph_reshape(to, r, n->rank, n->dim);
+}
 
 static dc_ref stages_of(void *ctx, dc_func *to, const dc_node *n, const dc_ref *in)
 {
-    DC_UNUSED(ctx);
+    const bool *rows = ctx;
+    if (*rows && is_whole(n))
+        return whole_of(to, n, in);
     const int axis = (int)n->attr[0];
     const dc_type t = dc_type_make((dc_dtype)n->dtype, n->rank, n->dim);
     int radix[DC_DFT_STAGES];
@@ -36,7 +64,8 @@ static dc_ref stages_of(void *ctx, dc_func *to, const dc_node *n, const dc_ref *
     return r;
 }
 
-dc_func *dc_fft_stages(dc_arena *scratch, const dc_func *f)
+dc_func *dc_fft_stages(dc_arena *scratch, const dc_func *f, bool rows)
 {
-    return dc_replace(scratch, f, &(dc_replacing){.op = DC_OP_DFT, .make = stages_of});
+    return dc_replace(scratch, f,
+                      &(dc_replacing){.op = DC_OP_DFT, .make = stages_of, .ctx = &rows});
 }

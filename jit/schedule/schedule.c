@@ -306,10 +306,11 @@ static void schedule(dc_job *j, dc_sketch *s)
         p = dc_shape_of(k);
     }
     const dc_row_inputs inputs = dc_sketch_row_inputs(s);
-    const bool done = t->simt                       ? dc_schedule_simt(s, &p)
-                      : p.add == NULL && !p.by_rows ? dc_schedule_map(s, &p)
-                      : p.add == NULL               ? dc_schedule_rows(s, &p)
-                                                    : schedule_reduction(s, &p);
+    const bool done = t->simt                         ? dc_schedule_simt(s, &p)
+                      : dc_roles_has(k, DC_ROLE_LANE) ? dc_schedule_lanes(s)
+                      : p.add == NULL && !p.by_rows   ? dc_schedule_map(s, &p)
+                      : p.add == NULL                 ? dc_schedule_rows(s, &p)
+                                                      : schedule_reduction(s, &p);
     if (!done && s->space == NULL)
         dc_logf(j->log, DC_CH_KERNEL, "%s: schedule ends: %s", k->name, s->why);
     if (s->space != NULL)

@@ -136,6 +136,9 @@ int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64
 /* Parts under loops over rows: reductions, and stores of whole rows. */
 bool dc_schedule_rows(dc_sketch *s, const dc_shape *p);
 
+/* Rows that go through locals, from one to the next; some by blocks, which lie side by side there. */
+bool dc_schedule_lanes(dc_sketch *s);
+
 /* A contraction (its roles say so) whose right operand can be read in vectors; *is tells whether it is one. */
 bool dc_schedule_product(dc_sketch *s, const dc_shape *p, bool *is);
 

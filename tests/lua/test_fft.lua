@@ -62,6 +62,33 @@ function TestFft:test_rows()
   lu.assertTrue(off(c[9][36]:totable(), by_terms(m[9][36], -1)) < 1e-6)
 end
 
+-- As many rows as are one kernel: in blocks of rows side by side and one by one, whole blocks and a rest; what is read may be
+-- computed where it is read.
+function TestFft:test_many_rows()
+  for _, case in ipairs { { 131, 60 }, { 128, 127 }, { 200, 8 }, { 9, 256 }, { 130, 512 }, { 129, 1000 } } do
+    local m, n = case[1], case[2]
+    local x, y = dc.randn(("f32[%d, %d]"):format(m, n), { seed = m }), dc.randn(("f32[%d, %d]"):format(m, n), { seed = n })
+    local f = dc.fn(("(x: f32[%d, %d], y: f32[%d, %d])"):format(m, n, m, n), function(x, y)
+      return fft.fft(dc.complex(x * 2, y)), fft.ifft(dc.complex(x:permute(2, 1), y:permute(2, 1)):permute(2, 1))
+    end)
+    local up, down = f(x, y)
+    for _, row in ipairs(n > 500 and { 6, m } or { 1, 5, m - 1, m }) do
+      lu.assertTrue(off(up[row]:totable(), by_terms(dc.complex(x[row] * 2, y[row]), -1)) < 4e-6, n)
+      lu.assertTrue(off((down[row] * n):totable(), by_terms(dc.complex(x[row], y[row]), 1)) < 2e-6, n)
+    end
+  end
+end
+
+-- Sizes known at run time, and f64.
+function TestFft:test_many_rows_of_bounds()
+  local f = dc.fn("(x: c128[b <= 140, 24])", function(x) return fft.fft(x) end)
+  for _, b in ipairs { 140, 1, 77 } do
+    local z = dc.complex(dc.randn(("f64[%d, 24]"):format(b), { seed = b }), dc.randn(("f64[%d, 24]"):format(b),
+      { seed = b + 1 }))
+    lu.assertTrue(off(f(z)[b]:totable(), by_terms(z[b], -1)) < 1e-14, b)
+  end
+end
+
 function TestFft:test_round_trip()
   local f = dc.fn("(x: f64[n]) -> f64[n]", function(x) return fft.irfft(fft.rfft(x), { n = x.shape[1] }) end)
   for _, n in ipairs { 1, 2, 9, 30, 74 } do

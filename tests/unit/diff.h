@@ -143,7 +143,7 @@ static inline dc_status run_nests(const problem *p, int level)
     dc_func *f = dc_contraction_layout(&j->scratch,
                                        dc_conv_layout(&j->scratch, dc_simplify(p->f), NULL), NULL);
     dc_groups gs;
-    dc_func *staged = dc_fft_stages(&j->scratch, f);
+    dc_func *staged = dc_fft_stages(&j->scratch, f, true);
     f = staged != NULL ? staged : f;
     DC_TRY(dc_fuse(j, &j->scratch, f, level, &gs));
     void **mem = DC_NEW_ARRAY(&j->scratch, void *, f->node.n);

@@ -6,10 +6,12 @@
 #include "tests/t.h"
 
 #include "core/eval/eval.h"
+#include "core/graph/dft.h"
 #include "jit/fuse/fuse.h"
 #include "jit/lower/lower.h"
 #include "jit/moves/move.h"
 #include "jit/rewrite/contraction_layout.h"
+#include "jit/rewrite/fft_stages.h"
 #include "jit/schedule/schedule.h"
 
 #include <math.h>
@@ -247,6 +249,20 @@ static dc_func *batched(dc_module *m)
 }
 
 /* Moves that do not fit are refused with a reason and change nothing. */
+/* The transform of each row, as one kernel. */
+static dc_func *transforms(dc_module *m, dc_dtype t, int64_t rows, int64_t n)
+{
+    dc_func *f = dc_func_new(m, "transforms");
+    const dc_type tx = dc_type_make(t, 3, (const int64_t[]){rows, n, 2});
+    const dc_ref x = dc_graph_param(f, &tx, "x");
+    DC_PUSH(f->result, dc_graph_dft(f, x, 1, -1));
+    dc_func *whole = dc_fft_stages(&job.scratch, f, true);
+    CHECK(whole != NULL);
+    for (dc_ref r = 1; r < whole->node.n; r++)
+        CHECK(dc_node_at(whole, r)->op != DC_OP_STAGE);
+    return whole;
+}
+
 static void test_refusals(dc_module *m)
 {
     static const char *const refused[] = {
@@ -386,6 +402,12 @@ static dc_status body(dc_job *j, void *arg)
     run_all(movements(m), 2);
     run_all(movements(m), 0);
     run_all(batched(m), 2);
+    run_all(transforms(m, DC_F32, 128, 12), 2);
+    run_all(transforms(m, DC_F32, 131, 60), 2); /* rows and columns behind whole blocks */
+    run_all(transforms(m, DC_F32, 129, 3), 2);
+    run_all(transforms(m, DC_F64, 67, 22), 2);
+    run_all(transforms(m, DC_F32, 8, 256), 2); /* one row in each work item */
+    run_all(transforms(m, DC_F64, 8, 128), 2);
     test_refusals(m);
     test_counts(m);
     test_long_names();
