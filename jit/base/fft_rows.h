@@ -4,10 +4,13 @@
 
 #include "core/graph/dft.h"
 
-/* Rows of n complex numbers that lie side by side in vectors; 1: vectors lie along the numbers of a row. */
-int64_t dc_fft_rows(int64_t n, dc_dtype t);
+/*
+ * Rows of n complex numbers that lie side by side in vectors, where `after` elements lie behind the axis; 1: vectors lie
+ * along the numbers of a row; 0: neither.
+ */
+int64_t dc_fft_rows(int64_t n, int64_t after, dc_dtype t);
 
 /* Bytes of the locals that so many rows go through. */
-int64_t dc_fft_bytes(int64_t n, dc_dtype t);
+int64_t dc_fft_bytes(int64_t n, int64_t rows, dc_dtype t);
 
 #endif

@@ -125,7 +125,7 @@ bool dc_lower_limits_wrap(const dc_kernel *k, const dc_stmt *first);
 
 /* lower_fft.c: stage r of a transform, the group's output. */
 void dc_lower_stage(lowering *w, dc_ref r);
-/* lower_transform.c: transform r of rows [rows, n, 2] along axis 1, the group's output. */
+/* lower_transform.c: transform r of [before, n, after, 2] along axis 1, the group's output. */
 void dc_lower_transform(lowering *w, dc_ref r);
 
 /* lower_conv.c: of convolution n, the loops over its result, with w->out_pos; ... */

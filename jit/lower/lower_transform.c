@@ -7,6 +7,7 @@
  *   a block     of as many rows as a vector has lanes, which is copied to a local that has the numbers of the rows side by
  *               side, and copied out at the end. Every access of a stage is a whole vector then, whatever the radices are,
  *               and factors are one number for a vector. The rows behind the last whole block are one of fewer rows.
+ *               Where the axis is not the last one, rows lie side by side in memory, and nothing is copied.
  */
 #include "jit/base/fft_rows.h"
 #include "jit/lower/lower_fft.h"
@@ -16,12 +17,12 @@
 
 typedef struct rows {
     lowering *w;
-    const dc_node *node; /* its operand is [rows, n, 2] */
+    const dc_node *node; /* its operand is [before, n, after, 2] */
     dc_line line;
-    int64_t n;
+    int64_t n, after;
     int64_t lanes;   /* rows of a whole block; 1: there are none */
     int64_t width;   /* of this block */
-    dc_ix first;     /* number of its first row */
+    dc_ix first;     /* number of its first row, of before times after */
     uint32_t buf[2]; /* locals */
     int parts;       /* loops so far, for their names */
     dc_stmt *stmt, **last;
@@ -81,22 +82,44 @@ static dc_ix place(const rows *x, dc_ix number, int part, dc_ix lane)
     return dc_ix_add(k, dc_ix_mul(k, at, x->lanes), lane);
 }
 
+/* Where a part of a number of a row is in memory. */
+static void position(const rows *x, dc_ix number, dc_ix part, dc_ix lane, dc_ix pos[4])
+{
+    dc_kernel *k = x->w->k;
+    const bool is_last = x->after == 1;
+    pos[0] = is_last ? dc_ix_add(k, x->first, lane) : dc_ix_div(k, x->first, x->after);
+    pos[1] = number;
+    pos[2] = is_last ? dc_ix_const(k, 0) : dc_ix_add(k, dc_ix_mod(k, x->first, x->after), lane);
+    pos[3] = part;
+}
+
+static dc_ix linear(const rows *x, const dc_ix pos[4])
+{
+    dc_kernel *k = x->w->k;
+    const int64_t dim[4] = {0, x->n, x->after, 2};
+    dc_ix at = pos[0];
+    for (int i = 1; i < 4; i++)
+        at = dc_ix_add(k, dc_ix_mul(k, at, dim[i]), pos[i]);
+    return at;
+}
+
 static dc_vx load(rows *x, memory from, dc_ix number, int part, dc_ix lane)
 {
     dc_kernel *k = x->w->k;
-    const dc_ix pos[3] = {x->first, number, dc_ix_const(k, part)};
-    return from == INPUT
-               ? dc_lower_node(x->w, x->node->in[0], pos)
-               : dc_vx_load(k, x->buf[from == SECOND], place(x, number, part, lane), (dc_pred){0});
+    dc_ix pos[4];
+    if (from != INPUT)
+        return dc_vx_load(k, x->buf[from == SECOND], place(x, number, part, lane), (dc_pred){0});
+    position(x, number, dc_ix_const(k, part), lane, pos);
+    return dc_lower_node(x->w, x->node->in[0], pos);
 }
 
 static dc_put store(rows *x, memory to, dc_ix number, int part, dc_ix lane, dc_vx v)
 {
-    dc_kernel *k = x->w->k;
+    dc_ix pos[4];
     if (to != OUTPUT)
         return (dc_put){x->buf[to == SECOND], place(x, number, part, lane), v};
-    const dc_ix at = dc_ix_add(k, dc_ix_mul(k, x->first, x->n), number);
-    return (dc_put){0, dc_ix_add(k, dc_ix_mul(k, at, 2), dc_ix_const(k, part)), v};
+    position(x, number, dc_ix_const(x->w->k, part), lane, pos);
+    return (dc_put){0, linear(x, pos), v};
 }
 
 /* A block to the first local. */
@@ -104,9 +127,10 @@ static void copy_in(rows *x)
 {
     dc_kernel *k = x->w->k;
     nest loops = {0};
+    dc_ix pos[4];
     begin_loops(x);
     const dc_ix j = loop(x, "j", 2 * x->n, &loops), lane = loop_beside(x, &loops);
-    const dc_ix pos[3] = {dc_ix_add(k, x->first, lane), dc_ix_div(k, j, 2), dc_ix_mod(k, j, 2)};
+    position(x, dc_ix_div(k, j, 2), dc_ix_mod(k, j, 2), lane, pos);
     dc_stmt *set = dc_stmt_set(k, 1);
     const dc_vx v = dc_lower_node(x->w, x->node->in[0], pos);
     set->put[0] = (dc_put){x->buf[0], dc_ix_add(k, dc_ix_mul(k, j, x->lanes), lane), v};
@@ -117,13 +141,14 @@ static void copy_out(rows *x, memory from)
 {
     dc_kernel *k = x->w->k;
     nest loops = {0};
+    dc_ix pos[4];
     begin_loops(x);
     const dc_ix j = loop(x, "j", 2 * x->n, &loops), lane = loop_beside(x, &loops);
-    const dc_ix row = dc_ix_add(k, x->first, lane);
-    const dc_ix at = dc_ix_add(k, dc_ix_mul(k, j, x->lanes), lane);
+    position(x, dc_ix_div(k, j, 2), dc_ix_mod(k, j, 2), lane, pos);
     dc_stmt *set = dc_stmt_set(k, 1);
-    set->put[0] = (dc_put){0, dc_ix_add(k, dc_ix_mul(k, row, 2 * x->n), j),
-                           dc_vx_load(k, x->buf[from == SECOND], at, (dc_pred){0})};
+    const dc_ix at = dc_ix_add(k, dc_ix_mul(k, j, x->lanes), lane);
+    const dc_vx v = dc_vx_load(k, x->buf[from == SECOND], at, (dc_pred){0});
+    set->put[0] = (dc_put){0, linear(x, pos), v};
     append(x, wrap(x, &loops, set));
 }
 
@@ -165,7 +190,7 @@ static dc_stmt *work(rows *x, int64_t first, int64_t count, int64_t width)
     dc_kernel *k = x->w->k;
     int radix[DC_DFT_STAGES];
     const int n = dc_dft_radices(x->n, radix);
-    const bool block = x->lanes > 1;
+    const bool block = x->lanes > 1 && x->after == 1;
     nest loops = {0};
     x->parts++;
     char name[16];
@@ -200,15 +225,17 @@ void dc_lower_transform(lowering *w, dc_ref r)
     dc_kernel *k = w->k;
     const dc_node *n = dc_node_at(w->fn, r);
     const dc_dtype t = (dc_dtype)n->dtype;
-    rows x = {.w = w, .node = n, .line = {k, t, (int)n->attr[1]}, .n = n->dim[1]};
-    x.lanes = dc_fft_rows(x.n, t);
+    const int64_t all = n->dim[0] * n->dim[2];
+    rows x = {
+        .w = w, .node = n, .line = {k, t, (int)n->attr[1]}, .n = n->dim[1], .after = n->dim[2]};
+    x.lanes = dc_fft_rows(x.n, x.after, t);
     for (int i = 0; i < 2; i++)
         x.buf[i] = dc_buffer_new(k, i == 0 ? "rows0" : "rows1", t, 2 * x.n * x.lanes,
                                  DC_SCOPE_LOCAL, DC_MODE_OUT);
-    const int64_t whole = n->dim[0] / x.lanes, rest = n->dim[0] % x.lanes;
+    const int64_t whole = all / x.lanes, rest = all % x.lanes;
     dc_stmt *tail = rest > 0 ? work(&x, whole * x.lanes, 1, rest) : NULL;
     k->root = whole > 0 ? work(&x, 0, whole, x.lanes) : tail;
     if (whole > 0)
         k->root->next = tail;
-    k->flops = (int64_t)((double)(5 * n->dim[0] * x.n) * log2((double)x.n));
+    k->flops = (int64_t)((double)(5 * all * x.n) * log2((double)x.n));
 }

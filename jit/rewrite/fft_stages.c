@@ -9,26 +9,34 @@
 #include "jit/base/tuning.h"
 #include "jit/rewrite/replace.h"
 
-/* A transform along the last axis with work for all threads, and rows that stay in a core's cache: one kernel. */
-static bool is_whole(const dc_node *n)
+/* As [before, n, after, 2], the axis being 1. */
+static void four_dims(const dc_node *n, int64_t dim[4])
 {
     const int axis = (int)n->attr[0];
-    const dc_dtype t = (dc_dtype)n->dtype;
-    const int64_t length = n->dim[axis], rows = dc_node_count(n) / (2 * length);
-    return axis == n->rank - 2 && length > 1 && dc_fft_bytes(length, t) <= DC_TUNE_FFT_CACHED &&
-           rows >= DC_TUNE_WORK_ITEMS * dc_fft_rows(length, t);
+    dim[0] = dim[2] = 1;
+    dim[1] = n->dim[axis];
+    dim[3] = 2;
+    for (int k = 0; k < n->rank - 1; k++)
+        if (k != axis)
+            dim[k < axis ? 0 : 2] *= n->dim[k];
 }
 
-/* As rows, of which jit/lower knows only these. */
-static dc_ref whole_of(dc_func *to, const dc_node *n, const dc_ref *in)
+/* A transform with work for all threads, whose rows stay in a core's cache: one kernel. */
+static bool is_whole(const dc_node *n, const int64_t dim[4])
 {
-    const int axis = (int)n->attr[0];
-    const int64_t dim[3] = {dc_node_count(n) / (2 * n->dim[axis]), n->dim[axis], 2};
+    const dc_dtype t = (dc_dtype)n->dtype;
+    const int64_t rows = dc_fft_rows(dim[1], dim[2], t);
+    return rows > 0 && dim[1] > 1 && dc_fft_bytes(dim[1], rows, t) <= DC_TUNE_FFT_CACHED &&
+           dim[0] * dim[2] >= DC_TUNE_WORK_ITEMS * rows;
+}
+
+static dc_ref whole_of(dc_func *to, const dc_node *n, const dc_ref *in, const int64_t dim[4])
+{
     const int64_t attr[DC_DFT_ATTRS] = {1, n->attr[1]};
     dc_ref operand[1 + 2 * DC_DFT_STAGES];
     for (int i = 0; i < n->nin; i++)
         operand[i] = in[i];
-    operand[0] = dc_graph_reshape(to, in[0], 3, dim);
+    operand[0] = dc_graph_reshape(to, in[0], 4, dim);
     const dc_ref r = dc_graph_make(to, DC_OP_DFT, operand, n->nin, attr, DC_DFT_ATTRS, NULL);
     return dc_graph_reshape(to, r, n->rank, n->dim);
 }
@@ -36,18 +44,14 @@ static dc_ref whole_of(dc_func *to, const dc_node *n, const dc_ref *in)
 static dc_ref stages_of(void *ctx, dc_func *to, const dc_node *n, const dc_ref *in)
 {
     const bool *rows = ctx;
-    if (*rows && is_whole(n))
-        return whole_of(to, n, in);
-    const int axis = (int)n->attr[0];
     const dc_type t = dc_type_make((dc_dtype)n->dtype, n->rank, n->dim);
+    int64_t dim[4], attr[DC_STAGE_ATTRS];
+    four_dims(n, dim);
+    if (*rows && is_whole(n, dim))
+        return whole_of(to, n, in, dim);
     int radix[DC_DFT_STAGES];
-    const int count = dc_dft_radices(n->dim[axis], radix);
-    int64_t dim[4] = {1, n->dim[axis], 1, 2}, attr[DC_STAGE_ATTRS];
-    dc_stage s = {.s = 1, .sign = (int)n->attr[1], .m = n->dim[axis]};
-    for (int k = 0; k < n->rank - 1; k++)
-        dim[0] *= k < axis ? n->dim[k] : 1;
-    for (int k = axis + 1; k < n->rank - 1; k++)
-        dim[2] *= n->dim[k];
+    const int count = dc_dft_radices(dim[1], radix);
+    dc_stage s = {.s = 1, .sign = (int)n->attr[1], .m = dim[1]};
     dc_ref r = dc_graph_reshape(to, in[0], 4, dim);
     for (int i = 0; i < count; i++) {
         const dc_ref operand[3] = {r, i + 1 < count ? in[1 + 2 * i] : 0,

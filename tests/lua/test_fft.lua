@@ -79,6 +79,17 @@ function TestFft:test_many_rows()
   end
 end
 
+-- Along an axis behind which whole vectors lie.
+function TestFft:test_many_columns()
+  local x, y = dc.randn("f32[3, 60, 48]", { seed = 1 }), dc.randn("f32[3, 60, 48]", { seed = 2 })
+  local f = dc.fn("(x: f32[3, 60, 48], y: f32[3, 60, 48])", function(x, y) return fft.fft(dc.complex(x, y), { axis = 2 }) end)
+  local got = f(x, y):permute(1, 3, 2)
+  for _, at in ipairs { { 1, 1 }, { 2, 17 }, { 3, 48 } } do
+    local z = dc.complex(x:permute(1, 3, 2)[at[1]][at[2]], y:permute(1, 3, 2)[at[1]][at[2]])
+    lu.assertTrue(off(got[at[1]][at[2]]:totable(), by_terms(z, -1)) < 2e-6)
+  end
+end
+
 -- Sizes known at run time, and f64.
 function TestFft:test_many_rows_of_bounds()
   local f = dc.fn("(x: c128[b <= 140, 24])", function(x) return fft.fft(x) end)

@@ -250,10 +250,10 @@ static dc_func *batched(dc_module *m)
 
 /* Moves that do not fit are refused with a reason and change nothing. */
 /* The transform of each row, as one kernel. */
-static dc_func *transforms(dc_module *m, dc_dtype t, int64_t rows, int64_t n)
+static dc_func *transforms(dc_module *m, dc_dtype t, int64_t rows, int64_t n, int64_t after)
 {
     dc_func *f = dc_func_new(m, "transforms");
-    const dc_type tx = dc_type_make(t, 3, (const int64_t[]){rows, n, 2});
+    const dc_type tx = dc_type_make(t, 4, (const int64_t[]){rows, n, after, 2});
     const dc_ref x = dc_graph_param(f, &tx, "x");
     DC_PUSH(f->result, dc_graph_dft(f, x, 1, -1));
     dc_func *whole = dc_fft_stages(&job.scratch, f, true);
@@ -402,12 +402,13 @@ static dc_status body(dc_job *j, void *arg)
     run_all(movements(m), 2);
     run_all(movements(m), 0);
     run_all(batched(m), 2);
-    run_all(transforms(m, DC_F32, 128, 12), 2);
-    run_all(transforms(m, DC_F32, 131, 60), 2); /* rows and columns behind whole blocks */
-    run_all(transforms(m, DC_F32, 129, 3), 2);
-    run_all(transforms(m, DC_F64, 67, 22), 2);
-    run_all(transforms(m, DC_F32, 8, 256), 2); /* one row in each work item */
-    run_all(transforms(m, DC_F64, 8, 128), 2);
+    run_all(transforms(m, DC_F32, 128, 12, 1), 2);
+    run_all(transforms(m, DC_F32, 131, 60, 1), 2); /* rows and columns behind whole blocks */
+    run_all(transforms(m, DC_F32, 129, 3, 1), 2);
+    run_all(transforms(m, DC_F64, 67, 22, 1), 2);
+    run_all(transforms(m, DC_F32, 8, 256, 1), 2); /* one row in each work item */
+    run_all(transforms(m, DC_F64, 8, 128, 1), 2);
+    run_all(transforms(m, DC_F32, 3, 12, 48), 2); /* along an axis that is not the last one */
     test_refusals(m);
     test_counts(m);
     test_long_names();
