@@ -62,15 +62,16 @@ function TestFft:test_rows()
   lu.assertTrue(off(c[9][36]:totable(), by_terms(m[9][36], -1)) < 1e-6)
 end
 
--- As many rows as are one kernel: in blocks of rows side by side and one by one, whole blocks and a rest; what is read may be
--- computed where it is read.
+-- As many rows as are one kernel: in blocks of rows side by side and one by one, whole blocks and a rest; what is read
+-- may be computed where it is read.
 function TestFft:test_many_rows()
   for _, case in ipairs { { 131, 60 }, { 128, 127 }, { 200, 8 }, { 9, 256 }, { 130, 512 }, { 129, 1000 } } do
     local m, n = case[1], case[2]
     local type = ("f32[%d, %d]"):format(m, n)
     local a, b = dc.randn(type, { seed = m }), dc.randn(type, { seed = n })
     local f = dc.fn(("(x: %s, y: %s)"):format(type, type), function(x, y)
-      return fft.fft(dc.complex(x * 2, y)), fft.ifft(dc.complex(x:permute(2, 1), y:permute(2, 1)):permute(2, 1))
+      local turned = dc.complex(x:permute(2, 1), y:permute(2, 1))
+      return fft.fft(dc.complex(x * 2, y)), fft.ifft(turned:permute(2, 1))
     end)
     local up, down = f(a, b)
     for _, row in ipairs(n > 500 and { 6, m } or { 1, 5, m - 1, m }) do
