@@ -501,7 +501,7 @@ static const dc_bindings *const all[] = {
     &dc_sort_bindings,        &dc_pad_bindings,         &dc_host_bindings,
     &dc_bytes_bindings,       &dc_tables_bindings,      &dc_order_bindings,
     &dc_source_bindings,      &dc_media_bindings,       &dc_fetch_bindings,
-    &dc_complex_bindings,     &dc_fft_bindings,
+    &dc_folder_bindings,      &dc_complex_bindings,     &dc_fft_bindings,
 };
 
 /* Every type of userdata but the context, and its own functions. */

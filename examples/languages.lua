@@ -57,7 +57,8 @@ print(net:summary(("f32[%d, %d, 1]"):format(options.batch, FRAMES))) -- an error
 
 -- By what is said: prompts["digits/1"] has the path of that number in each language. Silence is left out.
 local prompts, names = {}, {}
-for path in io.popen(("find '%s' -name '*.wav' 2>/dev/null"):format(options.data)):lines() do
+local there, found = pcall(data.files, options.data, "*.wav", { recursive = true })
+for _, path in ipairs(there and found or {}) do
   local language, name = path:match "/(%l%l)_[^/]*/(.+)%.wav$"
   if language and not name:find "^silence/" then
     if not prompts[name] then

@@ -7,6 +7,7 @@ require "deepc.data.rows"
 require "deepc.data.stream"
 require "deepc.data.tables"
 require "deepc.data.media"
+require "deepc.data.folders"
 require "deepc.data.text"
 require "deepc.data.fetch"
 

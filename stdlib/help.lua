@@ -248,7 +248,7 @@ local modules = {
     "deepc.linalg.norms", "deepc.linalg.products" },
   { "deepc.train", "deepc.train.class", "deepc.train.fit", "deepc.train.events" },
   { "deepc.data", "deepc.data.set", "deepc.data.rows", "deepc.data.stream", "deepc.data.tables", "deepc.data.media",
-    "deepc.data.text", "deepc.data.fetch" },
+    "deepc.data.folders", "deepc.data.text", "deepc.data.fetch" },
   { "deepc.random", "deepc.random.continuous", "deepc.random.discrete" },
   { "deepc.plot", "deepc.plot" },
 }

@@ -245,7 +245,8 @@ local needs_more = {
 
 -- Readers and writers of files.
 local function wants_file(text)
-  for _, name in ipairs { "read_", "write_", "rows", "images", "sounds", "fetch%(", "cifar10", "mnist" } do
+  for _, name in ipairs { "read_", "write_", "rows", "image", "sounds", "fetch%(", "cifar10", "mnist", "files%(",
+    "class_files" } do
     if text:find("data%." .. name) then
       return true
     end

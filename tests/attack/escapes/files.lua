@@ -17,6 +17,8 @@ local readers = {
   wav = function(path) data.read_wav(path) end,
   rows = function(path) data.rows(path) end,
   raw = function(path) data.rows(path, { type = "u8[1]" }) end,
+  files = function(path) data.files(path) end,
+  classes = function(path) data.class_files(path) end,
 }
 for name, read in pairs(readers) do
   for _, pair in ipairs { { "/etc/passwd", "/etc/nothing" }, { root .. "/secret", root .. "/nothing" },
@@ -80,6 +82,15 @@ refused(function() dc.load(root .. "/in/up/secret") end, "symbolic link")
 refused(function() dc.checkpoint(root .. "/in/up/nothing", {}):load() end, "symbolic link")
 refused(function() dc.save(root .. "/out/link", { w = dc.ones "f32[1]" }) end, "symbolic link")
 refused(function() plot.lines(root .. "/out/dangling", { { y = { 1, 2 } } }) end)
+
+--- listing folders: links in them are left out, and lead nowhere
+local data = require "deepc.data"
+for _, path in ipairs(data.files(root .. "/in", "*", { recursive = true })) do
+  assert(not path:find "link" and not path:find "/up", path)
+end
+refused(function() data.files(root .. "/in/up") end, "symbolic link")
+refused(function() data.files(root .. "/in/..") end, "DC0805")
+refused(function() data.files "." end, "DC0805")
 
 --- writing through a link to nothing
 local dc = require "deepc"
