@@ -4,6 +4,7 @@
  *   rows_npy(path)   rows_safetensors(path, name)   rows_raw(path, type, at)
  *   rows_ragged(values, lengths, pad, bounds)   lengths and bounds: lists
  *   rows_type(rows)                  a dtype, a list of sizes
+ *   rows_lengths(rows)               of sounds, a list; nil for other rows
  *   rows_get(rows, i)                row i, from 1, as a tensor
  */
 #include "core/base/bits.h"
@@ -165,6 +166,34 @@ static int l_rows_get(lua_State *L)
     return 1;
 }
 
+typedef struct measuring {
+    const dc_rows *rows;
+    int64_t *length;
+} measuring;
+
+static dc_status lengths_body(dc_job *j, void *arg)
+{
+    const measuring *a = arg;
+    return dc_rows_sound_lengths(j, a->rows, a->length);
+}
+
+static int l_rows_lengths(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    measuring a = {.rows = rows_at(L)};
+    const int64_t n = a.rows->type.dim[0];
+    if (!dc_rows_are_sounds(a.rows))
+        return 0;
+    a.length = lua_newuserdatauv(L, (size_t)n * sizeof *a.length + 1, 0);
+    dc_error_check_of(L, d, dc_run_once(d, lengths_body, &a), "lengths");
+    lua_createtable(L, (int)n, 0);
+    for (int64_t i = 0; i < n; i++) {
+        lua_pushinteger(L, a.length[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
 static int l_free(lua_State *L)
 {
     dc_rows_holder *h = dc_udata_check(L, 1, &dc_rows_type);
@@ -184,6 +213,7 @@ static const dc_binding bindings[] = {
     {"rows_raw", l_rows_raw, DC_ANY, DC_IN_LIBRARY},
     {"rows_ragged", l_rows_ragged, DC_ANY, DC_IN_LIBRARY},
     {"rows_type", l_rows_type, DC_ANY, DC_IN_LIBRARY},
+    {"rows_lengths", l_rows_lengths, DC_ANY, DC_IN_LIBRARY},
     {"rows_get", l_rows_get, DC_ANY, DC_IN_LIBRARY},
 };
 

@@ -52,5 +52,8 @@ dc_status dc_rows_images(dc_job *j, const char *const *path, int64_t n, int fit,
  * the rate, 0: that of the first, which *found becomes. */
 dc_status dc_rows_sounds(dc_job *j, const char *const *path, int64_t n, int64_t frames,
                          int channels, int rate, dc_rows **out, int *found);
+/* Frames of each file of such rows, at most those of a row; false for other rows. */
+bool dc_rows_are_sounds(const dc_rows *r);
+dc_status dc_rows_sound_lengths(dc_job *j, const dc_rows *r, int64_t *to);
 
 #endif

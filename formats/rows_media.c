@@ -122,14 +122,24 @@ dc_status dc_rows_images(dc_job *j, const char *const *path, int64_t n, int fit,
 
 /* ---- sounds ----------------------------------------------------------------------------------- */
 
-static dc_status get_sound(const media *m, dc_job *j, const char *path, float *to)
+/* An open file, and what its header says; the caller closes it. */
+static dc_status open_sound(dc_job *j, const char *path, int *fd, dc_wav *w)
 {
     struct stat st;
+    DC_TRY(dc_infile_open(j, path, fd, &st));
+    const dc_status status = dc_wav_look(j, path, *fd, st.st_size, w);
+    if (status != DC_OK)
+        close(*fd);
+    return status;
+}
+
+static dc_status get_sound(const media *m, dc_job *j, const char *path, float *to)
+{
     dc_wav w;
     int fd;
-    DC_TRY(dc_infile_open(j, path, &fd, &st));
-    dc_status status = dc_wav_look(j, path, fd, st.st_size, &w);
-    if (status == DC_OK && (w.channels != m->channels || w.rate != m->rate))
+    DC_TRY(open_sound(j, path, &fd, &w));
+    dc_status status = DC_OK;
+    if (w.channels != m->channels || w.rate != m->rate)
         status = dc_path_fail(j, DC_ERR_FORMAT, path,
                               "has %d channel%s at %d Hz, %d at %d Hz are wanted", w.channels,
                               w.channels == 1 ? "" : "s", w.rate, m->channels, m->rate);
@@ -158,15 +168,32 @@ dc_status dc_rows_sounds(dc_job *j, const char *const *path, int64_t n, int64_t 
     dc_wav w = {.frames = frames, .channels = channels, .rate = rate};
     m->rows.get = get_sounds;
     if (n > 0 && (frames == 0 || channels == 0 || rate == 0)) {
-        struct stat st;
         int fd;
-        DC_TRY(dc_infile_open(j, path[0], &fd, &st));
-        dc_infile_defer(j, fd);
-        DC_TRY(dc_wav_look(j, path[0], fd, st.st_size, &w));
+        DC_TRY(open_sound(j, path[0], &fd, &w));
+        close(fd);
     }
     m->frames = frames == 0 ? w.frames : frames;
     m->channels = channels == 0 ? w.channels : channels;
     m->rate = *found = rate == 0 ? w.rate : rate;
     const int64_t dim[] = {n, m->frames, m->channels};
     return finish(j, m, DC_F32, 3, dim, out);
+}
+
+bool dc_rows_are_sounds(const dc_rows *r)
+{
+    return r->get == get_sounds;
+}
+
+dc_status dc_rows_sound_lengths(dc_job *j, const dc_rows *r, int64_t *to)
+{
+    const media *m = (const media *)r;
+    for (int64_t i = 0; i < r->type.dim[0]; i++) {
+        dc_wav w;
+        int fd;
+        DC_TRY(dc_job_ended(j));
+        DC_TRY(open_sound(j, m->path[i], &fd, &w));
+        close(fd);
+        to[i] = dc_min_i64(w.frames, m->frames);
+    }
+    return DC_OK;
 }

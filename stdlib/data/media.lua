@@ -167,6 +167,7 @@ end
 
 ---Sounds of WAV files, for a set: f32[n, frames, channels], read for each batch by several threads; longer ones are cut
 ---off, silence is put behind shorter ones. Without numbers all have those of the first. And their rate.
+---`rows:lengths()` are their frames without that silence.
 ---
 ---    data.sounds({ "a.wav", "b.wav" }, { frames = 16000 })
 ---

@@ -147,15 +147,19 @@ end
 
 local Rows = core.rows_class
 
----The lengths of rows that data.ragged has made, i32.
+---The lengths of rows that data.ragged has made, i32; of sounds how many frames each file has, at most those of a
+---row: what is behind them is silence. Of sounds the header of each file is read, once.
 ---
 ---    data.ragged({ { 1, 2 }, { 3 } }):lengths()
+---
+---Errors: DC0101 for rows of one length; those of data.read_wav.
 ---@return deepc.Tensor
 function Rows:lengths()
-  local lengths = core.is_rows(self) and rawget(self, "_lengths")
+  local lengths = core.is_rows(self) and (rawget(self, "_lengths") or core.rows_lengths(self._source))
   if not lengths then
-    core.fail("ARG", "lengths", "rows of several lengths are needed, which data.ragged makes")
+    core.fail("ARG", "lengths", "rows of several lengths are needed, which data.ragged or data.sounds makes")
   end
+  self._lengths = lengths
   local t = #lengths > 0 and dc.tensor(lengths, "i32") or dc.zeros "i32[0]"
   return t
 end

@@ -175,6 +175,31 @@ function TestSounds:test_batches()
   end)
 end
 
+function TestSounds:test_lengths()
+  local n = { 5, 1, 9, 0, 7 }
+  local paths = {}
+  for i, frames in ipairs(n) do
+    paths[i] = self.path .. i
+    data.write_wav(paths[i], dc.full(("f32[%d, 2]"):format(frames), 0.5), 8000)
+  end
+  local rows = data.sounds(paths, { frames = 7 })
+  lu.assertEquals(rows:lengths().dtype, "i32")
+  lu.assertEquals(rows:lengths():totable(), { 5, 1, 7, 0, 7 })
+  lu.assertEquals(data.sounds(paths):lengths():totable(), { 5, 1, 5, 0, 5 }) -- as long as the first
+  for x, frames in data.set(rows, rows:lengths()):batches { size = 5, shuffle = true, seed = 1 } do
+    lu.assertEquals(x:abs():gt(0):all(3):sum(2):totable(), frames:totable())
+  end
+  os.remove(paths[3])
+  lu.assertEquals(rows:lengths():totable(), { 5, 1, 7, 0, 7 }) -- the files were read once
+  lu.assertEquals(fails("No such file", function() return data.sounds(paths):lengths() end).code, "DC0801")
+  for _, path in ipairs(paths) do
+    os.remove(path)
+  end
+  fails("which data.ragged or data.sounds makes", function()
+    return data.images({ images .. "rgb8" }):lengths()
+  end)
+end
+
 function TestSounds:test_bytes()
   lu.assertEquals(data.read_bytes(sounds .. "u8", "u8"):totable()[1], ("R"):byte())
   fails("No such file", data.read_bytes, "/nonexistent", "u8")
