@@ -9,6 +9,7 @@
  *   shown(value)             the same, where numbers and texts need no word: "3", "'x'"
  *   label(cell [, text])     the name of a cell
  *   fail(row, op, text, hint, role, tensor, ...)
+ *   stop(text)               raises it as it is, without a place or a code
  *   check_class(labels, n, op)   a run-time test that all labels are in 0..n-1
  *   check_length(lengths, n, op) that all lengths are in 0..n
  *   check_room(count, n, op)     that a count is at most n
@@ -153,6 +154,11 @@ static int l_fail(lua_State *L)
     }
     dc_error_fact(L, d, id, &(dc_fact){.op = op, .word = {luaL_checkstring(L, 3)}},
                   &(dc_blame){.in = in, .n = n, .hint = luaL_optstring(L, 4, NULL)});
+}
+
+static int l_stop(lua_State *L)
+{
+    dc_error_sentence(L, dc_dsl_of(L), luaL_checkstring(L, 1));
 }
 
 /* options(op, table, "name" ...): refuses what is no table of these names; nil is. */
@@ -355,6 +361,7 @@ static const dc_binding bindings[] = {
     {"label", l_label, DC_ANY, DC_IN_LIBRARY},
     {"number", l_number, DC_ANY, DC_IN_LIBRARY},
     {"fail", l_fail, DC_ANY, DC_IN_LIBRARY},
+    {"stop", l_stop, DC_ANY, DC_IN_LIBRARY},
     {"check_class", l_check_class, DC_ANY, DC_IN_LIBRARY},
     {"check_length", l_check_length, DC_ANY, DC_IN_LIBRARY},
     {"check_room", l_check_room, DC_ANY, DC_IN_LIBRARY},

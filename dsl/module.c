@@ -307,6 +307,7 @@ static const struct {
     {"checkpoint", "deepc.files", FUNCTION},
     {"load", "deepc.files", FUNCTION},
     {"options", "deepc.options", FUNCTION},
+    {"fail", "deepc.options", FUNCTION},
     {"progress", "deepc.progress", FUNCTION},
     {"save", "deepc.files", FUNCTION},
     {"cond", "deepc.control", FUNCTION},

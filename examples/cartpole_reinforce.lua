@@ -25,8 +25,7 @@ local options = dc.options {
   { "resume", false, "goes on from the checkpoint" },
 }
 if options.resume and not options.checkpoint then
-  io.stderr:write "cartpole_reinforce: --resume needs --checkpoint\n"
-  os.exit(1, true)
+  dc.fail "--resume needs --checkpoint"
 end
 
 -- ---- the cart and the pole ----

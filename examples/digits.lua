@@ -43,8 +43,7 @@ print(net:summary "u8[64, 20, 20]") -- traces the network: an error in it is fou
 
 local path = options.data .. "/digits.png"
 if not io.open(path) then
-  io.stderr:write("digits: there is no ", path, "; Debian's package opencv-doc has it\n")
-  os.exit(1, true)
+  dc.fail("there is no " .. path .. "; Debian's package opencv-doc has it")
 end
 local images = data.read_sheet(path, { 20, 20 }) -- u8[5000, 20, 20], 500 of each digit
 local digits = data.set(images, dc.iota(5000) // 500)

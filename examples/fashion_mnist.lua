@@ -29,16 +29,11 @@ local options = dc.options {
   { "save", nil, "writes the trained parameters", value = "FILE" },
 }
 
-local function stop(message)
-  io.stderr:write("fashion_mnist: ", message, "\n")
-  os.exit(1, true)
-end
-
 options.epochs = options.epochs or (options.model == "cnn" and 8 or 5)
 if options.resume and not options.checkpoint then
-  stop "--resume needs --checkpoint"
+  dc.fail "--resume needs --checkpoint"
 elseif options.plot and not options.loss_log then
-  stop "--plot needs --loss-log"
+  dc.fail "--plot needs --loss-log"
 end
 
 -- Whether what is written later can be is told now, and not after an hour of training.
@@ -46,7 +41,7 @@ for _, path in pairs { checkpoint = options.checkpoint, save = options.save, plo
   local probe = path .. ".new"
   local file, message = io.open(probe, "wb")
   if not (file and file:close() and os.remove(probe)) then
-    stop(message or probe .. ": cannot be written")
+    dc.fail(message or probe .. ": cannot be written")
   end
 end
 
@@ -117,21 +112,21 @@ end
 -- The first `size` bytes of a log that is longer, or nothing. Another file takes its place, whole, so that
 -- this too may be interrupted.
 local function cut(path, size)
-  local old = size > 0 and (io.open(path, "rb") or stop(path .. ": the log of the checkpoint is not there"))
+  local old = size > 0 and (io.open(path, "rb") or dc.fail(path .. ": the log of the checkpoint is not there"))
   local text = old and old:read(size) or ""
   if #text < size then
-    stop(("%s has %d bytes, and %d when the checkpoint was made"):format(path, #text, size))
+    dc.fail(("%s has %d bytes, and %d when the checkpoint was made"):format(path, #text, size))
   end
   local file, message = io.open(path .. ".new", "wb")
   if not (file and file:write(text) and file:close() and os.rename(path .. ".new", path)) then
-    stop(message or path .. ": cannot be written")
+    dc.fail(message or path .. ": cannot be written")
   end
 end
 
 local function open_log(path, size)
   cut(path, size)
   local file, message = io.open(path, "ab")
-  return file or stop(message)
+  return file or dc.fail(message)
 end
 
 local function read_log(path)
@@ -162,7 +157,7 @@ local ckpt = options.checkpoint
 state = options.resume and ckpt:load() or state
 for _, name in ipairs { "model", "batch", "lr", "seed" } do
   if state[name] ~= nil and state[name] ~= options[name] then
-    stop(("--resume: the checkpoint is of --%s %s"):format(name, state[name]))
+    dc.fail(("--resume: the checkpoint is of --%s %s"):format(name, state[name]))
   end
   state[name] = options[name]
 end
@@ -172,13 +167,13 @@ local log = options.loss_log and open_log(options.loss_log, state.log_bytes)
 local function write_log(loss)
   local line = ("%a\n"):format(loss)
   state.log_bytes = state.log_bytes + #line
-  return log:write(line) or stop(options.loss_log .. ": cannot be written")
+  return log:write(line) or dc.fail(options.loss_log .. ": cannot be written")
 end
 
 -- The log first: the checkpoint says how much of it there is.
 local function save()
   if log and not log:flush() then
-    stop(options.loss_log .. ": cannot be written")
+    dc.fail(options.loss_log .. ": cannot be written")
   end
   if ckpt then
     ckpt:save(state)
@@ -207,7 +202,7 @@ for epoch = train.epoch + 1, options.epochs do
 end
 
 if log and not log:close() then
-  stop(options.loss_log .. ": cannot be written")
+  dc.fail(options.loss_log .. ": cannot be written")
 end
 if options.plot then
   local losses = read_log(options.loss_log)

@@ -39,8 +39,7 @@ dc.seed(options.seed)
 local pipe <close> = assert(io.popen "bible -f gen1:1-rev22:21 2>/dev/null")
 local text = pipe:read "a"
 if #text == 0 then
-  io.stderr:write "gpt: the program bible gives no text; Debian's package bible-kjv has it\n"
-  os.exit(1, true)
+  dc.fail "the program bible gives no text; Debian's package bible-kjv has it"
 end
 text = options.quick and text:sub(1, #text // 10) or text
 local vocabulary = data.Vocabulary(text, { split = "characters" })

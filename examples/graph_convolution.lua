@@ -23,8 +23,7 @@ local options = dc.options {
   { "resume", false, "goes on from the checkpoint" },
 }
 if options.resume and not options.checkpoint then
-  io.stderr:write "graph_convolution: --resume needs --checkpoint\n"
-  os.exit(1, true)
+  dc.fail "--resume needs --checkpoint"
 end
 
 local PAPERS, CITATIONS, WORDS, SUBJECTS, LABELLED = 2500, 5000, 500, 5, 100

@@ -23,8 +23,7 @@ local options = dc.options {
   { "resume", false, "goes on from the checkpoint" },
 }
 if options.resume and not options.checkpoint then
-  io.stderr:write "heat: --resume needs --checkpoint\n"
-  os.exit(1, true)
+  dc.fail "--resume needs --checkpoint"
 end
 
 local POINTS, STEPS = 64, 400   -- in space and in time

@@ -70,9 +70,8 @@ for _, path in ipairs(there and found or {}) do
 end
 for _, language in ipairs(languages) do
   if not (prompts["digits/1"] and prompts["digits/1"][language]) then
-    local debian = "asterisk-core-sounds-" .. language .. "-wav"
-    io.stderr:write("languages: ", options.data, " has no '", language, "'; Debian's package ", debian, " has it\n")
-    os.exit(1, true)
+    dc.fail(("%s has no '%s'; Debian's package asterisk-core-sounds-%s-wav has it"):format(options.data, language,
+      language))
   end
 end
 

@@ -44,8 +44,7 @@ for verse in pipe:lines() do
   end
 end
 if #words == 0 then
-  io.stderr:write "word_vectors: the program bible gives no text; Debian's package bible-kjv has it\n"
-  os.exit(1, true)
+  dc.fail "the program bible gives no text; Debian's package bible-kjv has it"
 end
 
 local vocabulary = data.Vocabulary(words, { least = options.least, unknown = "?" })

@@ -1,5 +1,5 @@
--- dc.options: what a script was given on its command line, by a list of what it knows. Its annotation is
--- in api/scripts.lua.
+-- dc.options: what a script was given on its command line, by a list of what it knows; dc.fail ends it. Their
+-- annotations are in api/scripts.lua.
 --
 -- A row of the list is { name, default, text }, and more by name: type, choices, min, max, required, value
 -- (what --help calls it). The default tells the type.
@@ -314,6 +314,15 @@ function options.options(list, args)
     end
   end
   return guard(spec, values), rest
+end
+
+-- ---- ending ----
+
+function options.fail(sentence)
+  if type(sentence) ~= "string" or not sentence:find "%S" then
+    core.fail("ARG", "fail", "a sentence is needed, not " .. core.describe(sentence))
+  end
+  core.stop(sentence)
 end
 
 return core.entries(options)

@@ -253,6 +253,22 @@ void dc_error_fact(lua_State *L, dc_dsl *d, dc_err_id id, const dc_fact *fact, c
     dc_error_raise(L, d, b);
 }
 
+void dc_error_sentence(lua_State *L, dc_dsl *d, const char *text)
+{
+    const dc_place here = dc_place_find(L, d);
+    luaL_checkstack(L, 20, "an error");
+    lua_createtable(L, 0, 4);
+    dc_udata_push_meta(L, &dc_error_type);
+    lua_setmetatable(L, -2);
+    set_text(L, "at", here.where);
+    set_text(L, "path", here.path);
+    set_text(L, "message", text);
+    luaL_traceback(L, L, NULL, 1);
+    lua_setfield(L, -2, "traceback");
+    for (;;)
+        lua_error(L);
+}
+
 void dc_error_check(lua_State *L, dc_dsl *d, dc_status status)
 {
     if (status != DC_OK)

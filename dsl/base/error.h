@@ -38,6 +38,8 @@ DC_NORETURN void dc_error_raisef(lua_State *L, dc_dsl *d, dc_err_id id, const ch
 /* Makes a record from facts and raises it. */
 DC_NORETURN void dc_error_fact(lua_State *L, dc_dsl *d, dc_err_id id, const dc_fact *fact,
                                const dc_blame *b);
+/* Raises a sentence of the script alone, without a place or a code. */
+DC_NORETURN void dc_error_sentence(lua_State *L, dc_dsl *d, const char *text);
 /* Raises if the status is a failure. */
 void dc_error_check(lua_State *L, dc_dsl *d, dc_status status);
 void dc_error_check_of(lua_State *L, dc_dsl *d, dc_status status, const char *op);

@@ -97,6 +97,15 @@ function Checkpoint:load() end
 ---@return string[] # arguments without a name
 function dc.options(list, args) end
 
+---Ends the script with a sentence for who runs it, and status 1 (sys.exit): an error without a place, a code or a
+---traceback. It is raised as every error is: pcall catches it, what is to be closed is closed, and a host goes on.
+---
+---    pcall(dc.fail, "there is no text; Debian's package bible-kjv has it")
+---
+---Errors: DC0101 for what is no sentence.
+---@param sentence string
+function dc.fail(sentence) end
+
 ---A loop that shows on stderr how far it is, how long it takes and how fast it is: a bar on a terminal,
 ---else a line now and then. `metrics` is a table that the loop fills, or a function that returns one; what
 ---is in it is read, tensors included, when a line is written and at no other time.

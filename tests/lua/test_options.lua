@@ -2,6 +2,7 @@
 local lu = require "luaunit"
 local dc = require "deepc"
 local check = require "tests.lua.check"
+local program = require "tests.lua.program"
 
 local fails = check.fails
 
@@ -19,6 +20,31 @@ local list = {
 
 local function read(...)
   return dc.options(list, { ... })
+end
+
+TestFail = {}
+
+function TestFail:test_is_an_error_of_one_sentence()
+  local ok, err = pcall(dc.fail, "there are 100 % of them")
+  lu.assertFalse(ok)
+  lu.assertEquals(tostring(err), "there are 100 % of them")
+  lu.assertEquals("so: " .. err, "so: there are 100 % of them")
+  lu.assertNil(err.code)
+  lu.assertStrContains(err.at, "test_options.lua")
+  for _, wrong in ipairs { "", " ", 3, {} } do
+    lu.assertEquals(fails("a sentence is needed, not ", dc.fail, wrong).code, "DC0101")
+  end
+end
+
+function TestFail:test_ends_a_script()
+  local path = program.script [[
+    local dc <const> = require "deepc"
+    local last <close> = setmetatable({}, { __close = function() print "closed" end })
+    dc.fail "there is no text"
+  ]]
+  lu.assertEquals({ program.run(path) }, { "closed\ndeepc: there is no text\n", 1 })
+  lu.assertEquals({ program.run("check " .. path) }, { path .. ": error: there is no text\n", 1 })
+  os.remove(path)
 end
 
 TestValues = {}
@@ -114,18 +140,22 @@ end
 TestHelp = {}
 
 function TestHelp:test_text_and_end()
-  local there, exit, printed, status = print, os.exit, nil, nil
-  local args = { [-1] = "/usr/bin/deepc", [0] = "examples/train.lua", "--epochs", "0", "--help" }
-  print = function(text) printed = text end -- luacheck: ignore 121
-  os.exit = function(code) -- luacheck: ignore 122
-    status = code
-    error "exit"
-  end
-  local ok = pcall(dc.options, list, args)
-  print, os.exit = there, exit -- luacheck: ignore 121 122
-  lu.assertFalse(ok)
+  local path = program.script [[
+    local dc = require "deepc"
+    dc.options {
+      about = "Trains a network.", rest = "[FILE...]",
+      { "epochs", 5, "passes over the data", min = 1, max = 100 }, { "lr", 1e-3, "learning rate" },
+      { "model", "mlp", "what to train", choices = { "mlp", "cnn", "gru" } },
+      { "resume", false, "go on where the last run stopped" }, { "shuffle", true, "in another order each time" },
+      { "loss-log", nil, "where to write losses", value = "FILE" },
+      { "seed", nil, "of the generator", type = "integer" },
+    }
+    print "never"
+  ]]
+  local text, status = program.run(path .. " --epochs 0 --help")
+  os.remove(path)
   lu.assertEquals(status, 0)
-  lu.assertEquals(printed, [=[
+  lu.assertEquals(text:gsub("lua_%w+", "train.lua"), [=[
 usage: deepc train.lua [options] [FILE...]
 Trains a network.
 
@@ -136,5 +166,6 @@ Trains a network.
   --shuffle        in another order each time (on; --no-shuffle)
   --loss-log FILE  where to write losses
   --seed N         of the generator
-  --help           this text]=])
+  --help           this text
+]=])
 end

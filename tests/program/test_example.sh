@@ -23,7 +23,7 @@ run "$DEEPC" $example --epochs many
 check "a bad option fails" test "$status" -eq 1
 for place in save checkpoint plot; do
     run "$DEEPC" $example --$place /nonexistent/x --loss-log "$dir/log" --data /nonexistent
-    check "no place for --$place is told before anything is read" warns "fashion_mnist: /nonexistent/x.new: No such file"
+    check "no place for --$place is told before anything is read" warns "deepc: /nonexistent/x.new: No such file"
 done
 
 cut_images 12800 1000

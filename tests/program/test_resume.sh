@@ -52,7 +52,7 @@ while read -r bytes later; do
     sleep "0.0$(printf %02d "$later")"
     ! kill -9 $child 2>/dev/null || killed=$((killed + 1))
     wait $child 2>/dev/null
-    check "no message of its own" sh -c "! grep -q fashion_mnist: $dir/part.err"
+    check "no message of its own" sh -c "! grep -q ^deepc: $dir/part.err"
 done <"$dir/moments"
 echo "killed $killed times, of $kills"
 check "it was killed" test "$killed" -gt 0
