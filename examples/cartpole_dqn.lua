@@ -23,11 +23,8 @@ local options = dc.options {
   { "seed", 0, "of everything" },
   { "quick", false, "fewer steps" },
   { "checkpoint", nil, "written every 200 steps and at the end", value = "FILE" },
-  { "resume", false, "goes on from the checkpoint" },
+  { "resume", false, "goes on from the checkpoint", needs = "checkpoint" },
 }
-if options.resume and not options.checkpoint then
-  dc.fail "--resume needs --checkpoint"
-end
 
 -- ---- the cart and the pole ----
 

@@ -22,11 +22,8 @@ local options = dc.options {
   { "seed", 0, "of everything" },
   { "quick", false, "fewer iterations" },
   { "checkpoint", nil, "written every 10 iterations and at the end", value = "FILE" },
-  { "resume", false, "goes on from the checkpoint" },
+  { "resume", false, "goes on from the checkpoint", needs = "checkpoint" },
 }
-if options.resume and not options.checkpoint then
-  dc.fail "--resume needs --checkpoint"
-end
 
 -- ---- the cart and the pole ----
 

@@ -19,7 +19,7 @@ local options = dc.options {
   { "seed", 0, "of the split, the weights and the order of the digits" },
   { "data", "/usr/share/doc/opencv-doc/examples/data", "where digits.png is", value = "DIR" },
   { "checkpoint", nil, "keeps all that is needed to go on", value = "FILE" },
-  { "resume", false, "goes on from the checkpoint, if there is one" },
+  { "resume", false, "goes on from the checkpoint, if there is one", needs = "checkpoint" },
   { "quick", false, "a run of a few seconds" },
 }
 dc.seed(options.seed)

@@ -22,19 +22,14 @@ local options = dc.options {
   { "seed", 0, "of the initial weights and the order of images" },
   { "data", "/usr/share/datasets/fashion-mnist", "where the four files are", value = "DIR" },
   { "checkpoint", nil, "keeps all that is needed to go on", value = "FILE" },
-  { "every", 200, "steps between two checkpoints", min = 1 },
-  { "resume", false, "goes on from the checkpoint, if there is one" },
+  { "every", 200, "steps between two checkpoints", min = 1, needs = "checkpoint" },
+  { "resume", false, "goes on from the checkpoint, if there is one", needs = "checkpoint" },
   { "loss-log", nil, "writes the loss of every step, one hexadecimal float a line", value = "FILE" },
-  { "plot", nil, "draws the losses of the log as NAME.svg and NAME.png", value = "NAME" },
+  { "plot", nil, "draws the losses of the log as NAME.svg and NAME.png", value = "NAME", needs = "loss-log" },
   { "save", nil, "writes the trained parameters", value = "FILE" },
 }
 
 options.epochs = options.epochs or (options.model == "cnn" and 8 or 5)
-if options.resume and not options.checkpoint then
-  dc.fail "--resume needs --checkpoint"
-elseif options.plot and not options.loss_log then
-  dc.fail "--plot needs --loss-log"
-end
 
 -- Whether what is written later can be is told now, and not after an hour of training.
 for _, path in pairs { checkpoint = options.checkpoint, save = options.save, plot = options.plot } do

@@ -19,11 +19,8 @@ local options = dc.options {
   { "plot", nil, "draws the curve and its intervals, .svg or .png", value = "FILE" },
   { "quick", false, "fewer steps" },
   { "checkpoint", nil, "written after each step", value = "FILE" },
-  { "resume", false, "goes on from the checkpoint" },
+  { "resume", false, "goes on from the checkpoint", needs = "checkpoint" },
 }
-if options.resume and not options.checkpoint then
-  dc.fail "--resume needs --checkpoint"
-end
 
 -- ---- the process ----
 

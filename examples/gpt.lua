@@ -26,8 +26,8 @@ local options = dc.options {
   { "seed", 0, "of everything" },
   { "quick", false, "the first tenth of the text, a smaller model" },
   { "checkpoint", nil, "keeps all that is needed to go on", value = "FILE" },
-  { "every", 100, "steps between two checkpoints", min = 1 },
-  { "resume", false, "goes on from the checkpoint, if there is one" },
+  { "every", 100, "steps between two checkpoints", min = 1, needs = "checkpoint" },
+  { "resume", false, "goes on from the checkpoint, if there is one", needs = "checkpoint" },
 }
 if options.quick then
   options.steps, options.batch, options.context, options.width, options.layers = 120, 16, 64, 64, 1

@@ -20,11 +20,8 @@ local options = dc.options {
   { "seed", 0, "of the papers and the training" },
   { "quick", false, "fewer steps" },
   { "checkpoint", nil, "written every 20 steps and at the end", value = "FILE" },
-  { "resume", false, "goes on from the checkpoint" },
+  { "resume", false, "goes on from the checkpoint", needs = "checkpoint" },
 }
-if options.resume and not options.checkpoint then
-  dc.fail "--resume needs --checkpoint"
-end
 
 local PAPERS, CITATIONS, WORDS, SUBJECTS, LABELLED = 2500, 5000, 500, 5, 100
 

@@ -20,11 +20,8 @@ local options = dc.options {
   { "seed", 0, "of the noise" },
   { "quick", false, "fewer iterations" },
   { "checkpoint", nil, "written every 100 iterations and at the end", value = "FILE" },
-  { "resume", false, "goes on from the checkpoint" },
+  { "resume", false, "goes on from the checkpoint", needs = "checkpoint" },
 }
-if options.resume and not options.checkpoint then
-  dc.fail "--resume needs --checkpoint"
-end
 
 local POINTS, STEPS = 64, 400   -- in space and in time
 local DX, DT = 1 / POINTS, 5e-4 -- D DT / DX^2 has to stay below 0.5

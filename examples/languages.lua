@@ -23,7 +23,7 @@ local options = dc.options {
   { "seed", 0, "of the split, the weights and the order of the sounds" },
   { "data", "/usr/share/asterisk/sounds", "where the folders of the languages are", value = "DIR" },
   { "checkpoint", nil, "keeps all that is needed to go on", value = "FILE" },
-  { "resume", false, "goes on from the checkpoint, if there is one" },
+  { "resume", false, "goes on from the checkpoint, if there is one", needs = "checkpoint" },
   { "quick", false, "a run of a few seconds" },
 }
 dc.seed(options.seed)

@@ -22,7 +22,7 @@ local options = dc.options {
   { "seed", 0, "of the ratings and the training" },
   { "quick", false, "fewer epochs" },
   { "checkpoint", nil, "written after each epoch", value = "FILE" },
-  { "resume", false, "goes on from the checkpoint" },
+  { "resume", false, "goes on from the checkpoint", needs = "checkpoint" },
 }
 local USERS, ITEMS = 1000, 500
 dc.seed(options.seed)

@@ -24,7 +24,7 @@ local options = dc.options {
   { "seed", 0, "of the noise and the training" },
   { "quick", false, "fewer epochs" },
   { "checkpoint", nil, "written after each epoch", value = "FILE" },
-  { "resume", false, "goes on from the checkpoint" },
+  { "resume", false, "goes on from the checkpoint", needs = "checkpoint" },
 }
 
 local POINTS, STRETCH, H = 500, 50, 0.05 -- H is the time between two points

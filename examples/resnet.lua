@@ -21,8 +21,9 @@ local options = dc.options {
   { "seed", 0, "of the weights, the order of the images and which are mirrored" },
   { "data", "/usr/share/datasets/fashion-mnist", "where the four files are", value = "DIR" },
   { "checkpoint", nil, "keeps all that is needed to go on", value = "FILE" },
-  { "every", nil, "steps between two checkpoints, besides those of each epoch", type = "integer", min = 1 },
-  { "resume", false, "goes on from the checkpoint, if there is one" },
+  { "every", nil, "steps between two checkpoints, besides those of each epoch", type = "integer", min = 1,
+    needs = "checkpoint" },
+  { "resume", false, "goes on from the checkpoint, if there is one", needs = "checkpoint" },
   { "quick", false, "a run of a few seconds" },
 }
 dc.seed(options.seed)

@@ -25,7 +25,7 @@ local options = dc.options {
   { "data", "/usr/share/datasets/fashion-mnist", "where the four files are", value = "DIR" },
   { "samples", "vae.png", "where to draw new images", value = "FILE" },
   { "checkpoint", nil, "keeps all that is needed to go on", value = "FILE" },
-  { "resume", false, "goes on from the checkpoint, if there is one" },
+  { "resume", false, "goes on from the checkpoint, if there is one", needs = "checkpoint" },
 }
 if options.quick then
   options.hidden, options.lr = 100, 3e-3

@@ -26,7 +26,7 @@ local options, asked = dc.options {
   { "seed", 0, "of everything" },
   { "quick", false, "the five books of Moses, shorter vectors" },
   { "checkpoint", nil, "keeps all that is needed to go on", value = "FILE" },
-  { "resume", false, "goes on from the checkpoint, if there is one" },
+  { "resume", false, "goes on from the checkpoint, if there is one", needs = "checkpoint" },
 }
 if options.quick then
   options.width, options.batch, options.lr = 32, 512, 5e-3

@@ -1,7 +1,7 @@
 -- dc.options: what a script was given on its command line, by a list of what it knows; dc.fail ends it. Their
 -- annotations are in api/scripts.lua.
 --
--- A row of the list is { name, default, text }, and more by name: type, choices, min, max, required, value
+-- A row of the list is { name, default, text }, and more by name: type, choices, min, max, required, needs, value
 -- (what --help calls it). The default tells the type.
 
 local _, core = ...
@@ -46,14 +46,15 @@ local types = {
 
 local type_of_default = { string = "string", boolean = "flag", integer = "integer", float = "number" }
 
-local known_keys = { type = true, choices = true, min = true, max = true, required = true, value = true }
+local known_keys = { type = true, choices = true, min = true, max = true, required = true, needs = true,
+  value = true }
 
 -- ---- the list ----
 
 local function check_keys(row, name)
   for key in pairs(row) do
     if not known_keys[key] and key ~= 1 and key ~= 2 and key ~= 3 then
-      fail("type, choices, min, max, required, value", "'%s' of --%s says nothing", tostring(key), name)
+      fail("type, choices, min, max, required, needs, value", "'%s' of --%s says nothing", tostring(key), name)
     end
   end
 end
@@ -66,6 +67,17 @@ local function check_default(o)
   if o.choices and (type(o.choices) ~= "table" or #o.choices == 0 or o.type ~= "string") then
     fail(nil, "choices of --%s are a list of texts", o.name)
   end
+end
+
+-- The names of other options, as a list.
+local function read_needs(row, name)
+  local list = type(row.needs) == "table" and row.needs or { row.needs }
+  for _, other in ipairs(list) do
+    if type(other) ~= "string" then
+      fail('needs = "checkpoint"', "what --%s needs is the name of an option, not %s", name, core.describe(other))
+    end
+  end
+  return list
 end
 
 local function read_row(row, i)
@@ -87,9 +99,24 @@ local function read_row(row, i)
   local o = {
     name = name, key = name:gsub("-", "_"), type = kind, default = default, about = about or "",
     choices = row.choices, min = row.min, max = row.max, required = row.required, value = row.value,
+    needs = read_needs(row, name),
   }
   check_default(o)
   return o
+end
+
+local function check_needs(spec)
+  local names = {}
+  for i, o in ipairs(spec.rows) do
+    names[i] = o.name
+  end
+  for _, o in ipairs(spec.rows) do
+    for _, other in ipairs(o.needs) do
+      if other == o.name or not spec.by_name[other] then
+        fail(near(names, other), "--%s needs '%s', which is no other option", o.name, other)
+      end
+    end
+  end
 end
 
 -- The list as { rows, by_name, about, rest }.
@@ -114,6 +141,7 @@ local function read_list(list)
     end
     spec.rows[i], spec.by_name[o.name] = o, o
   end
+  check_needs(spec)
   return spec
 end
 
@@ -133,6 +161,9 @@ local function help_row(o)
   local about = o.about
   if o.choices then
     about = about .. (about ~= "" and ": " or "") .. choices_text(o.choices)
+  end
+  if #o.needs > 0 then
+    about = ("%s (needs --%s)"):format(about, table.concat(o.needs, ", --"))
   end
   if o.required then
     about = about .. " (required)"
@@ -262,6 +293,17 @@ local function read_args(spec, args)
   return values, rest
 end
 
+-- What was given, and is not a flag taken back, has what it needs: given, or by default.
+local function check_given(spec, given, values)
+  for _, o in ipairs(spec.rows) do
+    for _, other in ipairs(given[o.key] and o.needs or {}) do
+      if not values[spec.by_name[other].key] then
+        fail(nil, "--%s needs --%s", o.name, other)
+      end
+    end
+  end
+end
+
 -- Reading a name that is no option is an error.
 local function guard(spec, values)
   local known = {}
@@ -305,14 +347,18 @@ function options.options(list, args)
     end
     os.exit(0, true)
   end
-  local values, rest = read_args(spec, args)
+  local given, rest = read_args(spec, args)
+  local values = {}
   for _, o in ipairs(spec.rows) do
-    if values[o.key] == nil and o.required and not core.checking() then
+    if given[o.key] == nil and o.required and not core.checking() then
       fail(nil, "--%s is required", o.name)
-    elseif values[o.key] == nil then
+    elseif given[o.key] == nil then
       values[o.key] = o.default
+    else
+      values[o.key] = given[o.key]
     end
   end
+  check_given(spec, given, values)
   return guard(spec, values), rest
 end
 

@@ -75,22 +75,24 @@ function Checkpoint:load() end
 
 ---What a script was given on its command line: `--name value`, `--name=value`, `--flag`, `--no-flag`.
 ---Each row is a name, a default and a text; the default tells the type: integer, number, string, flag.
----More by name: `type` where there is no default, `choices`, `min`, `max`, `required`, `value`, what --help
----calls it. `about` stands above the list in --help, which prints and ends the script; `rest` allows
----arguments without a name. Dashes in names are `_` in the result.
+---More by name: `type` where there is no default, `choices`, `min`, `max`, `required`, `needs`, another option or a
+---list of some that have to have a value where this one is given, and `value`, what --help calls it. `about` stands
+---above the list in --help, which prints and ends the script; `rest` allows arguments without a name. Dashes in names
+---are `_` in the result.
 ---
 ---    local options, files = dc.options({
 ---      about = "Trains a network.", rest = "[FILE...]",
 ---      { "epochs", 5, "passes over the data", min = 1 },
 ---      { "lr", 1e-3, "learning rate" },
 ---      { "model", "mlp", "what to train", choices = { "mlp", "cnn" } },
----      { "resume", false, "go on where the last run stopped" },
+---      { "checkpoint", nil, "keeps all that is needed to go on", value = "FILE" },
+---      { "resume", false, "go on where the last run stopped", needs = "checkpoint" },
 ---      { "loss-log", nil, "where to write losses", value = "FILE" },
----    }, { "--epochs", "3", "--resume", "a.idx" })
+---    }, { "--epochs", "3", "--resume", "--checkpoint=run.st", "a.idx" })
 ---    print(options.epochs, options.lr, options.loss_log, files[1])
 ---
----Errors: DC0101 for an option that is not known or a value that does not fit; DC0110 for reading a name
----that is no option.
+---Errors: DC0101 for an option that is not known, a value that does not fit and what another option needs; DC0110 for
+---reading a name that is no option.
 ---@param list table rows in order, about, rest
 ---@param args? string[] `arg`
 ---@return table # values by name

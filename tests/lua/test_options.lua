@@ -137,6 +137,30 @@ function TestMistakes:test_of_the_list()
   fails("arguments are a list, not a number", dc.options, { { "n", 1, "" } }, 3)
 end
 
+local kept = {
+  { "checkpoint", nil, "a file" }, { "resume", false, "go on", needs = "checkpoint" },
+  { "every", 200, "steps between two", needs = "checkpoint" }, { "log", "run.log", "" },
+  { "plot", nil, "", needs = { "log", "checkpoint" } },
+}
+
+function TestMistakes:test_what_another_one_needs()
+  local function with(...)
+    return dc.options(kept, { ... })
+  end
+  lu.assertEquals(with().every, 200)
+  lu.assertIs(with("--checkpoint", "x", "--resume").resume, true)
+  lu.assertIs(with("--resume", "--checkpoint", "x").resume, true)
+  lu.assertIs(with("--resume", "--no-resume").resume, false)
+  lu.assertEquals(with("--plot", "x", "--checkpoint", "y").log, "run.log")
+  lu.assertEquals(fails("options: --resume needs --checkpoint", with, "--resume").code, "DC0101")
+  fails("options: --every needs --checkpoint", with, "--every", "200")
+  fails("options: --plot needs --checkpoint", with, "--plot", "x")
+  fails("--n needs 'm', which is no other option", dc.options, { { "n", 1, needs = "m" } }, {})
+  fails("--n needs 'n', which is no other option", dc.options, { { "n", 1, needs = "n" } }, {})
+  fails("is 'checkpoint' meant?", dc.options, { { "n", 1, needs = "chekpoint" }, { "checkpoint", "" } }, {})
+  fails("what --n needs is the name of an option, not true", dc.options, { { "n", 1, needs = true } }, {})
+end
+
 TestHelp = {}
 
 function TestHelp:test_text_and_end()
@@ -146,7 +170,8 @@ function TestHelp:test_text_and_end()
       about = "Trains a network.", rest = "[FILE...]",
       { "epochs", 5, "passes over the data", min = 1, max = 100 }, { "lr", 1e-3, "learning rate" },
       { "model", "mlp", "what to train", choices = { "mlp", "cnn", "gru" } },
-      { "resume", false, "go on where the last run stopped" }, { "shuffle", true, "in another order each time" },
+      { "resume", false, "go on where the last run stopped", needs = { "loss-log", "seed" } },
+      { "shuffle", true, "in another order each time" },
       { "loss-log", nil, "where to write losses", value = "FILE" },
       { "seed", nil, "of the generator", type = "integer" },
     }
@@ -162,7 +187,7 @@ Trains a network.
   --epochs N       passes over the data (5)
   --lr X           learning rate (0.001)
   --model TEXT     what to train: mlp, cnn or gru (mlp)
-  --resume         go on where the last run stopped
+  --resume         go on where the last run stopped (needs --loss-log, --seed)
   --shuffle        in another order each time (on; --no-shuffle)
   --loss-log FILE  where to write losses
   --seed N         of the generator
