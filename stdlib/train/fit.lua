@@ -31,12 +31,12 @@ local OP = "train.fit"
 
 local names = { "x", "y", "mask", "a4" }
 
--- A type for each value of a batch, whose first axis may have any size.
-local function signature(name, values, more, results)
+-- A type for each value of a batch, whose first axis may have any size; bounded: any up to that of these.
+local function signature(name, values, more, results, bounded)
   local list, rows = {}, values[1].shape[1]
   for i, v in ipairs(values) do
     local sizes = v.shape
-    sizes[1] = sizes[1] == rows and "batch" or sizes[1]
+    sizes[1] = sizes[1] == rows and (bounded and i == 1 and "batch <= " .. rows or "batch") or sizes[1]
     list[i] = ("%s: %s[%s]"):format(names[i], v.dtype, table.concat(sizes, ", "))
   end
   return ("%s(%s%s)%s"):format(name, table.concat(list, ", "), more, results)
@@ -96,12 +96,37 @@ local function make_step(self, values)
   return dc.fn(signature("step", values, lr ~= "" and ", lr: f32[]" or "", ""), with_names(#values, lr, step))
 end
 
+-- How many rows the last batch of an evaluation has besides whole ones; nil where nobody knows.
+local function rest_of(self)
+  local set, o = self.o.evaluate, self.o.evaluate_batch
+  if o.last ~= "keep" then
+    return 0
+  end
+  local known, rows = pcall(function() return o.draws or #set end)
+  if not known or rows == 0 then -- a stream
+    return nil
+  end
+  return rows <= o.size and 0 or rows % o.size
+end
+
+-- One function for all sizes, if what the loss does is fixed for none; else one for whole batches and one for the last.
 local function make_evaluation(self, values)
   local function evaluate(_, x, y, mask, ...)
     local loss, predicted = self.loss_of(x, y, mask, ...)
     measure(self, loss, predicted, x, y, self.evaluation_masked and mask or nil)
   end
-  return dc.fn(signature("evaluate", values, "", ""), with_names(#values, "", evaluate))
+  local f = with_names(#values, "", evaluate)
+  local rest = rest_of(self)
+  if rest == 0 then
+    return dc.fn(signature("evaluate", values, "", ""), f)
+  end
+  local ok, bounded = pcall(dc.fn, signature("evaluate", values, "", "", true), f)
+  if ok then
+    return bounded
+  elseif type(bounded) == "table" and bounded.code == "DC0708" then -- Ctrl-C
+    error(bounded, 0)
+  end
+  return dc.fn(signature("evaluate", values, "", ""), f, rest and { batch = { #values[1], rest } } or nil)
 end
 
 -- ---- numbers of an epoch ----

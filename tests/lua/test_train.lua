@@ -86,6 +86,53 @@ function TestFit:test_evaluates_in_evaluation_mode()
   lu.assertTrue(o.model.training)
 end
 
+-- A smaller last batch is no second compilation, and what comes out is exact. Sizes that have to be numbers are.
+function TestFit:test_a_smaller_last_batch()
+  local function compiled(rows, size, more)
+    local test = data.set(X[{ { 1, rows } }]:clone(), Y[{ { 1, rows } }]:clone())
+    local o = new { epochs = 1, evaluate = test, evaluate_batch = size }
+    for key, value in pairs(more or {}) do
+      o[key] = value(o)
+    end
+    local before = dc.stats().compiles
+    local run = train.fit(o)
+    local count = dc.stats().compiles - before
+    o.model:eval()
+    local logits = o.model(test.x)
+    lu.assertAlmostEquals(run.history[1]["eval.loss"], nn.cross_entropy(logits, test.y):item(), 1e-6)
+    lu.assertAlmostEquals(run.history[1]["eval.accuracy"], metrics.accuracy(logits, test.y):item(), 1e-6)
+    return count
+  end
+  local whole = compiled(48, 12)
+  lu.assertEquals(compiled(47, 12), whole)
+  lu.assertEquals(compiled(49, 12), whole)
+  lu.assertEquals(compiled(7, 12), whole)
+  local function wants_numbers(o)
+    return function(x, y)
+      local logits = o.model(x)
+      return nn.cross_entropy(logits, y) + (#x // 1 > 3 and 0 or 0), logits
+    end
+  end
+  lu.assertEquals(compiled(47, 12, { loss = wants_numbers }), whole + 1)
+end
+
+-- Metrics over such batches are those of all rows at once.
+function TestFit:test_metrics_of_a_smaller_last_batch()
+  local test = data.set(X[{ { 1, 47 } }]:clone(), Y[{ { 1, 47 } }]:clone())
+  local function evaluated(size)
+    local o = new { epochs = 1, evaluate = test, evaluate_batch = size, metrics = { accuracy = metrics.Accuracy(),
+      top = metrics.Accuracy { top = 1 }, perplexity = metrics.Perplexity() } }
+    local before = dc.stats().compiles
+    return train.fit(o).history[1], dc.stats().compiles - before
+  end
+  local all, once = evaluated(47)
+  local parts, again = evaluated(10)
+  lu.assertEquals(again, once)
+  for name, value in pairs(all) do
+    lu.assertAlmostEquals(parts[name], value, 1e-5, name)
+  end
+end
+
 -- Rows that fill up a batch do not count; a loss weighs as many rows as it is of.
 function TestFit:test_rows_count()
   local some = data.set(X[{ { 1, 13 } }]:clone(), Y[{ { 1, 13 } }]:clone())
