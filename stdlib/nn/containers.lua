@@ -5,11 +5,10 @@ local nn = require "deepc.nn.class"
 local _, core = ...
 
 local function check_part(op, what, part)
-  local mt = getmetatable(part)
   if type(part) == "table" and rawget(part, "_is_layer") then
     core.fail("ARG", op, ("%s is the class %s, not a layer"):format(what, part.__name),
       part.__name .. "(...) makes one")
-  elseif not core.is_layer(part) and type(part) ~= "function" and not (type(mt) == "table" and mt.__call) then
+  elseif not core.control_callable(part) then
     core.fail("ARG", op, ("%s is %s, not a layer"):format(what, core.describe(part)))
   end
 end

@@ -215,7 +215,8 @@ function Embedding:forward(positions)
   return y
 end
 
----Layers (or functions) one after the other.
+---Layers, or functions, typed ones too, one after the other. A function is a layer without parameters: those that it
+---captured are not in net:parameters().
 ---
 ---    nn.Sequential { nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10) }
 ---
@@ -224,7 +225,7 @@ end
 local Sequential = nn.class "nn.Sequential"
 nn.Sequential = Sequential
 
----@param list (deepc.nn.Layer|function)[]
+---@param list (deepc.nn.Layer|function|deepc.Function)[]
 function Sequential:init(list)
   if type(list) ~= "table" or core.is_layer(list) then
     core.fail("ARG", "nn.Sequential", "a list of layers is needed", "nn.Sequential { nn.ReLU() }")
@@ -241,7 +242,7 @@ function Sequential:init(list)
     if type(layer) == "table" and rawget(layer, "_is_layer") then
       core.fail("ARG", "nn.Sequential", ("part %d is the class %s, not a layer"):format(i, layer.__name),
         layer.__name .. "(...) makes one")
-    elseif not core.is_layer(layer) and type(layer) ~= "function" then
+    elseif not core.control_callable(layer) then
       core.fail("ARG", "nn.Sequential", ("part %d is %s, not a layer"):format(i,
         layer == nil and "nil" or "a " .. type(layer)))
     end

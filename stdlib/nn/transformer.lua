@@ -19,11 +19,10 @@ local function with_layer_options(...)
 end
 
 local function activation_of(op, given)
-  local mt = getmetatable(given)
   local f = given == nil and ACTIVATIONS.relu or ACTIVATIONS[given]
   if f then
     return f
-  elseif type(given) == "function" or type(mt) == "table" and mt.__call then
+  elseif core.control_callable(given) then
     return given
   end
   core.fail("ARG", op,

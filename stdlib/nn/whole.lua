@@ -77,8 +77,7 @@ end
 ---@return deepc.nn.Layer # itself
 function Layer:apply(f)
   core.check_layer("apply", self)
-  local mt = getmetatable(f)
-  if type(f) ~= "function" and not (type(mt) == "table" and mt.__call) then
+  if not core.control_callable(f) then
     core.fail("ARG", "apply", "a function is needed, not " .. core.describe(f),
       "net:apply(function(layer) ... end); opt:apply(gradients) is that of an optimiser")
   end

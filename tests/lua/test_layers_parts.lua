@@ -29,6 +29,40 @@ function TestContainers:test_residual_and_parallel()
   fails("nn.Parallel: there are no parts", nn.Parallel, {})
 end
 
+-- A typed function is a layer without parameters: checked and inlined where the container is traced.
+function TestContainers:test_typed_functions_are_parts()
+  local function square(x) return x * x + 1 end
+  local typed = dc.fn("square(x: f32[n, 4]) -> f32[n, 4]", square)
+  local x, inner = dc.randn("f32[2, 4]", { seed = 1 }), nn.Linear(4, 4)
+  local function made(part)
+    return {
+      nn.Sequential { inner, part, nn.Tanh() }, nn.Residual(part, inner), nn.Residual(inner, part),
+      nn.Parallel { inner, part }, nn.Parallel({ a = inner, b = part }, { combine = "sum" }),
+    }
+  end
+  local function gradients(layer)
+    return dc.fn("g(a: f32[2, 4]) -> f32[2, 4], f32[4, 4]", function(a)
+      local loss = layer(a):square():sum()
+      return dc.grad(loss, a), dc.grad(loss, inner.weight)
+    end)
+  end
+  local with, without = made(typed), made(square)
+  for i, net in ipairs(with) do
+    lu.assertEquals(#net:parameters(), 2)
+    close(net(x):totable(), without[i](x):totable())
+    local a, b = gradients(net)(x)
+    local c, d = gradients(without[i])(x)
+    close(a:totable(), c:totable(), 1e-5)
+    close(b:totable(), d:totable(), 1e-5)
+  end
+  local halve = dc.fn("halve(v: f32[..., 4]) -> f32[..., 4]", function(v) return v / 2 end)
+  local encoder = nn.TransformerEncoderLayer(4, 2, { feedforward = 4, activation = halve })
+  lu.assertEquals(encoder(dc.ones "f32[3, 1, 4]").shape, { 3, 1, 4 })
+  lu.assertStrContains(tostring(with[1]:summary "f32[2, 4]"), "nn.Tanh")
+  fails("argument 'x' is f32[2, 3], declared f32[n=2, 4]", nn.Sequential { nn.Linear(4, 3), typed }, x)
+  fails("part 1 is a userdata, not a layer", nn.Sequential, { x })
+end
+
 function TestContainers:test_dropout_of_channels()
   local x = dc.ones "f32[8, 16, 5]"
   local layer = nn.Dropout1d(0.5)
