@@ -63,6 +63,15 @@ local function new(op, meta, what, decay)
   return setmetatable({ _own = own }, meta)
 end
 
+-- The decay of the n-th update.
+local function decay_at(own, n)
+  if not own.warmup then
+    return own.decay
+  end
+  n = n:cast "f64"
+  return dc.minimum(own.decay, (n + 1) / (n + 10))
+end
+
 ---Takes the parameters as they are now into the averages: behind opt:step, inside the same typed function or
 ---outside. The first call sets the averages to them.
 ---
@@ -79,7 +88,7 @@ function Average:update()
   for i, p in ipairs(own.params) do
     local average = own.averages[i]
     local x = class.as(class.parts(p), average.dtype)
-    local share = own.decay and (1 - own.decay):cast(average.dtype) or 1 / n:cast(average.dtype)
+    local share = own.decay and (1 - decay_at(own, n)):cast(average.dtype) or 1 / n:cast(average.dtype)
     average:set(dc.where(n:eq(1), x, average + (x - average) * share))
   end
 end
@@ -182,16 +191,28 @@ local ema, swa = meta_of "optim.EMA", meta_of "optim.SWA"
 ---Exponential moving averages of parameters: a = d a + (1 - d) p at each update (Polyak and Juditsky, 1992;
 ---torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn). `ema.decay = 0.99` compiles nothing again.
 ---
----    optim.EMA(net, 0.999)
+---The first update sets the averages to the parameters, which a decay near 1 remembers for thousands of steps. With
+---`warmup` the decay of the n-th update is min(d, (1 + n) / (10 + n)), as of TensorFlow's ExponentialMovingAverage with
+---num_updates: it comes to 0.9 after 80 steps, to 0.99 after 900 (timm.utils.ModelEmaV3 has another such curve).
 ---
----Errors: DC0101 for what is no layer and no list of parameters, and for a decay that is not from 0 to 1.
+---    optim.EMA(net, 0.999)
+---    optim.EMA(net, 0.9999, { warmup = true })
+---
+---Errors: DC0101 for what is no layer and no list of parameters, for a decay that is not from 0 to 1, for options.
 ---@param what deepc.nn.Layer|deepc.Cell[]
 ---@param decay? number 0.999
+---@param options? { warmup?: boolean } false
 ---@return deepc.optim.Average
-function optim.EMA(what, decay)
+function optim.EMA(what, decay, options)
   decay = decay == nil and 0.999 or decay
   check_decay("optim.EMA", decay)
+  core.options("optim.EMA", options, "warmup")
+  local warmup = options and options.warmup
+  if warmup ~= nil and type(warmup) ~= "boolean" then
+    core.fail("ARG", "optim.EMA", "warmup is true or false, not " .. core.describe(warmup))
+  end
   local average = new("optim.EMA", ema, what, decay)
+  average._own.warmup = warmup
   return average
 end
 

@@ -111,6 +111,29 @@ function TestAverages:test_ema_and_swa()
   lu.assertEquals(ema:averaged(read, 2):totable(), { 10, 12 })
 end
 
+function TestAverages:test_warm_up()
+  local w = dc.param("f64[]", 0)
+  local ema = optim.EMA({ w }, 0.5, { warmup = true })
+  local step = dc.fn("step()", function()
+    w:set(w + 1)
+    ema:update()
+  end)
+  local want
+  for n = 1, 30 do
+    step()
+    local d = math.min(0.5, (1 + n) / (10 + n)) -- 0.5 from the eighth on
+    want = n == 1 and 1 or d * want + (1 - d) * n
+    lu.assertAlmostEquals(ema:averaged(function() return w:item() end), want, 1e-12)
+  end
+  local compiled = dc.stats().compiles
+  ema.decay = 0
+  step()
+  lu.assertEquals(ema:averaged(function() return w:item() end), 31)
+  lu.assertEquals(dc.stats().compiles, compiled)
+  fails("optim.EMA: unknown option 'warm_up'", optim.EMA, { w }, 0.5, { warm_up = true })
+  fails("optim.EMA: warmup is true or false, not the number 10", optim.EMA, { w }, 0.5, { warmup = 10 })
+end
+
 function TestAverages:test_layers_and_files()
   local net = nn.Sequential { nn.Linear(2, 2), nn.Linear(2, 1) }
   local ema = optim.EMA(net, 0.9)

@@ -228,6 +228,8 @@ end
 
 average("optim.EMA", function(params) return optim.EMA(params, 0.8) end,
   ", multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.8)")
+average("optim.EMA with a warm-up", function(params) return optim.EMA(params, 0.4, { warmup = true }) end,
+  ", avg_fn=lambda a, p, n: a + (p - a) * (1 - min(0.4, (float(n) + 2) / (float(n) + 11)))")
 average("optim.SWA", optim.SWA, "")
 
 return list
