@@ -1,18 +1,18 @@
--- Small line charts, as SVG or PNG: axes with ticks, lines, a legend.
+-- Small charts, as SVG or PNG: axes with ticks, lines, points or bars, a legend.
 --
--- A chart is laid out once, as a list of shapes in pixels from the upper left corner: lines, boxes, texts.
--- Both writers take that list. SVG is their text; for PNG they are drawn into rows of pixels, lines by how
--- much of each pixel they cover, texts in a face of five by seven dots.
+-- A chart is laid out once, as a list of shapes, which both writers take (plot/draw.lua).
 
+local draw = require "deepc.plot.draw"
 local _, core = ...
 
----Line charts.
+---Charts: lines, points, bars, histograms.
 ---
 ---    local plot = require "deepc.plot"
 ---@class deepc.plot
 local plot = {}
 
 local INK, GRID = 0x333333, 0xdddddd
+local RADIUS = 3 -- of dots
 local COLOURS = { 0x1f6fb4, 0xd1495b, 0x2e8b57, 0xe08e0b, 0x7b4fa3, 0x4d4d4d }
 
 -- ---- scales ----
@@ -98,31 +98,49 @@ local function thin(points, columns)
   return out
 end
 
-local function list_of(v, what)
+-- Points of which there are many: one in each pixel.
+local function apart(points)
+  local seen, out = {}, {}
+  for _, p in ipairs(points) do
+    local key = math.floor(p[1]) << 16 | math.floor(p[2])
+    if not seen[key] then
+      seen[key], out[#out + 1] = true, p
+    end
+  end
+  return out
+end
+
+local function list_of(op, v, what)
   if core.kind(v) then
     v = v:totable()
   end
   if type(v) ~= "table" then
-    core.fail("ARG", "plot.lines", ("%s are a list of numbers, not %s"):format(what, type(v)))
+    core.fail("ARG", op, ("%s are a list of numbers, not %s"):format(what, type(v)))
   end
   for i = 1, #v do
     if type(v[i]) ~= "number" then
-      core.fail("ARG", "plot.lines", ("number %d of %s is a %s"):format(i, what, type(v[i])))
+      core.fail("ARG", op, ("number %d of %s is a %s"):format(i, what, type(v[i])))
     end
   end
   return v
 end
 
--- A series as runs of points without gaps; a gap is what has no place on the scales.
-local function read_series(s, i, log)
-  if type(s) ~= "table" then
-    core.fail("ARG", "plot.lines", ("series %d is a %s"):format(i, type(s)), "{ { y = losses, name = \"loss\" } }")
+-- What all series have: a name and a colour; `...`: what else this kind may have.
+local function new_series(op, s, i, ...)
+  if type(s) ~= "table" or core.kind(s) then
+    core.fail("ARG", op, ("series %d is a %s"):format(i, type(s)), "{ { y = losses, name = \"loss\" } }")
   end
-  core.options("plot.lines", s, "name", "x", "y")
-  local ys = list_of(s.y, ("y of series %d"):format(i))
-  local xs = s.x ~= nil and list_of(s.x, ("x of series %d"):format(i))
+  core.options(op, s, "name", ...)
+  return { name = s.name and tostring(s.name), colour = COLOURS[(i - 1) % #COLOURS + 1] }
+end
+
+-- A series as runs of points without gaps; a gap is what has no place on the scales.
+local function read_points(op, s, i, log)
+  local series = new_series(op, s, i, "x", "y")
+  local ys = list_of(op, s.y, ("y of series %d"):format(i))
+  local xs = s.x ~= nil and list_of(op, s.x, ("x of series %d"):format(i))
   if xs and #xs ~= #ys then
-    core.fail("ARG", "plot.lines", ("series %d has %d x and %d y"):format(i, #xs, #ys))
+    core.fail("ARG", op, ("series %d has %d x and %d y"):format(i, #xs, #ys))
   end
   local runs, run = {}, nil
   for k = 1, #ys do
@@ -137,7 +155,8 @@ local function read_series(s, i, log)
       run = nil
     end
   end
-  return { name = s.name and tostring(s.name), runs = runs, colour = COLOURS[(i - 1) % #COLOURS + 1] }
+  series.runs = runs
+  return series
 end
 
 local function bounds(series)
@@ -157,7 +176,7 @@ end
 
 -- ---- layout ----
 
-local TEXT, SMALL = 14, 10 -- heights of a line of text
+local TEXT = 14 -- height of a line of text
 
 local function add_axes(shapes, box, sx, sy, o)
   for _, t in ipairs(sy.ticks) do
@@ -178,27 +197,40 @@ local function add_axes(shapes, box, sx, sy, o)
   shapes[#shapes + 1] = o.y and { "text", 8, box.top - 8, o.y, "start", INK } or nil
 end
 
-local function add_legend(shapes, box, series)
+-- How a series is shown in the legend, left of its name: by kind of chart.
+local swatches = {}
+
+function swatches.lines(x, y, colour)
+  return { "line", x - 26, y, x - 8, y, colour, 2 }
+end
+
+function swatches.points(x, y, colour)
+  return { "dots", { { x - 13, y } }, colour, RADIUS, 1 }
+end
+
+function swatches.bars(x, y, colour)
+  return { "box", x - 20, y - 5, x - 8, y + 5, colour, 1 }
+end
+
+local function add_legend(shapes, box, series, swatch)
   local y = box.top + 8
   for _, s in ipairs(series) do
     if s.name then
       local x = box.right - 6 * utf8.len(s.name, 1, -1, true) - 8
-      shapes[#shapes + 1] = { "line", x - 26, y, x - 8, y, s.colour, 2 }
+      shapes[#shapes + 1] = swatch(x, y, s.colour)
       shapes[#shapes + 1] = { "text", x, y + 4, s.name, "start", INK }
       y = y + TEXT + 2
     end
   end
 end
 
-local function layout(series, o, width, height)
-  local x1, x2, y1, y2 = bounds(series)
-  local sx = linear(x1, x2, math.max(width // 100, 2))
-  local sy = o.log and logarithmic(y1, y2) or linear(y1, y2, math.max(height // 60, 2))
+-- The axes, and where values of the scales lie in pixels.
+local function frame(sx, sy, o)
   local longest = 0
   for _, t in ipairs(sy.ticks) do
     longest = math.max(longest, #t[2])
   end
-  local box = { left = 16 + 6 * longest, right = width - 20, top = 40, bottom = height - 26 - (o.x and 20 or 0) }
+  local box = { left = 16 + 6 * longest, right = o.width - 20, top = 40, bottom = o.height - 26 - (o.x and 20 or 0) }
   function box.x(v)
     return box.left + (v - sx.low) / (sx.high - sx.low) * (box.right - box.left)
   end
@@ -207,194 +239,204 @@ local function layout(series, o, width, height)
   end
   local shapes = {}
   add_axes(shapes, box, sx, sy, o)
+  return shapes, box
+end
+
+local function x_scale(x1, x2, o)
+  return linear(x1, x2, math.max(o.width // 100, 2))
+end
+
+local function y_scale(y1, y2, o)
+  return o.log and logarithmic(y1, y2) or linear(y1, y2, math.max(o.height // 60, 2))
+end
+
+local function layout_points(series, o, kind)
+  local x1, x2, y1, y2 = bounds(series)
+  local sy = y_scale(y1, y2, o)
+  local shapes, box = frame(x_scale(x1, x2, o), sy, o)
   for _, s in ipairs(series) do
+    local all = {}
     for _, run in ipairs(s.runs) do
-      local points = {}
-      for i, p in ipairs(run) do
-        points[i] = { box.x(p[1]), box.y(sy.at(p[2])) }
+      local points = kind == "lines" and {} or all
+      for _, p in ipairs(run) do
+        points[#points + 1] = { box.x(p[1]), box.y(sy.at(p[2])) }
       end
-      shapes[#shapes + 1] = { "lines", thin(points, math.floor(box.right - box.left)), s.colour, 1.5 }
+      if kind == "lines" then
+        shapes[#shapes + 1] = { "lines", thin(points, math.floor(box.right - box.left)), s.colour, 1.5 }
+      end
+    end
+    if #all > 0 then
+      shapes[#shapes + 1] = { "dots", apart(all), s.colour, RADIUS, 0.7 }
     end
   end
-  add_legend(shapes, box, series)
+  add_legend(shapes, box, series, swatches[kind])
   return shapes
 end
 
--- ---- SVG ----
-
-local function escaped(text)
-  return (text:gsub("[&<>\"]", { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }))
-end
-
--- Pixels: numbers are written the same in every locale.
-local function tenths(v)
-  return core.number("%.1f", v)
-end
-
-local svg_of = {
-  line = function(s)
-    return ('<line x1="%s" y1="%s" x2="%s" y2="%s" stroke="#%06x" stroke-width="%s"/>'):format(
-      tenths(s[2]), tenths(s[3]), tenths(s[4]), tenths(s[5]), s[6], core.number("%g", s[7]))
-  end,
-  lines = function(s)
-    local points = {}
-    for i, p in ipairs(s[2]) do
-      points[i] = tenths(p[1]) .. "," .. tenths(p[2])
-    end
-    if #points == 1 then
-      return ('<circle cx="%s" cy="%s" r="2" fill="#%06x"/>'):format(tenths(s[2][1][1]), tenths(s[2][1][2]), s[3])
-    end
-    return ('<polyline points="%s" fill="none" stroke="#%06x" stroke-width="%s" stroke-linejoin="round"/>'):format(
-      table.concat(points, " "), s[3], core.number("%g", s[4]))
-  end,
-  text = function(s)
-    return ('<text x="%s" y="%s" text-anchor="%s" fill="#%06x">%s</text>'):format(tenths(s[2]), tenths(s[3]), s[5],
-      s[6], escaped(s[4]))
-  end,
-}
-
-local function svg(shapes, width, height)
-  local out = {
-    ('<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" '
-      .. 'font-size="%d">'):format(width, height, width, height, SMALL + 1),
-    ('<rect width="%d" height="%d" fill="#ffffff"/>'):format(width, height),
-  }
-  for _, s in ipairs(shapes) do
-    out[#out + 1] = svg_of[s[1]](s)
+-- A bar from `from` to `to` on the scale of x, from `base` to a height.
+local function add_bar(shapes, box, from, to, base, height, colour, opacity)
+  local a, b = box.y(base), box.y(height)
+  if a ~= b then
+    shapes[#shapes + 1] = { "box", box.x(from), math.min(a, b), box.x(to), math.max(a, b), colour, opacity }
   end
-  out[#out + 1] = "</svg>\n"
-  return table.concat(out, "\n")
 end
 
--- ---- PNG ----
-
--- Seven rows of five dots, a digit of base 32 each, from the top.
-local FACE = {
-  ["0"] = "ehjlphe", ["1"] = "4c4444e", ["2"] = "eh1248v", ["3"] = "v2421he", ["4"] = "26aiv22", ["5"] = "vgu11he",
-  ["6"] = "68guhhe", ["7"] = "v124888", ["8"] = "ehhehhe", ["9"] = "ehhf12c",
-  A = "ehhvhhh", B = "uhhuhhu", C = "ehggghe", D = "sihhhis", E = "vgguggv", F = "vgguggg", G = "ehgnhhf",
-  H = "hhhvhhh", I = "e44444e", J = "72222ic", K = "hikokih", L = "ggggggv", M = "hrllhhh", N = "hhpljhh",
-  O = "ehhhhhe", P = "uhhuggg", Q = "ehhhlid", R = "uhhukih", S = "fgge11u", T = "v444444", U = "hhhhhhe",
-  V = "hhhhha4", W = "hhhllla", X = "hha4ahh", Y = "hhha444", Z = "v1248gv",
-  a = "00e1fhf", b = "ggmphhu", c = "00egghe", d = "11djhhf", e = "00ehvge", f = "698s888", g = "0fhhf1e",
-  h = "ggmphhh", i = "40c444e", j = "20622ic", k = "ggikoki", l = "c44444e", m = "00qllhh", n = "00mphhh",
-  o = "00ehhhe", p = "00uhugg", q = "00djf11", r = "00mpggg", s = "00ege1u", t = "88s8896", u = "00hhhjd",
-  v = "00hhha4", w = "00hhlla", x = "00ha4ah", y = "00hhf1e", z = "00v248v",
-  [" "] = "0000000", ["."] = "00000cc", [","] = "0000c48", [":"] = "0cc0cc0", ["-"] = "000v000", ["+"] = "044v440",
-  ["/"] = "01248g0", ["%"] = "op248j3", ["("] = "2488842", [")"] = "8422248", ["_"] = "000000v", ["="] = "00v0v00",
-  ["^"] = "4ah0000", ["*"] = "04lel40", ["?"] = "eh12404", ["!"] = "4444404", ["'"] = "4480000", ["#"] = "aavavaa",
-  ["["] = "e88888e", ["]"] = "e22222e", ["<"] = "248g842", [">"] = "8421248", ["|"] = "4444444", ["&"] = "cik8lid",
-}
-
--- `cover` of a colour over what is there.
-local function blend(row, x, colour, cover)
-  local under, out = row[x], 0
-  for shift = 16, 0, -8 do
-    local a, b = under >> shift & 255, colour >> shift & 255
-    out = out << 8 | math.floor(a + (b - a) * cover + 0.5)
-  end
-  row[x] = out
-end
-
--- A line of some width with round ends: each pixel near it by its distance. Centres of pixels are at .5.
-local function draw_line(rows, x1, y1, x2, y2, colour, width)
-  local dx, dy, reach = x2 - x1, y2 - y1, width / 2 + 0.5
-  local length2 = dx * dx + dy * dy
-  local top, bottom = math.floor(math.min(y1, y2) - reach), math.ceil(math.max(y1, y2) + reach)
-  for y = math.max(top, 0), math.min(bottom, #rows - 1) do
-    local row, py = rows[y + 1], y + 0.5 - y1
-    -- where the line is near this row
-    local a, b = x1, x2
-    if dy ~= 0 then
-      a, b = x1 + dx * (py - reach) / dy, x1 + dx * (py + reach) / dy
-    end
-    a, b = math.min(a, b), math.max(a, b)
-    a, b = math.max(a, math.min(x1, x2)) - reach, math.min(b, math.max(x1, x2)) + reach
-    for x = math.max(math.floor(a), 0), math.min(math.ceil(b), #row - 1) do
-      local px = x + 0.5 - x1
-      local t = length2 > 0 and math.max(0, math.min(1, (px * dx + py * dy) / length2)) or 0
-      local ex, ey = px - t * dx, py - t * dy
-      local cover = math.min(1, reach - (ex * ex + ey * ey) ^ 0.5)
-      if cover > 0 then
-        blend(row, x + 1, colour, cover)
+-- Groups of bars side by side, in the middle of whole numbers; below each its label.
+local function layout_bars(series, o)
+  local count, y1, y2 = 0, 0, 0
+  for _, s in ipairs(series) do
+    count = math.max(count, #s.heights)
+    for i = 1, #s.heights do
+      local h = s.heights[i]
+      if finite(h) then
+        y1, y2 = math.min(y1, h), math.max(y2, h)
       end
     end
   end
-end
-
-local function draw_text(rows, x, y, text, anchor, colour)
-  local letters = {}
-  for _, c in utf8.codes(text, true) do
-    letters[#letters + 1] = FACE[c < 128 and string.char(c) or "?"] or FACE["?"]
+  local ticks, every = {}, math.ceil(math.max(count, 1) * 40 / o.width) -- labels have room
+  for i = 1, count, every do
+    ticks[#ticks + 1] = { i, o.labels and tostring(o.labels[i] or "") or ("%d"):format(i) }
   end
-  local wide = #letters * 6 - 1
-  x = math.floor(anchor == "end" and x - wide or anchor == "middle" and x - wide / 2 or x)
-  y = math.floor(y) - 7
-  for i, letter in ipairs(letters) do
-    for r = 1, 7 do
-      local dots, row = tonumber(letter:sub(r, r), 32), rows[y + r]
-      for c = 1, 5 do
-        local at = x + (i - 1) * 6 + c
-        if row and row[at] and dots >> (5 - c) & 1 == 1 then
-          row[at] = colour
-        end
+  local sy = y_scale(y1, y2 == y1 and y1 + 1 or y2, o)
+  local shapes, box = frame({ low = 0.5, high = math.max(count, 1) + 0.5, ticks = ticks }, sy, o)
+  local wide = 0.8 / math.max(#series, 1)
+  for k, s in ipairs(series) do
+    for i = 1, #s.heights do
+      local from = i - 0.4 + (k - 1) * wide
+      if finite(s.heights[i]) then
+        add_bar(shapes, box, from, from + wide, 0, s.heights[i], s.colour, 1)
       end
     end
   end
+  shapes[#shapes + 1] = { "line", box.left, box.y(0), box.right, box.y(0), INK, 1 }
+  add_legend(shapes, box, series, swatches.bars)
+  return shapes
 end
 
--- Lines of one pixel along an axis lie on whole pixels.
-local function snap(v, other, width)
-  return v == other and width == 1 and math.floor(v) + 0.5 or v
-end
-
-local png_of = {
-  line = function(rows, s)
-    local x1, y1, x2, y2 = s[2], s[3], s[4], s[5]
-    draw_line(rows, snap(x1, x2, s[7]), snap(y1, y2, s[7]), snap(x2, x1, s[7]), snap(y2, y1, s[7]), s[6], s[7])
-  end,
-  lines = function(rows, s)
-    local points = s[2]
-    for i = 1, math.max(#points - 1, 1) do
-      local a, b = points[i], points[i + 1] or points[i]
-      draw_line(rows, a[1], a[2], b[1], b[2], s[3], #points == 1 and 4 or s[4])
+-- Bars of counts, over each other where there are several series.
+local function layout_histogram(series, edges, o)
+  local most = 0
+  for _, s in ipairs(series) do
+    most = math.max(most, table.unpack(s.heights))
+  end
+  local least = most -- that is shown on a logarithmic scale
+  for _, s in ipairs(series) do
+    for _, h in ipairs(s.heights) do
+      least = h > 0 and math.min(least, h) or least
     end
-  end,
-  text = function(rows, s)
-    draw_text(rows, s[2], s[3], s[4], s[5], s[6])
-  end,
-}
-
-local function pixels(shapes, width, height)
-  local rows, format = {}, (">I3"):rep(width)
-  for y = 1, height do
-    local row = {}
-    for x = 1, width do
-      row[x] = 0xffffff
+  end
+  most, least = most > 0 and most or 1, least > 0 and least or 1
+  local sy = y_scale(o.log and least / 2 or 0, most, o)
+  local shapes, box = frame(x_scale(edges[1], edges[#edges], o), sy, o)
+  for _, s in ipairs(series) do
+    for i, h in ipairs(s.heights) do
+      if h > 0 then
+        add_bar(shapes, box, edges[i], edges[i + 1], sy.low, sy.at(h), s.colour, #series > 1 and 0.5 or 1)
+      end
     end
-    rows[y] = row
   end
-  for _, s in ipairs(shapes) do
-    png_of[s[1]](rows, s)
-  end
-  for y = 1, height do
-    rows[y] = format:pack(table.unpack(rows[y], 1, width))
-  end
-  return table.concat(rows)
+  add_legend(shapes, box, series, swatches.bars)
+  return shapes
 end
 
--- ---- the function ----
+-- ---- histograms ----
 
-local function size_option(o, name, default)
+-- Edges of bins between the least and the largest number, or those of the option (numpy.histogram_bin_edges).
+local function edges_of(series, o)
+  local low, high = math.huge, -math.huge
+  for _, s in ipairs(series) do
+    for i = 1, #s.values do
+      local v = s.values[i]
+      if finite(v) then
+        low, high = math.min(low, v), math.max(high, v)
+      end
+    end
+  end
+  if o.range then
+    low, high = o.range[1] + 0.0, o.range[2] + 0.0
+  elseif low > high then
+    low, high = 0.0, 1.0 -- nothing to show
+  elseif low == high then
+    low, high = low - 0.5, high + 0.5
+  end
+  local edges, step = {}, (high - low) / o.bins
+  for i = 1, o.bins do
+    edges[i] = low + (i - 1) * step
+  end
+  edges[o.bins + 1] = high
+  return edges
+end
+
+-- How many values lie in each bin, the upper edge of the last one included; with density the integral is 1.
+local function count(values, edges, density)
+  local n, low, high = #edges - 1, edges[1], edges[#edges]
+  local counts, total = {}, 0
+  for i = 1, n do
+    counts[i] = 0
+  end
+  for k = 1, #values do
+    local v = values[k]
+    if finite(v) and v >= low and v <= high then
+      local i = math.min(math.floor((v - low) / (high - low) * n), n - 1) + 1
+      i = v < edges[i] and i - 1 or i < n and v >= edges[i + 1] and i + 1 or i -- rounding
+      counts[i], total = counts[i] + 1, total + 1
+    end
+  end
+  for i = 1, density and n or 0 do
+    counts[i] = total > 0 and counts[i] / (total * (edges[i + 1] - edges[i])) or 0
+  end
+  return counts
+end
+
+-- ---- the functions ----
+
+local function size_option(op, o, name, default)
   local v = o[name] or default
   if math.type(v) ~= "integer" or v < 200 or v > 4000 then
-    core.fail("ARG", "plot.lines", ("%s is a number of pixels from 200 to 4000, not %s"):format(name, core.shown(v)))
+    core.fail("ARG", op, ("%s is a number of pixels from 200 to 4000, not %s"):format(name, core.shown(v)))
   end
   return v
 end
 
----Writes a chart of lines, as SVG or PNG after the end of the path. A series is a table { y = numbers,
----x = numbers, name = "loss" }; without x, numbers count from 1; a name puts it into the legend. Numbers
+-- Checks what all charts are called with; the options with sizes.
+local function read(op, path, series, options, ...)
+  local kind = type(path) == "string" and path:lower():match "%.(%w+)$"
+  if kind ~= "svg" and kind ~= "png" then
+    core.fail("ARG", op, ("a path that ends in .svg or .png is needed, not %s"):format(core.shown(path)))
+  elseif type(series) ~= "table" then
+    core.fail("ARG", op, ("series are a list, not %s"):format(type(series)))
+  end
+  core.refuse_tracing(op)
+  core.options(op, options, "title", "x", "y", "width", "height", ...)
+  if series.y ~= nil or series.x ~= nil then
+    core.fail("ARG", op, "series are a list, not one series", '{ { y = losses, name = "loss" } }')
+  end
+  local o = {}
+  for name, value in pairs(options or {}) do
+    o[name] = value
+  end
+  o.width, o.height = size_option(op, o, "width", 800), size_option(op, o, "height", 480)
+  return o
+end
+
+local function write(op, path, shapes, o)
+  if path:lower():sub(-4) == ".svg" then
+    core.write_file(op, path, draw.svg(shapes, o.width, o.height))
+  else
+    core.write_png(op, path, o.width, o.height, draw.pixels(shapes, o.width, o.height))
+  end
+end
+
+local function write_points(op, kind, path, series, options)
+  local o, list = read(op, path, series, options, "log"), {}
+  for i, s in ipairs(series) do
+    list[i] = read_points(op, s, i, o.log)
+  end
+  write(op, path, layout_points(list, o, kind), o)
+end
+
+---Writes a chart of lines, as SVG or PNG after the end of the path (matplotlib.pyplot.plot). A series is a table
+---{ y = numbers, x = numbers, name = "loss" }; without x, numbers count from 1; a name puts it into the legend. Numbers
 ---are a list or a tensor of one axis; where one is not finite, the line has a gap.
 ---
 ---    plot.lines("/tmp/loss.svg", { { y = { 2.3, 1.1, 0.7 }, name = "loss" } }, { x = "step", log = true })
@@ -404,28 +446,85 @@ end
 ---@param series table[]
 ---@param options? { title?: string, x?: string, y?: string, log?: boolean, width?: integer, height?: integer }
 function plot.lines(path, series, options)
-  local kind = type(path) == "string" and path:lower():match "%.(%w+)$"
-  if kind ~= "svg" and kind ~= "png" then
-    core.fail("ARG", "plot.lines", ("a path that ends in .svg or .png is needed, not %s"):format(core.shown(path)))
-  elseif type(series) ~= "table" then
-    core.fail("ARG", "plot.lines", ("series are a list, not %s"):format(type(series)))
+  write_points("plot.lines", "lines", path, series, options)
+end
+
+---Writes a chart of points, as SVG or PNG (matplotlib.pyplot.scatter): series and options are those of plot.lines, a
+---dot for each pair of numbers that are finite, of many in one pixel one.
+---
+---    plot.points("/tmp/classes.svg", {
+---      { x = { 1, 2, 3 }, y = { 2, 1, 2 }, name = "cats" }, { x = { 4, 5 }, y = { 4, 3 }, name = "dogs" },
+---    })
+---
+---Errors: as plot.lines.
+---@param path string ends in .svg or .png
+---@param series table[]
+---@param options? { title?: string, x?: string, y?: string, log?: boolean, width?: integer, height?: integer }
+function plot.points(path, series, options)
+  write_points("plot.points", "points", path, series, options)
+end
+
+---Writes a chart of bars, as SVG or PNG (matplotlib.pyplot.bar). A series is a table { y = heights, name = "2024" };
+---several stand side by side. `labels` are texts below the bars, or groups of them; else they count from 1.
+---
+---    plot.bars("/tmp/accuracy.svg", { { y = { 0.91, 0.87 }, name = "train" }, { y = { 0.9, 0.8 }, name = "test" } },
+---      { labels = { "cats", "dogs" } })
+---
+---Errors: as plot.lines.
+---@param path string ends in .svg or .png
+---@param series table[]
+---@param options? { labels?: string[], title?: string, x?: string, y?: string, width?: integer, height?: integer }
+function plot.bars(path, series, options)
+  local op = "plot.bars"
+  local o, list = read(op, path, series, options, "labels"), {}
+  if o.labels ~= nil and type(o.labels) ~= "table" then
+    core.fail("ARG", op, "labels are a list of texts, not " .. core.describe(o.labels))
   end
-  core.refuse_tracing("plot.lines")
-  core.options("plot.lines", options, "title", "x", "y", "log", "width", "height")
-  if series.y ~= nil then
-    core.fail("ARG", "plot.lines", "series are a list, not one series", '{ { y = losses, name = "loss" } }')
-  end
-  local o, list = options or {}, {}
-  local width, height = size_option(o, "width", 800), size_option(o, "height", 480)
   for i, s in ipairs(series) do
-    list[i] = read_series(s, i, o.log)
+    list[i] = new_series(op, s, i, "y")
+    list[i].heights = list_of(op, s.y, ("y of series %d"):format(i))
+    if o.labels and #o.labels ~= #list[i].heights then
+      core.fail("ARG", op, ("there are %d labels, series %d has %d bars"):format(#o.labels, i, #list[i].heights))
+    end
   end
-  local shapes = layout(list, o, width, height)
-  if kind == "svg" then
-    core.write_file("plot.lines", path, svg(shapes, width, height))
-  else
-    core.write_png("plot.lines", path, width, height, pixels(shapes, width, height))
+  write(op, path, layout_bars(list, o), o)
+end
+
+local function check_range(op, range)
+  if range ~= nil and not (type(range) == "table" and #range == 2 and type(range[1]) == "number"
+    and type(range[2]) == "number" and finite(range[1]) and finite(range[2]) and range[1] < range[2]) then
+    core.fail("ARG", op, "range is { low, high }, not " .. core.describe(range))
   end
+end
+
+---Writes a histogram, as SVG or PNG (matplotlib.pyplot.hist): how many of the numbers of a series { y = numbers,
+---name = "weights" } lie in each of `bins` bins between the least and the largest of all, or in `range`; the bins are
+---those of dc.histogram. With `density` the area is 1; `log` is for heights. Several series lie over each other. What
+---is not finite is left out.
+---
+---    plot.histogram("/tmp/weights.svg", { { y = dc.randn "f32[1000]", name = "weights" } }, { bins = 40 })
+---
+---Errors: as plot.lines.
+---@param path string ends in .svg or .png
+---@param series table[]
+---@param options? table bins (30), range ({ low, high }), density, log; title, x, y, width, height
+function plot.histogram(path, series, options)
+  local op = "plot.histogram"
+  local o, list = read(op, path, series, options, "bins", "range", "density", "log"), {}
+  o.bins = o.bins == nil and 30 or o.bins
+  if math.type(o.bins) ~= "integer" or o.bins < 1 or o.bins > 1000 then
+    core.fail("ARG", op, ("bins is a number from 1 to 1000, not %s"):format(core.shown(o.bins)))
+  end
+  check_range(op, o.range)
+  for i, s in ipairs(series) do
+    list[i] = new_series(op, s, i, "y")
+    list[i].values = list_of(op, s.y, ("y of series %d"):format(i))
+  end
+  local edges = edges_of(list, o)
+  for _, s in ipairs(list) do
+    s.heights = count(s.values, edges, o.density)
+  end
+  write(op, path, layout_histogram(list, edges, o), o)
 end
 
 return core.module("deepc.plot", plot)

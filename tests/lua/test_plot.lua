@@ -137,6 +137,138 @@ function TestPlot:test_png_without_library()
   lu.assertNil(io.open(path .. ".png"))
 end
 
+-- Texts of an SVG file by what is in them: { x =, y =, width =, height =, fill = } of each.
+local function shapes(text, element)
+  local list = {}
+  for attributes in text:gmatch("<" .. element .. " ([^>]*)/>") do
+    local shape = {}
+    for key, value in attributes:gmatch '([%w-]+)="([^"]*)"' do
+      shape[key] = tonumber(value) or value
+    end
+    list[#list + 1] = shape
+  end
+  return list
+end
+
+function TestPlot:test_points()
+  local function drawn(series, options)
+    plot.points(path .. ".svg", series, options)
+    return check.read(path .. ".svg")
+  end
+  local text = drawn { { x = { 0, 1, 2, 0 / 0 }, y = { 0, 10, 20, 5 }, name = "a" }, { y = { 3, math.huge } } }
+  local dots = shapes(text, "circle")
+  lu.assertEquals(#dots, 3 + 1 + 1) -- the legend has one
+  lu.assertAlmostEquals(dots[2].cx - dots[1].cx, dots[3].cx - dots[2].cx, 0.2)
+  lu.assertAlmostEquals(dots[1].cy - dots[2].cy, dots[2].cy - dots[3].cy, 0.2)
+  lu.assertAlmostEquals(dots[4].cx, dots[2].cx, 0.2)
+  lu.assertStrContains(text, ">a</text>")
+  lu.assertNil(text:find "polyline")
+  local many, place = {}, {}
+  for i = 1, 20000 do
+    many[i], place[i] = i % 7, i % 11
+  end
+  lu.assertEquals(#shapes(drawn { { x = many, y = place } }, "circle"), 77) -- as many as are apart
+  lu.assertStrContains(drawn({ { y = { 0.01, 100 } } }, { log = true }), ">0.01</text>")
+  lu.assertStrContains(drawn {}, "</svg>")
+end
+
+function TestPlot:test_bars()
+  local function drawn(series, options)
+    plot.bars(path .. ".svg", series, options)
+    local text = check.read(path .. ".svg")
+    local list = shapes(text, "rect")
+    table.remove(list, 1) -- the paper
+    return list, text
+  end
+  local bars, text = drawn({ { y = { 2, -1, 0 }, name = "train" }, { y = { 4, 0 / 0, 1 } } },
+    { labels = { "cats", "dogs", "m<ice" } })
+  lu.assertEquals(#bars, 2 + 2 + 1) -- and the legend's
+  lu.assertAlmostEquals(bars[1].height, 2 * bars[2].height, 0.3)
+  lu.assertAlmostEquals(bars[3].height, 2 * bars[1].height, 0.3)
+  lu.assertAlmostEquals(bars[1].y + bars[1].height, bars[2].y, 0.2) -- both at 0
+  lu.assertAlmostEquals(bars[1].x + bars[1].width, bars[3].x, 0.2) -- side by side
+  lu.assertNotEquals(bars[1].fill, bars[3].fill)
+  for _, label in ipairs { "cats", "dogs", "m&lt;ice", "train" } do
+    lu.assertStrContains(text, ">" .. label .. "</text>")
+  end
+  lu.assertEquals(#drawn { { y = dc.tensor { 1, 2, 3 } } }, 3)
+  lu.assertEquals(#drawn {}, 0)
+  local function wrong(message, ...)
+    check.fails(message, plot.bars, path .. ".svg", ...)
+  end
+  wrong("there are 1 labels, series 1 has 2 bars", { { y = { 1, 2 } } }, { labels = { "a" } })
+  wrong("plot.bars: labels are a list of texts, not the string 'a'", { { y = { 1 } } }, { labels = "a" })
+  wrong("unknown option 'x'; known are name, y", { { x = { 1 }, y = { 1 } } })
+  wrong("unknown option 'log'", { { y = { 1 } } }, { log = true })
+end
+
+function TestPlot:test_histogram()
+  local function drawn(series, options)
+    plot.histogram(path .. ".svg", series, options)
+    local text = check.read(path .. ".svg")
+    local list = shapes(text, "rect")
+    table.remove(list, 1)
+    return list, text
+  end
+  -- Heights in pixels are in proportion to the counts of dc.histogram.
+  local function agrees(x, bins, options)
+    options.bins = bins
+    local bars = drawn({ { y = x } }, options)
+    local counts = dc.histogram(x, bins, { range = options.range, density = options.density }):totable()
+    local most, tallest, k = math.max(table.unpack(counts)), 0, 0
+    for _, bar in ipairs(bars) do
+      tallest = math.max(tallest, bar.height)
+    end
+    for _, c in ipairs(counts) do
+      if c > 0 then
+        k = k + 1
+        lu.assertAlmostEquals(bars[k].height, c / most * tallest, 0.2)
+      end
+    end
+    lu.assertEquals(#bars, k)
+  end
+  local x = dc.randn("f64[1000]", { seed = 1 }):clone()
+  agrees(x, 12, {})
+  agrees(x, 7, { range = { -1, 0.5 } })
+  agrees(x, 20, { density = true })
+  agrees((dc.iota("f64[100]") / 10):clone(), 9, {}) -- numbers on the edges
+  agrees(dc.full("f64[5]", 3), 4, {})
+  local bars, text = drawn({ { y = { 1, 2, 2, 0 / 0, math.huge }, name = "a" }, { y = { 3 } } }, { bins = 2 })
+  lu.assertEquals({ #bars, bars[1]["fill-opacity"] }, { 4, 0.5 })
+  lu.assertStrContains(text, ">a</text>")
+  bars = drawn({ { y = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2 } } }, { bins = 2, log = true })
+  lu.assertAlmostEquals(bars[1].height, 2 * bars[2].height, 0.2) -- 10 and 1, above 0.1
+  lu.assertEquals(#drawn { { y = {} } }, 0)
+  local function wrong(message, options)
+    check.fails(message, plot.histogram, path .. ".svg", { { y = { 1 } } }, options)
+  end
+  wrong("plot.histogram: bins is a number from 1 to 1000, not 0", { bins = 0 })
+  wrong("range is { low, high }, not a table", { range = { 1, 1 } })
+  check.fails("y of series 1 are a list of numbers, not nil", plot.histogram, path .. ".svg", { {} })
+end
+
+-- All of them as PNG: the same bytes each time, and colours where there are bars.
+function TestPlot:test_png_of_each()
+  lu.skipIf(no_png(), no_png())
+  for _, name in ipairs { "points", "bars", "histogram" } do
+    local function written()
+      plot[name](path .. ".png", { { y = { 1, 2, 2, -3 }, name = "a" }, { y = { 2, 1 } } },
+        { width = 300, height = 200 })
+      return check.read(path .. ".png")
+    end
+    lu.assertTrue(written() == written(), name)
+    local colours = {}
+    local image = require "deepc.data".read_image(path .. ".png")
+    lu.assertEquals(image.shape, { 200, 300, 3 })
+    for _, row in ipairs(image:totable()) do
+      for _, c in ipairs(row) do
+        colours[("%02x%02x%02x"):format(c[1], c[2], c[3])] = true
+      end
+    end
+    lu.assertTrue(colours["1f6fb4"], name)
+  end
+end
+
 function TestPlot:test_mistakes()
   fails("a path that ends in .svg or .png is needed, not nil")
   fails("a path that ends in .svg or .png is needed, not 'a.gif'", "a.gif", {})
