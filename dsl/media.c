@@ -3,7 +3,7 @@
  *
  *   image_read(path, channels)        a tensor u8[h, w, c], of 16 bits u16; channels of 0: those of the file
  *   image_write(path, x, quality)     x: [h, w, c] or [h, w]; quality of 0: PNG
- *   wav_read(path)                    f32[frames, channels], the rate
+ *   wav_read(path)   sound_read(path) f32[frames, channels], the rate
  *   wav_write(path, x, rate, bits, is_float)
  *   rows_images(paths, fit, height, width, channels)   rows_sounds(paths, frames, channels, rate): rows, the rate
  *   read_file(op, path)               all its bytes, unpacked where it is gzipped
@@ -15,7 +15,7 @@
 #include "dsl/internals.h"
 #include "dsl/orders.h"
 #include "formats/image.h"
-#include "formats/wav.h"
+#include "formats/sound.h"
 
 #include <string.h>
 
@@ -75,6 +75,25 @@ static int l_wav_read(lua_State *L)
     a.r = dc_reading_new(L, d, a.path);
     const dc_run_made made = {.out = &a.r.h, .nout = 1};
     dc_error_check_of(L, d, dc_run_again(L, d, wav_body, &a, &made), "read_wav");
+    lua_pushinteger(L, a.wav.rate);
+    return 2;
+}
+
+static dc_status sound_body(dc_job *j, void *arg)
+{
+    taking *a = arg;
+    const dc_room room = dc_reading_room(&a->r);
+    DC_TRY(dc_sound_read(j, a->path, &room, &a->wav.rate));
+    return dc_reading_end(&a->r, j);
+}
+
+static int l_sound_read(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    taking a = {.path = dc_args_text(L, d, 1, "read_sound")};
+    a.r = dc_reading_new(L, d, a.path);
+    const dc_run_made made = {.out = &a.r.h, .nout = 1};
+    dc_error_check_of(L, d, dc_run_again(L, d, sound_body, &a, &made), "read_sound");
     lua_pushinteger(L, a.wav.rate);
     return 2;
 }
@@ -252,6 +271,7 @@ static const dc_binding bindings[] = {
     {"image_read", l_image_read, DC_ANY, DC_IN_LIBRARY},
     {"image_write", l_image_write, DC_ANY, DC_IN_LIBRARY},
     {"wav_read", l_wav_read, DC_ANY, DC_IN_LIBRARY},
+    {"sound_read", l_sound_read, DC_ANY, DC_IN_LIBRARY},
     {"wav_write", l_wav_write, DC_ANY, DC_IN_LIBRARY},
     {"rows_images", l_rows_images, DC_ANY, DC_IN_LIBRARY},
     {"rows_sounds", l_rows_sounds, DC_ANY, DC_IN_LIBRARY},

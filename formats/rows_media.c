@@ -3,12 +3,10 @@
 #include "core/base/path.h"
 #include "formats/image.h"
 #include "formats/rows.h"
-#include "formats/wav.h"
+#include "formats/sound.h"
 
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 typedef struct media {
     dc_rows rows;
@@ -122,30 +120,18 @@ dc_status dc_rows_images(dc_job *j, const char *const *path, int64_t n, int fit,
 
 /* ---- sounds ----------------------------------------------------------------------------------- */
 
-/* An open file, and what its header says; the caller closes it. */
-static dc_status open_sound(dc_job *j, const char *path, int *fd, dc_wav *w)
-{
-    struct stat st;
-    DC_TRY(dc_infile_open(j, path, fd, &st));
-    const dc_status status = dc_wav_look(j, path, *fd, st.st_size, w);
-    if (status != DC_OK)
-        close(*fd);
-    return status;
-}
-
 static dc_status get_sound(const media *m, dc_job *j, const char *path, float *to)
 {
-    dc_wav w;
-    int fd;
-    DC_TRY(open_sound(j, path, &fd, &w));
+    dc_sound w;
+    DC_TRY(dc_sound_open(j, path, &w));
     dc_status status = DC_OK;
     if (w.channels != m->channels || w.rate != m->rate)
         status = dc_path_fail(j, DC_ERR_FORMAT, path,
                               "has %d channel%s at %d Hz, %d at %d Hz are wanted", w.channels,
                               w.channels == 1 ? "" : "s", w.rate, m->channels, m->rate);
     if (status == DC_OK)
-        status = dc_wav_samples(j, path, fd, &w, m->frames, to);
-    close(fd);
+        status = dc_sound_samples(j, path, &w, m->frames, to);
+    dc_sound_close(&w);
     return status;
 }
 
@@ -161,16 +147,33 @@ static dc_status get_sounds(const dc_rows *r, dc_job *j, int64_t first, int64_t 
     return DC_OK;
 }
 
+/* What the header of a file says. */
+static dc_status look_at_sound(dc_job *j, const char *path, dc_sound *out)
+{
+    dc_sound s;
+    DC_TRY(dc_sound_open(j, path, &s));
+    *out = (dc_sound){.frames = s.frames, .channels = s.channels, .rate = s.rate, .fd = -1};
+    dc_sound_close(&s);
+    return DC_OK;
+}
+
+static dc_status check_length(dc_job *j, const char *path, const dc_sound *s)
+{
+    return s->frames >= 0 ? DC_OK
+                          : dc_path_fail(j, DC_ERR_FORMAT, path,
+                                         "the file does not say how many frames it has");
+}
+
 dc_status dc_rows_sounds(dc_job *j, const char *const *path, int64_t n, int64_t frames,
                          int channels, int rate, dc_rows **out, int *found)
 {
     media *m = new_media(j, path, n);
-    dc_wav w = {.frames = frames, .channels = channels, .rate = rate};
+    dc_sound w = {.frames = frames, .channels = channels, .rate = rate};
     m->rows.get = get_sounds;
     if (n > 0 && (frames == 0 || channels == 0 || rate == 0)) {
-        int fd;
-        DC_TRY(open_sound(j, path[0], &fd, &w));
-        close(fd);
+        DC_TRY(look_at_sound(j, path[0], &w));
+        if (frames == 0)
+            DC_TRY(check_length(j, path[0], &w));
     }
     m->frames = frames == 0 ? w.frames : frames;
     m->channels = channels == 0 ? w.channels : channels;
@@ -188,11 +191,10 @@ dc_status dc_rows_sound_lengths(dc_job *j, const dc_rows *r, int64_t *to)
 {
     const media *m = (const media *)r;
     for (int64_t i = 0; i < r->type.dim[0]; i++) {
-        dc_wav w;
-        int fd;
+        dc_sound w;
         DC_TRY(dc_job_ended(j));
-        DC_TRY(open_sound(j, m->path[i], &fd, &w));
-        close(fd);
+        DC_TRY(look_at_sound(j, m->path[i], &w));
+        DC_TRY(check_length(j, m->path[i], &w));
         to[i] = dc_min_i64(w.frames, m->frames);
     }
     return DC_OK;

@@ -56,6 +56,13 @@ have_jpeg() {
     return 1
 }
 
+have_sndfile() {
+    for so in /usr/lib/*/libsndfile.so.1; do
+        [ -e "$so" ] && return 0
+    done
+    return 1
+}
+
 have_curl() {
     for so in /usr/lib/*/libcurl.so.4; do
         [ -e "$so" ] && return 0
@@ -98,6 +105,7 @@ need_tests() {
     need valgrind command -v valgrind
     need libpng-dev test -e /usr/include/png.h
     need libturbojpeg0 have_jpeg
+    need libsndfile1 have_sndfile
     need libcurl4 have_curl
     need ocl-icd-libopencl1 have_opencl
     need libopenblas0-serial have_lapack

@@ -126,6 +126,21 @@ function data.read_wav(path)
   return samples, rate
 end
 
+---A sound of a file, f32[frames, channels] from -1 to 1, and its rate (torchaudio.load, soundfile.read): WAV as
+---data.read_wav; FLAC and Ogg, which has Vorbis or Opus, for which Debian's libsndfile1 is needed.
+---
+---    local samples, rate = data.read_sound "a.flac"
+---
+---Errors: DC0801 where it cannot be read or the library is missing, DC0802 where it is damaged.
+---@param path string
+---@return deepc.Tensor samples
+---@return integer rate
+function data.read_sound(path)
+  check_path("read_sound", path)
+  local samples, rate = core.sound_read(path)
+  return samples, rate
+end
+
 local widths = { [8] = true, [16] = true, [24] = true, [32] = true, f32 = true, f64 = true }
 
 ---Writes a sound as a WAV file, whole or not at all: f32[frames] or f32[frames, channels] from -1 to 1; what is
@@ -165,13 +180,13 @@ function data.write_wav(path, samples, rate, options)
   core.wav_write(path, samples, rate, is_float and tonumber(bits:sub(2)) or bits, is_float)
 end
 
----Sounds of WAV files, for a set: f32[n, frames, channels], read for each batch by several threads; longer ones are cut
+---Sounds of files, for a set: f32[n, frames, channels], read for each batch by several threads; longer ones are cut
 ---off, silence is put behind shorter ones. Without numbers all have those of the first. And their rate.
 ---`rows:lengths()` are their frames without that silence.
 ---
 ---    data.sounds({ "a.wav", "b.wav" }, { frames = 16000 })
 ---
----Errors: as data.read_wav, of the batch that a file is in; DC0802 for other channels or another rate.
+---Errors: as data.read_sound, of the batch that a file is in; DC0802 for other channels or another rate.
 ---@param paths string[]
 ---@param options? { frames?: integer, channels?: integer, rate?: integer }
 ---@return deepc.data.Rows

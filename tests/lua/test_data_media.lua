@@ -200,6 +200,105 @@ function TestSounds:test_lengths()
   end)
 end
 
+-- tests/lua/sounds has what libsndfile 1.2 wrote of (37 t % 2000 - 1000 + 3 c) / 2^15, of
+-- (99991 t % 200000 - 100000) / 2^23 and of sin(2 pi 440 t / 8000) / 2.
+local missing = select(2, pcall(data.read_sound, "tests/lua/sounds/ramp16.flac"))
+missing = type(missing) == "table" and missing.code == "DC0801" and tostring(missing) or nil
+
+local function sound(name)
+  return "tests/lua/sounds/" .. name
+end
+
+function TestSounds:test_wav_by_the_other_name()
+  local x, rate = data.read_sound(sounds .. "i16")
+  lu.assertEquals(rate, 44100)
+  lu.assertEquals(x:totable(), { { 0, 32767 / 32768 }, { -1, 1 / 32768 } })
+  lu.assertEquals(fails("not a WAV, FLAC or Ogg file", data.read_sound, images .. "rgb8").code, "DC0802")
+  lu.assertEquals(fails("No such file", data.read_sound, "/nonexistent").code, "DC0801")
+  fails("read_sound: a path is needed, not nil", data.read_sound)
+end
+
+function TestSounds:test_without_the_library()
+  if not missing then
+    return lu.skip "libsndfile is installed"
+  end
+  lu.assertStrContains(missing,
+    "ramp16.flac: FLAC needs libsndfile (libsndfile.so.1; Debian: apt-get install libsndfile1)")
+  lu.assertEquals(fails("tone.ogg: Ogg needs libsndfile", data.read_sound, sound "tone.ogg").code, "DC0801")
+end
+
+function TestSounds:test_flac_and_ogg()
+  if missing then
+    return lu.skip "libsndfile is not installed (Debian: libsndfile1)"
+  end
+  local x, rate = data.read_sound(sound "ramp16.flac")
+  local t, c = dc.iota("f32[100, 2]", 1), dc.iota("f32[100, 2]", 2)
+  lu.assertEquals({ rate, x.shape }, { 16000, { 100, 2 } })
+  lu.assertTrue(x:eq(((t * 37) % 2000 - 1000 + c * 3) / 32768):all():item())
+  x, rate = data.read_sound(sound "ramp24.flac")
+  t = dc.iota("f64[50, 1]", 1)
+  lu.assertEquals({ rate, x.shape }, { 48000, { 50, 1 } })
+  lu.assertTrue(x:cast("f64"):eq(((t * 99991) % 200000 - 100000) / 8388608):all():item())
+  x, rate = data.read_sound(sound "tone.ogg")
+  lu.assertEquals({ rate, x.shape }, { 8000, { 1000, 1 } })
+  local tone = (dc.iota "f32[1000]" * (2 * math.pi * 440 / 8000)):sin() / 2
+  lu.assertTrue((x:reshape(1000) - tone):abs():max():item() < 0.05)
+end
+
+function TestSounds:test_flac_of_batches()
+  if missing then
+    return lu.skip "libsndfile is not installed (Debian: libsndfile1)"
+  end
+  local paths = {}
+  for i = 1, 12 do
+    paths[i] = i % 2 == 0 and sound "ramp16.flac" or self.path
+  end
+  data.write_wav(self.path, dc.full("f32[30, 2]", 0.25), 16000)
+  local rows = data.sounds(paths, { frames = 60 })
+  lu.assertEquals(rows:lengths():totable(), { 30, 60, 30, 60, 30, 60, 30, 60, 30, 60, 30, 60 })
+  local flac = data.read_sound(sound "ramp16.flac")[{ { 1, 60 } }]
+  for x, n in data.set(rows, dc.iota(12)):batches { size = 4, shuffle = true } do
+    for i, number in ipairs(n:totable()) do
+      local want = number % 2 == 1 and flac or dc.concat({ dc.full("f32[30, 2]", 0.25), dc.zeros "f32[30, 2]" }, 1)
+      lu.assertTrue(x[i]:eq(want):all():item())
+    end
+  end
+  lu.assertEquals(data.sounds { sound "ramp16.flac" }.shape, { 1, 100, 2 })
+  fails("has 1 channel at 8000 Hz, 2 at 16000 Hz are wanted", function()
+    return data.sounds({ self.path, sound "tone.ogg" }):row(2)
+  end)
+end
+
+-- Cut off or changed anywhere: a result or an error of ours, never more than the file holds.
+function TestSounds:test_damaged()
+  if missing then
+    return lu.skip "libsndfile is not installed (Debian: libsndfile1)"
+  end
+  for _, name in ipairs { "ramp16.flac", "tone.ogg" } do
+    local bytes = check.read(sound(name))
+    local function try(text)
+      local f <close> = assert(io.open(self.path, "wb"))
+      f:write(text)
+      f:close()
+      local ok, err = pcall(data.read_sound, self.path)
+      lu.assertTrue(ok or err.code == "DC0802", tostring(err))
+      pcall(function() return data.sounds({ self.path }, { frames = 100, channels = 1, rate = 8000 }):row(1) end)
+      return ok
+    end
+    lu.assertFalse(try(bytes:sub(1, #bytes // 2)), name)
+    for n = 4, #bytes - 1, #bytes // 40 + 1 do
+      try(bytes:sub(1, n))
+      try(bytes:sub(1, n) .. string.char(~bytes:byte(n + 1) & 255) .. bytes:sub(n + 2))
+    end
+  end
+  -- FLAC that declares 2^36 - 1 frames
+  local bytes = check.read(sound "ramp16.flac")
+  local f <close> = assert(io.open(self.path, "wb"))
+  f:write(bytes:sub(1, 21), string.char(bytes:byte(22) | 15), "\255\255\255\255", bytes:sub(27))
+  f:close()
+  fails("frames are declared, more than", data.read_sound, self.path)
+end
+
 function TestSounds:test_bytes()
   lu.assertEquals(data.read_bytes(sounds .. "u8", "u8"):totable()[1], ("R"):byte())
   fails("No such file", data.read_bytes, "/nonexistent", "u8")

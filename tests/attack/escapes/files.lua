@@ -15,6 +15,7 @@ local readers = {
   bytes = function(path) data.read_bytes(path, "u8") end,
   image = function(path) data.read_image(path) end,
   wav = function(path) data.read_wav(path) end,
+  sound = function(path) data.read_sound(path) end,
   rows = function(path) data.rows(path) end,
   raw = function(path) data.rows(path, { type = "u8[1]" }) end,
   files = function(path) data.files(path) end,
