@@ -248,6 +248,8 @@ static const char *why_stored(fusing *w, dc_ref r, const demand *d)
         return w->node[r].on_reduction && fuse_class(w, r) != DC_CLASS_MOV
                    ? "an epilogue of a reduction, read in several kernels"
                    : NULL;
+    if (dc_fuse_turns_backwards(w, r, d->map))
+        return "transposed by its user, and read backwards";
     if (goes_with_product(w, r, d))
         return "an epilogue of a contraction, read by a row-wise kernel";
     return dc_fuse_is_full(w, d->home, d->maps) ? "limit of operations in a kernel" : NULL;

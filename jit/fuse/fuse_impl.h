@@ -256,6 +256,9 @@ bool dc_fuse_along_columns(const fusing *w, dc_ref u, fuse_rows *rows);
 struct fuse_walk *dc_fuse_walk_new(dc_arena *a, uint32_t nodes);
 uint32_t dc_fuse_group_to_join(const fusing *w, dc_ref r, fuse_rows *rows);
 
+/* fuse_turned.c: r is read under `map`, which transposes it; does it read along that axis backwards? */
+bool dc_fuse_turns_backwards(const fusing *w, dc_ref r, dc_ref map);
+
 /* fuse_updates.c: is r an update of what it is made of, and smaller? */
 bool dc_fuse_stores_update(fusing *w, dc_ref r);
 /* fuse_once.c: marks what is computed in one place. */

@@ -81,6 +81,22 @@ function TestFft:test_many_rows()
   end
 end
 
+-- What is put together backwards is stored before it is transposed.
+function TestFft:test_transposed()
+  local x = dc.randn("f32[140, 60]", { seed = 3 })
+  local rows = dc.fn("(x: f32[140, 60])", function(x) return fft.rfft(x) end)(x):totable()
+  local f = dc.fn("(x: f32[140, 60])", function(x) return fft.rfft(x):transpose() end)
+  local columns = f(x):totable()
+  for i = 1, 140 do
+    for k = 1, 31 do
+      lu.assertEquals(columns[k][i], rows[i][k])
+    end
+  end
+  if (os.getenv "DEEPC_DEVICE" or "cpu") == "cpu" then
+    lu.assertStrContains(tostring(f:explain()), "transposed by its user, and read backwards")
+  end
+end
+
 -- Along an axis behind which whole vectors lie.
 function TestFft:test_many_columns()
   local z = dc.complex(dc.randn("f32[3, 60, 48]", { seed = 1 }), dc.randn("f32[3, 60, 48]", { seed = 2 })):clone()
