@@ -12,6 +12,7 @@
 enum {
     RUN = 12,         /* elements that insertion sorts */
     FEW = 128,        /* counted */
+    INSERTED = 16,    /* of top_k: the best so far, kept in order */
     RADIX_FROM = 256, /* shorter rows are merged */
     VECTOR = 8,       /* keys made by instructions on vectors */
     DIGIT = 8,        /* bits */
@@ -457,23 +458,52 @@ static void keys64(dc_dtype t, const void *x, int64_t at, int64_t n, uint64_t tu
             out[i] = (int32_t)AT(best[i]);                                        \
     }
 
+/* The same of so few that each candidate is inserted among the best so far, of which there are k after as many elements. */
+#define DEFINE_BEST(name, key, PAIR, KEYS, MAKE, KEY, AT)                         \
+    static void name(const dc_host_call *c, int32_t *out, const void *x, PAIR *a) \
+    {                                                                             \
+        const dc_dtype t = (dc_dtype)c->in[0].dtype;                              \
+        const int64_t n = row_length(c), k = c->attr[0];                          \
+        int64_t count = 0;                                                        \
+        key v[PIECE];                                                             \
+        for (int64_t at = 0, m; at < n; at += m) {                                \
+            m = dc_min_i64(PIECE, n - at);                                        \
+            KEYS(t, x, at, m, c->attr[1] != 0 ? (key)-1 : 0, v);                  \
+            for (int64_t i = 0; i < m; i++) {                                     \
+                if (count == k && v[i] >= KEY(a[k - 1]))                          \
+                    continue;                                                     \
+                count += count < k;                                               \
+                int64_t to = count - 1;                                           \
+                for (; to > 0 && v[i] < KEY(a[to - 1]); to--)                     \
+                    a[to] = a[to - 1];                                            \
+                a[to] = MAKE(v[i], at + i);                                       \
+            }                                                                     \
+        }                                                                         \
+        for (int64_t i = 0; i < k; i++)                                           \
+            out[i] = (int32_t)AT(a[i]);                                           \
+    }
+
 #define PAIR_KEY(x) ((uint32_t)((x) >> 32))
 #define PAIR_AT(x)  ((x)&UINT32_MAX)
 #define WIDE_AT(x)  ((x).at)
 
 DEFINE_FEW(few, uint32_t, uint64_t, keys32, sort_pair, make_pair, PAIR_KEY, PAIR_AT)
 DEFINE_FEW(few_wide, uint64_t, wide, keys64, sort_wide, make_wide, KEY_OF, WIDE_AT)
+DEFINE_BEST(best, uint32_t, uint64_t, keys32, make_pair, PAIR_KEY, PAIR_AT)
+DEFINE_BEST(best_wide, uint64_t, wide, keys64, make_wide, KEY_OF, WIDE_AT)
 
 static void topk_row(const dc_host_call *c, const dc_lapack *lib, void *out, const void *const *in,
                      void *scratch)
 {
     DC_UNUSED(lib);
+    const bool wide_keys = is_wide((dc_dtype)c->in[0].dtype),
+               inserts = c->attr[0] > 0 && c->attr[0] <= INSERTED;
     if (!is_few(c))
         positions(c, c->attr[1] != 0, c->attr[0], out, in[0], scratch);
-    else if (is_wide((dc_dtype)c->in[0].dtype))
-        few_wide(c, out, in[0], scratch);
+    else if (wide_keys)
+        (inserts ? best_wide : few_wide)(c, out, in[0], scratch);
     else
-        few(c, out, in[0], scratch);
+        (inserts ? best : few)(c, out, in[0], scratch);
 }
 
 const dc_host_row dc_host_topk = {.run = topk_row, .scratch = topk_scratch, .cost = topk_cost};
