@@ -259,12 +259,11 @@ static bool are_columns(const dc_sketch *s, const dc_shape *p, const parts *all)
 }
 
 /*
- * Rows side by side that are no whole vectors: as many in one work item as hold a cache line several times and divide all,
- * the loop over them innermost; in the longest vectors that divide them, or one by one.
+ * Rows side by side: as many in one work item as hold a cache line several times and divide all, the loop over them
+ * innermost; in the longest vectors that divide them, or one by one.
  */
-static bool schedule_inside(dc_sketch *s, const dc_shape *p, const parts *all)
+static bool schedule_inner_rows(dc_sketch *s, const parts *all, uint32_t m)
 {
-    const uint32_t m = p->out[p->nout - 1];
     const int64_t extent = dc_sketch_extent(s, m);
     int64_t lanes = s->lanes, block;
     dc_split rows, vectors;
@@ -279,9 +278,19 @@ static bool schedule_inside(dc_sketch *s, const dc_shape *p, const parts *all)
         for (int a = 0; a < all->at[i].n; a++)
             if (!dc_do_reorder(s, all->at[i].axis[a], rows.i))
                 return false;
-    if (lanes > 1 && (!dc_do_split(s, rows.i, lanes, &vectors) || !dc_do_vectorize(s, vectors.i)))
+    return lanes == 1 || (dc_do_split(s, rows.i, lanes, &vectors) && dc_do_vectorize(s, vectors.i));
+}
+
+/* Of rows that no vector worth it divides, those behind the last whole vector are by themselves. */
+static bool schedule_inside(dc_sketch *s, const dc_shape *p, const parts *all)
+{
+    const uint32_t m = p->out[p->nout - 1];
+    const int64_t extent = dc_sketch_extent(s, m), rest = extent % s->lanes;
+    dc_split cut = {.o = m};
+    if (rest % 4 != 0 && extent > s->lanes &&
+        (!dc_do_cut(s, m, extent - rest, &cut) || !schedule_inner_rows(s, all, cut.i)))
         return false;
-    return dc_sketch_grid(s);
+    return schedule_inner_rows(s, all, cut.o) && dc_sketch_grid_all(s);
 }
 
 /*

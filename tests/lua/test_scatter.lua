@@ -145,3 +145,25 @@ function TestScatter:test_same_bits_in_each_run()
     lu.assertEquals(f(x, at, g):totable(), first)
   end
 end
+
+-- Widths that vectors divide, and those with columns behind the last whole vector.
+function TestScatter:test_widths()
+  for _, n in ipairs { 16, 17, 19, 31, 33, 50, 97, 100, 101 } do
+    local f = dc.fn(("f(x: f32[40, %d], at: i32[60], g: f32[60, %d])"):format(n, n), function(x, at, g)
+      return dc.grad((x:take(at, 1) * g):sum(), x)
+    end)
+    local g = dc.randint(("i32[60, %d]"):format(n), { low = -9, high = 9, seed = n }):cast "f32"
+    local at = dc.randint("i32[60]", { low = 0, high = 40, seed = n })
+    local want = {}
+    for i = 1, 40 do
+      want[i] = {}
+      for k = 1, n do want[i][k] = 0 end
+    end
+    local rows, places = g:totable(), at:totable()
+    for i = 1, 60 do
+      local row = want[places[i] + 1]
+      for k = 1, n do row[k] = row[k] + rows[i][k] end
+    end
+    lu.assertEquals(f(dc.zeros(("f32[40, %d]"):format(n)), at, g):totable(), want, n)
+  end
+end
