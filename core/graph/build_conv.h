@@ -46,4 +46,12 @@ dc_status dc_build_max_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, d
 /* The mean of each window; of integers f32. */
 dc_status dc_build_mean_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out);
 
+/* The axes that a window of n dims moves along, the last ones. */
+uint32_t dc_window_axes(const dc_type *x, int n);
+/*
+ * Places of a window over so many elements along an axis of a size known at run time. EXTENT where there may be none.
+ */
+dc_status dc_window_places(dc_job *j, const dc_type *x, int axis, int64_t window, int64_t margin,
+                           int64_t stride, int64_t *out);
+
 #endif
