@@ -43,6 +43,11 @@ enum { DC_POOL_WINDOW = 256 }; /* elements of a window along an axis, at most */
  * axis fastest. CONV_WINDOW, ARG.
  */
 dc_status dc_build_max_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out);
+/*
+ * Where it is, i32, counted over the axes of the window, as in PyTorch: the first of equal ones, the last NaN. Without
+ * gradient. EXTENT: an axis behind the first has a size known at run time.
+ */
+dc_status dc_build_max_positions(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out);
 /* The mean of each window; of integers f32. */
 dc_status dc_build_mean_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out);
 

@@ -277,20 +277,26 @@ static dc_status max_direct(dc_job *j, const pooling *v, dc_ref x, dc_ref *out)
     return dc_custom_end(j, &c, &dx, out);
 }
 
+/* The windows of p along dim i alone. */
+static dc_pool along_dim(const dc_pool *p, int i)
+{
+    dc_pool one = {.n = p->n, .ceil = p->ceil};
+    for (int k = 0; k < p->n; k++) {
+        const bool here = k == i;
+        one.window[k] = here ? p->window[k] : 1;
+        one.stride[k] = here ? p->stride[k] : 1;
+        one.lo[k] = here ? p->lo[k] : 0;
+        one.hi[k] = here ? p->hi[k] : 0;
+        one.dilate[k] = here ? p->dilate[k] : 1;
+    }
+    return one;
+}
+
 /* Which is the first of equals does not change if the last axis is done first. */
 static dc_status max_by_axis(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out)
 {
     for (int i = p->n - 1; i >= 0; i--) {
-        dc_pool one = {.n = p->n};
-        for (int k = 0; k < p->n; k++) {
-            const bool here = k == i;
-            one.window[k] = here ? p->window[k] : 1;
-            one.stride[k] = here ? p->stride[k] : 1;
-            one.lo[k] = here ? p->lo[k] : 0;
-            one.hi[k] = here ? p->hi[k] : 0;
-            one.ceil = p->ceil;
-            one.dilate[k] = here ? p->dilate[k] : 1;
-        }
+        const dc_pool one = along_dim(p, i);
         pooling v;
         DC_TRY(begin_pool(j, f, &x, &one, &v));
         DC_TRY(max_direct(j, &v, x.ref, &x.ref));
@@ -334,6 +340,146 @@ dc_status dc_build_max_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, d
         return max_by_axis(j, f, x, p, out);
     DC_TRY(max_direct(j, &v, x.ref, &out->ref));
     out->type = type;
+    return DC_OK;
+}
+
+/* ---- where the largest is ---- */
+
+/*
+ * Positions count the elements of x along the axes of the window, the last one fastest. As in PyTorch the first of equal
+ * elements is taken, of those that are NaN the last, and where nothing is above the lowest number the first element
+ * that is no padding.
+ */
+
+/* How far two elements of x that are one apart along dim i of the window are in positions. */
+static int64_t apart(const pooling *v, int i)
+{
+    int64_t n = 1;
+    for (int k = i + 1; k < v->p.n; k++)
+        n *= v->x.dim[v->first + k];
+    return n;
+}
+
+static dc_ref times(dc_func *f, dc_ref a, int64_t by)
+{
+    return by == 1 ? a : dc_graph_op2(f, DC_OP_MUL, a, dc_graph_like(f, a, (double)by));
+}
+
+/* Where windows begin along dim i: coordinates in x, below 0 in the padding. */
+static dc_ref begins(const pooling *v, int i)
+{
+    const dc_type type = dc_type_make(DC_I32, v->x.rank, v->dim);
+    const int64_t axis = v->first + i;
+    const dc_ref at = dc_graph_make(v->f, DC_OP_IOTA, NULL, 0, &axis, 1, &type);
+    const dc_ref step = times(v->f, at, v->p.stride[i]);
+    return dc_graph_op2(v->f, DC_OP_SUB, step, dc_graph_like(v->f, step, (double)v->p.lo[i]));
+}
+
+/* How far behind that its first tap outside of the padding is. */
+static dc_ref skipped(const pooling *v, int i)
+{
+    dc_func *f = v->f;
+    const dc_ref at = begins(v, i), zero = dc_graph_like(f, at, 0);
+    const int64_t step = v->p.dilate[i];
+    if (v->p.lo[i] == 0)
+        return zero;
+    const dc_ref before = dc_graph_op2(f, DC_OP_MAX, dc_graph_op1(f, DC_OP_NEG, at), zero);
+    if (step == 1)
+        return before;
+    const dc_ref up = dc_graph_op2(f, DC_OP_ADD, before, dc_graph_like(f, at, (double)(step - 1)));
+    return times(f, dc_graph_op2(f, DC_OP_DIV, up, dc_graph_like(f, at, (double)step)), step);
+}
+
+/* Of the dims in the mask, one(v, i) in positions, added up; 0: none. */
+static dc_ref over_dims(const pooling *v, uint32_t dims, dc_ref one(const pooling *, int))
+{
+    dc_ref sum = 0;
+    for (int i = 0; i < v->p.n; i++) {
+        if ((dims >> i & 1) == 0)
+            continue;
+        const dc_ref part = times(v->f, one(v, i), apart(v, i));
+        sum = sum == 0 ? part : dc_graph_op2(v->f, DC_OP_ADD, sum, part);
+    }
+    return sum;
+}
+
+/* What tap k of the windows `now` adds to the position of their first one. */
+static int64_t tap_apart(const pooling *v, const pooling *now, int64_t k)
+{
+    int64_t sum = 0;
+    for (int i = v->p.n - 1; i >= 0; i--) {
+        sum += k % now->p.window[i] * v->p.dilate[i] * apart(v, i);
+        k /= now->p.window[i];
+    }
+    return sum;
+}
+
+/*
+ * One step of the windows v: `now`, over the dims `here`. Each element of x is the largest of a window over the dims
+ * `done`, of position *at (0: there are none). Gives the largest and its position.
+ */
+static dc_ref largest_at(const pooling *v, const pooling *now, uint32_t here, uint32_t done,
+                         dc_ref x, dc_ref *at)
+{
+    dc_func *f = v->f;
+    const dc_dtype t = (dc_dtype)v->x.dtype;
+    const dc_type type = dc_type_make(t, v->x.rank, now->dim);
+    const dc_ref padded = pad(now, x, lowest(t)), under = *at == 0 ? 0 : pad(now, *at, 0);
+    pooling all = *v; /* its sizes are those of this step */
+    memcpy(all.dim, now->dim, sizeof all.dim);
+    dc_ref best = dc_graph_const(f, &type, lowest(t)), k = over_dims(&all, here | done, skipped);
+    if (done != 0)
+        k = dc_graph_op2(f, DC_OP_ADD, k, over_dims(&all, done, begins));
+    for (int64_t i = 0; i < taps_of(now); i++) {
+        const dc_ref y = tap(now, padded, i);
+        dc_ref from = dc_graph_like(f, k, (double)tap_apart(v, now, i));
+        if (under != 0)
+            from = dc_graph_op2(f, DC_OP_ADD, from, tap(now, under, i));
+        dc_ref better = dc_graph_op2(f, DC_OP_LT, best, y);
+        if (dc_dtype_is_float(t))
+            better = dc_graph_op2(f, DC_OP_OR, better, dc_graph_op2(f, DC_OP_NE, y, y));
+        best = dc_graph_op3(f, DC_OP_WHERE, better, y, best);
+        k = dc_graph_op3(f, DC_OP_WHERE, better, from, k);
+    }
+    *at = dc_graph_op2(f, DC_OP_ADD, k, over_dims(&all, here, begins));
+    return best;
+}
+
+static dc_status positions_by_axis(dc_job *j, const pooling *v, dc_val x, dc_ref *at)
+{
+    uint32_t done = 0;
+    for (int i = v->p.n - 1; i >= 0; i--) {
+        const dc_pool along = along_dim(&v->p, i);
+        pooling one;
+        DC_TRY(begin_pool(j, v->f, &x, &along, &one));
+        x.ref = largest_at(v, &one, 1u << i, done, x.ref, at);
+        x.type = result_type(&one, &x.type, (dc_dtype)x.type.dtype);
+        done |= 1u << i;
+    }
+    return DC_OK;
+}
+
+dc_status dc_build_max_positions(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out)
+{
+    pooling v;
+    dc_ref at = 0;
+    const uint32_t axes = dc_window_axes(&x.type, p->n);
+    for (int i = x.type.rank - 1; i > 2; i--) /* positions would depend on its size */
+        if ((axes >> i & 1) != 0 && dc_extent_is(x.type.dim[i]))
+            return dc_fail(j, DC_ERR_EXTENT,
+                           &(dc_fact){.axis = {i}, .type = {x.type}, .operand = 1});
+    if (dc_build_is_bounded(&x.type, axes))
+        return pool_bounded(j, f, x, p, lowest((dc_dtype)x.type.dtype), dc_build_max_positions,
+                            out);
+    DC_TRY(begin_pool(j, f, &x, p, &v));
+    const dc_type type = result_type(&v, &x.type, DC_I32);
+    if (apart(&v, -1) > INT32_MAX)
+        return dc_failf(j, DC_ERR_ARG, NULL, "positions of a channel of more than 2^31 elements");
+    if (taps_of(&v) <= DIRECT_TAPS || p->n == 1)
+        largest_at(&v, &v, (1u << p->n) - 1, 0, x.ref, &at);
+    else
+        DC_TRY(positions_by_axis(j, &v, x, &at));
+    *out = (dc_val){.ref = at, .type = type};
     return DC_OK;
 }
 

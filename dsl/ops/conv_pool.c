@@ -256,6 +256,12 @@ static dc_status build_max(dc_job *j, dc_func *f, const void *arg, const dc_val 
     return dc_build_max_pool(j, f, in[0], arg, out);
 }
 
+static dc_status build_max_at(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_TRY(build_max(j, f, arg, in, out));
+    return dc_build_max_positions(j, f, in[0], arg, &out[1]);
+}
+
 static dc_status build_mean(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     DC_TRY(dc_ops_need_real(j, &in[0]));
@@ -275,7 +281,8 @@ static bool read_flag(const reading *r, const char *name, bool dflt)
 
 static int pool(lua_State *L, const char *op, int n, bool mean)
 {
-    static const char *const of_max[] = {"stride", "padding", "dilation", "ceil_mode", NULL};
+    static const char *const of_max[] = {"stride",    "padding",        "dilation",
+                                         "ceil_mode", "return_indices", NULL};
     static const char *const of_mean[] = {"stride",    "padding",          "count_padding",
                                           "ceil_mode", "divisor_override", NULL};
     dc_dsl *d = dc_dsl_of(L);
@@ -296,13 +303,16 @@ static int pool(lua_State *L, const char *op, int n, bool mean)
     read_padding(&r, p.lo, p.hi);
     p.count_padding = read_flag(&r, "count_padding", true);
     p.ceil = read_flag(&r, "ceil_mode", false);
+    const bool positions = read_flag(&r, "return_indices", false);
     if (push_option(&r, "divisor_override"))
         p.divisor = read_number(&r, lua_gettop(L), "divisor_override", 1);
     lua_pop(L, 1);
-    dc_apply a = {.once = true, .build = mean ? build_mean : build_max, .arg = &p};
+    dc_build_fn *build = mean ? build_mean : positions ? build_max_at : build_max;
+    dc_apply a = {.once = true, .build = build, .arg = &p};
     dc_apply_operands(L, d, &a, op, idx, 1);
+    a.nout = positions ? 2 : 1;
     dc_apply_run(L, d, &a);
-    return 1;
+    return a.nout;
 }
 
 static int l_max_pool1d(lua_State *L)

@@ -400,19 +400,29 @@ function dc.conv_transpose1d(x, w, options) end
 ---@return deepc.Tensor
 function dc.conv_transpose3d(x, w, options) end
 
+---@class deepc.MaxPoolOptions
+---@field stride? deepc.PerDim
+---@field padding? deepc.PerDim
+---@field dilation? deepc.PerDim
+---@field ceil_mode? boolean
+---@field return_indices? boolean
+
 ---The largest element of each window, NaN where there is one. The gradient goes to the first of equal
 ---elements, the last axis counting fastest.
 ---
 ---    dc.max_pool2d(dc.zeros "f32[8, 16, 28, 28]", 2)
 ---
 ---Options: stride (that of the window), padding (0; what is outside is never the largest), dilation (1), ceil_mode
----(false; true: a last window may look behind the padding if it begins before).
+---(false; true: a last window may look behind the padding if it begins before), return_indices (false; true: where
+---the largest elements are, too, counted from 0 over height and width as in PyTorch: the first of equal ones, the last
+---NaN; for nn.max_unpool2d).
 ---
----Errors: DC0302, DC0309 for a window larger than x.
+---Errors: DC0302, DC0309 for a window larger than x; DC0311 for indices where the width has a bound.
 ---@param x deepc.Tensor|deepc.Cell [batch, channels, height, width]
 ---@param window deepc.PerDim
----@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim, ceil_mode?: boolean }
+---@param options? deepc.MaxPoolOptions
 ---@return deepc.Tensor of the dtype of x, with one element for each place of the window
+---@return deepc.Tensor? indices i32, with return_indices
 function dc.max_pool2d(x, window, options) end
 
 ---dc.max_pool2d for one dim.
@@ -422,8 +432,9 @@ function dc.max_pool2d(x, window, options) end
 ---Errors: as dc.max_pool2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param window deepc.PerDim
----@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim, ceil_mode?: boolean }
+---@param options? deepc.MaxPoolOptions
 ---@return deepc.Tensor
+---@return deepc.Tensor? indices i32, with return_indices
 function dc.max_pool1d(x, window, options) end
 
 ---dc.max_pool2d for three dims.
@@ -433,8 +444,9 @@ function dc.max_pool1d(x, window, options) end
 ---Errors: as dc.max_pool2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param window deepc.PerDim
----@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim, ceil_mode?: boolean }
+---@param options? deepc.MaxPoolOptions
 ---@return deepc.Tensor
+---@return deepc.Tensor? indices i32, with return_indices
 function dc.max_pool3d(x, window, options) end
 
 ---The mean of each window; of integers f32.

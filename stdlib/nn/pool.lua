@@ -15,7 +15,7 @@ local function init_pool(op, n, self, window, options)
   if self.padding == "same" then
     core.fail("ARG", op, ("padding is a number or a list of %s"):format(({ "one", "two", "three" })[n]))
   end
-  for _, key in ipairs { "ceil_mode", "count_padding" } do
+  for _, key in ipairs { "ceil_mode", "count_padding", "return_indices" } do
     if options[key] ~= nil and type(options[key]) ~= "boolean" then
       core.fail("ARG", op, ("%s is true or false, not %s"):format(key, core.shown(options[key])))
     end
@@ -32,16 +32,22 @@ local function max_class(n, f)
   local class = nn.class(op)
 
   function class:init(window, options)
-    core.options(op, options, "stride", "padding", "dilation", "ceil_mode")
+    core.options(op, options, "stride", "padding", "dilation", "ceil_mode", "return_indices")
     options = options or {}
     init_pool(op, n, self, window, options)
     self.dilation = per_dim(op, "dilation", options.dilation or 1, 1, n)
+    self.return_indices = options.return_indices or false
   end
   class.describe = describe
 
   function class:forward(x)
-    local y = f(x, self.window, { stride = self.stride, padding = self.padding, dilation = self.dilation,
-      ceil_mode = self.ceil_mode })
+    local options = { stride = self.stride, padding = self.padding, dilation = self.dilation,
+      ceil_mode = self.ceil_mode, return_indices = self.return_indices }
+    if self.return_indices then
+      local y, indices = f(x, self.window, options)
+      return y, indices
+    end
+    local y = f(x, self.window, options)
     return y
   end
   return class
@@ -51,7 +57,8 @@ end
 ---
 ---    nn.MaxPool2d(2)
 ---
----Options: stride (that of the window), padding (0), dilation (1), ceil_mode (false).
+---Options: stride (that of the window), padding (0), dilation (1), ceil_mode (false), return_indices (false: true gives
+---a second tensor, for nn.MaxUnpool2d).
 ---
 ---Errors: DC0101 for options; when it is called, as dc.max_pool2d.
 ---@class deepc.nn.MaxPool2d: deepc.nn.Layer
@@ -311,15 +318,15 @@ local function max_along(x, axis, k)
   return (y:reshape(with_size(shape, axis, k)))
 end
 
-local AXES = { "length", "height, width", "depth, height, width" }
+core.pool_axes = { "length", "height, width", "depth, height, width" }
 
 -- x reduced along its last n axes to the sizes wanted; false keeps an axis.
 local function adaptive(op, n, x, sizes, along)
   core.check_tensor(op, x)
   local shape = x.shape
   if #shape ~= n + 2 then
-    core.fail("DIMS", op, ("x is %s[%s]; [batch, channels, %s] is needed"):format(x.dtype, core.sizes(shape), AXES[n]),
-      nil, "x", x)
+    core.fail("DIMS", op, ("x is %s[%s]; [batch, channels, %s] is needed"):format(x.dtype, core.sizes(shape),
+      core.pool_axes[n]), nil, "x", x)
   elseif not x.dtype:match "^b?f%d" then
     core.fail("DTYPE", op, ("x is %s[%s]; floats are needed"):format(x.dtype, core.sizes(shape)),
       ':cast "f32" converts', "x", x)

@@ -147,6 +147,55 @@ function TestPoolLayers:test_mistakes()
   fails("divisor_override is 0; 1 is the least", dc.avg_pool1d, dc.zeros "f32[1, 1, 4]", 2, { divisor_override = 0 })
 end
 
+TestUnpool = {}
+
+function TestUnpool:test_of_batches_of_any_size()
+  local pool, unpool = nn.MaxPool2d(2, { return_indices = true }), nn.MaxUnpool2d(2)
+  local f = dc.fn("f(x: f32[n <= 8, 1, 4, 4]) -> f32[n, 1, 4, 4]", function(x) return unpool(pool(x)) end)
+  local x = dc.iota("f32[1, 1, 4, 4]", 4) + dc.iota("f32[1, 1, 4, 4]", 3)
+  lu.assertEquals(f(x):totable(), { { { { 0, 0, 0, 0 }, { 0, 2, 0, 4 }, { 0, 0, 0, 0 }, { 0, 4, 0, 6 } } } })
+  lu.assertEquals(tostring(unpool), "nn.MaxUnpool2d 2")
+  local long = dc.fn("g(v: f32[1, 1, t <= 64])", function(v)
+    return dc.max_pool1d(v, 3, { padding = 1, stride = 2, return_indices = true })
+  end)
+  local _, at = long(dc.iota("f32[1, 1, 9]", 3))
+  lu.assertEquals(at:totable(), { { { 1, 3, 5, 7, 8 } } })
+  local rows = dc.vmap(function(v) return (unpool(pool(v))) end)(dc.stack({ x, x * 2 }, 1))
+  lu.assertEquals(rows[2]:totable(), (unpool(pool(x)) * 2):totable())
+  second_gradient(function(v)
+    local y, places = dc.max_pool1d(v, 2, { return_indices = true })
+    return nn.max_unpool1d(y, places, 2, { output_size = 5 })
+  end, dc.randn("f64[1, 2, 5]", { seed = 1 }))
+end
+
+function TestUnpool:test_of_short_floats_and_integers()
+  local x = dc.tensor { { { 1, 3, 3, 2 } } }
+  for _, dtype in ipairs { "f16", "bf16", "u8", "i32", "i64" } do
+    local y, at = dc.max_pool1d(x:cast(dtype), 2, { return_indices = true })
+    lu.assertEquals({ y.dtype, at.dtype, at:totable() }, { dtype, "i32", { { { 1, 2 } } } })
+    lu.assertEquals(nn.max_unpool1d(y, at:cast "i64", 2):totable(), { { { 0, 3, 3, 0 } } })
+  end
+end
+
+function TestUnpool:test_mistakes()
+  local x, at = dc.zeros "f32[1, 1, 2, 2]", dc.zeros "i32[1, 1, 2, 2]"
+  fails("max_unpool2d: x is f32[1, 1, 2]; [batch, channels, height, width] is needed", nn.max_unpool2d,
+    dc.zeros "f32[1, 1, 2]", dc.zeros "i32[1, 1, 2]", 2)
+  fails("max_unpool2d: x is f32[1, 1, 2, 2], indices are i32[1, 1, 4]; one for each number is needed", nn.max_unpool2d,
+    x, dc.zeros "i32[1, 1, 4]", 2)
+  fails("max_unpool2d: indices: a tensor is needed, not the number 2", nn.max_unpool2d, x, 2)
+  fails("nn.MaxPool2d", nn.MaxPool2d, 2, { return_indices = 1 })
+  fails("max_unpool2d: output_size of 6 for axis 4; a pool from 3 to 5 elements gives the 2 of x", nn.MaxUnpool2d(2), x,
+    at, { output_size = { 4, 6 } })
+  fails("max_unpool2d: index 4 outside 0..3 of axis 3", function()
+    return nn.max_unpool2d(x, at + 4, 1):item()
+  end)
+  fails("axis 4 of f32[1, 1, 4, t <= 8] has a size known at run time", dc.fn, "f(v: f32[1, 1, 4, t <= 8])",
+    function(v)
+      return dc.max_pool2d(v, 2, { return_indices = true })
+    end)
+end
+
 TestChannelNorms = {}
 
 function TestChannelNorms:test_16_bits_are_rounded_once()

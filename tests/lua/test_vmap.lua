@@ -202,7 +202,10 @@ local ops = {
   conv1d = function(e) return dc.conv1d(e.x:reshape(1, 3, 4), e.w) end,
   conv2d = function(e) return dc.conv2d(e.x:reshape(1, 1, 3, 4), e.w:reshape(2, 1, 2, 3), { padding = 1 }) end,
   conv3d = function(e) return dc.conv3d(e.x:reshape(1, 1, 3, 2, 2), e.w:reshape(2, 1, 3, 2, 1)) end,
-  max_pool1d = function(e) return dc.max_pool1d(e.x:reshape(1, 3, 4), 2) end,
+  max_pool1d = function(e)
+    local y, at = dc.max_pool1d(e.x:reshape(1, 3, 4), 2, { return_indices = true })
+    return y + at:cast "f32"
+  end,
   max_pool2d = function(e) return dc.max_pool2d(e.x:reshape(1, 1, 3, 4), 2, { stride = 1 }) end,
   max_pool3d = function(e) return dc.max_pool3d(e.x:reshape(1, 1, 3, 2, 2), 2, { stride = 1 }) end,
   avg_pool1d = function(e) return dc.avg_pool1d(e.x:reshape(1, 3, 4), 2) end,

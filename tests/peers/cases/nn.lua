@@ -179,6 +179,43 @@ add { "nn.MaxPool2d", run = function(a)
 end, peer = "(F.max_pool2d(x, 2, ceil_mode=True), F.max_pool2d(x, 2, 1, 0, 2))", args = { { x = "T[2, 2, 5, 4]" } } }
 add { "nn.MaxPool3d", run = function(a) return nn.MaxPool3d({ 2, 3, 2 }, { stride = 2, padding = 1 })(a.x) end,
   peer = "F.max_pool3d(x, (2, 3, 2), 2, 1)", args = { { x = "T[1, 2, 4, 5, 3]" } } }
+
+-- With indices, and back from them.
+local WITH = { x = { "T[1, 1, 7]", values = { { { -math.huge, -math.huge, 0 / 0, 1, 0 / 0, 2, 2 } } } }, grad = false }
+local LOW, N = -math.huge, 0 / 0
+local LOWEST = { x = { "T[1, 1, 5, 7]", values = { { { { LOW, LOW, LOW, N, 1, 1, 1 }, { LOW, LOW, LOW, 2, 1, N, 1 },
+  { LOW, LOW, LOW, 0, 1, 5, 5 }, { LOW, LOW, LOW, 1, 5, 5, 1 }, { 0, 0, 0, 0, 0, 0, 0 } } } } }, grad = false }
+add { "nn.MaxUnpool1d", run = function(a)
+  local y, at = nn.MaxPool1d(2, { return_indices = true })(a.x)
+  local z, where = dc.max_pool1d(a.x, 3, { stride = 2, padding = 1, return_indices = true })
+  return { y, at, nn.MaxUnpool1d(2)(y * y, at, { output_size = { a.x.shape[3] } }), z, where,
+    dc.stop_gradient(nn.max_unpool1d(z, where, 3, { stride = 2, padding = 1 })) }
+end, peer = [[
+y, at = F.max_pool1d(x, 2, return_indices=True)
+z, where = F.max_pool1d(x, 3, 2, 1, return_indices=True)
+result = (y, at, F.max_unpool1d(y * y, at, 2, output_size=(x.shape[2],)), z, where,
+    F.max_unpool1d(z, where, 3, 2, 1).detach())]],
+  args = { { x = "T[2, 3, 7]" }, { x = "T[1, 1, 8]" }, { x = { "T[1, 1, 7]", values = EQUAL } }, WITH } }
+add { "nn.MaxUnpool2d", run = function(a)
+  local y, at = dc.max_pool2d(a.x, { 2, 3 }, { ceil_mode = true, return_indices = true })
+  local z, where = dc.max_pool2d(a.x, 3, { dilation = 2, stride = 1, padding = 1, return_indices = true })
+  local _, far = dc.max_pool2d(a.x, { 5, 7 }, { padding = { 2, 3 }, stride = 2, return_indices = true })
+  return { y, at, nn.MaxUnpool2d({ 2, 3 })(y, at, { output_size = a.x.shape }), z, where, far }
+end, peer = [[
+y, at = F.max_pool2d(x, (2, 3), ceil_mode=True, return_indices=True)
+z, where = F.max_pool2d(x, 3, 1, 1, 2, return_indices=True)
+far = F.max_pool2d(x, (5, 7), 2, (2, 3), return_indices=True)[1]
+result = (y, at, F.max_unpool2d(y, at, (2, 3), output_size=x.shape), z, where, far)]],
+  args = { { x = "T[2, 2, 5, 7]" }, LOWEST } }
+add { "nn.MaxUnpool3d", run = function(a)
+  local y, at = nn.MaxPool3d(2, { return_indices = true })(a.x)
+  local _, far = dc.max_pool3d(a.x, 4, { stride = 1, padding = 1, return_indices = true })
+  return { y, at, far, nn.MaxUnpool3d(2)(y, at, { output_size = { 4, 6, 3 } }) }
+end, peer = [[
+y, at = F.max_pool3d(x, 2, return_indices=True)
+result = (y, at, F.max_pool3d(x, 4, 1, 1, return_indices=True)[1], F.max_unpool3d(y, at, 2, output_size=(4, 6, 3)))]],
+  args = { { x = "T[1, 2, 4, 6, 3]" } } }
+
 add { "nn.AvgPool1d", run = function(a)
   return { nn.AvgPool1d(3, { padding = 1, ceil_mode = true })(a.x),
     nn.AvgPool1d(3, { padding = 1, ceil_mode = true, count_padding = false })(a.x) }
