@@ -347,6 +347,7 @@ static const struct {
     {"median", "deepc.order", METHOD},
     {"nanmedian", "deepc.order", METHOD},
     {"kthvalue", "deepc.order", METHOD},
+    {"mode", "deepc.order", METHOD},
     {"unique", "deepc.order", METHOD},
     {"searchsorted", "deepc.search", METHOD},
     {"bucketize", "deepc.search", METHOD},

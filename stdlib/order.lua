@@ -251,6 +251,45 @@ end
 
 -- ---- each value once ----
 
+-- Whether an element along the last, sorted axis is another one than that before it; all NaN are one value.
+local function is_new(op, sorted)
+  local rank, n = #sorted.shape, sorted.shape[#sorted.shape]
+  local place = dc.iota(n)
+  local before = core.pick(op, sorted, (place - 1):maximum(0), rank, 0)
+  local new = sorted:ne(before)
+  if sorted.dtype:match "f%d" then
+    new = new & ~(sorted:isnan() & before:isnan())
+  end
+  return new | place:eq(0)
+end
+
+-- The end of the first of the longest runs of equal elements.
+function order.mode(x, axis)
+  local op = "mode"
+  core.check_tensor(op, x)
+  if x.dtype:match "^c" then
+    core.fail("DTYPE", op, ("x is %s; complex numbers have no order"):format(describe(x)), "x:abs() has one", "x", x)
+  end
+  local options = read_options(op, axis)
+  if options.axis == nil then
+    options.axis = -1
+  end
+  local moved, keeping = reduced_last(op, x, options)
+  local rank, n = #moved.shape, moved.shape[#moved.shape]
+  if n == 0 then
+    core.fail("ARG", op, ("%s has no elements to choose from"):format(describe(x)), nil, "x", x)
+  end
+  local perm = moved:argsort(-1)
+  local place = dc.iota(n)
+  local start = dc.where(is_new(op, core.pick(op, moved, perm, rank, rank - 1)), place, 0):cummax(-1)
+  local last = (place - start):argmax(rank)
+  local one = last.shape
+  one[rank] = 1
+  local at = core.pick(op, perm, last:reshape(one), rank, rank - 1)
+  local y = core.pick(op, moved, at, rank, rank - 1)
+  return keeping(y:reshape(last.shape)), keeping(at:reshape(last.shape))
+end
+
 function order.unique(x, options)
   local op = "unique"
   core.check_tensor(op, x)
@@ -263,12 +302,7 @@ function order.unique(x, options)
   end
   local perm = flat:argsort()
   local sorted = core.pick(op, flat, perm, 1, 0)
-  local before = core.pick(op, sorted, (dc.iota(n) - 1):maximum(0), 1, 0)
-  local new = sorted:ne(before)
-  if x.dtype:match "f%d" then
-    new = new & ~(sorted:isnan() & before:isnan())
-  end
-  new = new | dc.iota(n):eq(0)
+  local new = is_new(op, sorted)
   local fill = options and options.fill
   if fill == nil then
     fill = x.dtype == "bool" and false or 0

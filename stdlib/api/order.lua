@@ -119,6 +119,20 @@ dc.nanmedian = Tensor.nanmedian
 function Tensor:kthvalue(k, axis) end
 dc.kthvalue = Tensor.kthvalue
 
+---The value that occurs most often along an axis, of several the smallest, and where it comes last, from 0. All NaN are
+---one value, larger than the others. torch.mode, scipy.stats.mode.
+---
+---    dc.tensor { 3, 1, 3, 2 }:mode()     dc.zeros "i32[2, 3]":mode { axis = 1, keep = true }
+---
+---The gradient goes to the element that the position tells.
+---
+---Errors: DC0103 for the axis, DC0101 where it has no element.
+---@param axis? deepc.Axis|{ axis?: deepc.Axis, keep?: boolean } the last one
+---@return deepc.Tensor value
+---@return deepc.Tensor position i32
+function Tensor:mode(axis) end
+dc.mode = Tensor.mode
+
 ---Each value once, in ascending order, with room for `bound` of them (as many as x has elements), how many there are,
 ---and for each element of x the number of its value, from 0, and for each value how often it occurs. All NaN are one
 ---value. np.unique, torch.unique, jnp.unique(size=).

@@ -310,6 +310,7 @@ for name in ("quantile percentile nanquantile"):gmatch "%w+" do
   ops[name] = function(e) return e.x[name](e.x, 0.3, 1) end
 end
 ops.kthvalue = function(e) return e.x:kthvalue(2, 1) end
+ops.mode = function(e) return (e.x:round():mode(1)) end
 ops.unique = function(e) return e.i:unique() end
 ops.top_k = function(e) return (e.x:top_k(2)), (e.x:top_k(1, { axis = 1, largest = false })) end
 for name in along:gmatch "[%w_]+" do

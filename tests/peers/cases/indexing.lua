@@ -48,6 +48,17 @@ return {
   { "kthvalue", run = function(a) return { a.x:kthvalue(2, 1) } end,
     peer = "r = torch.kthvalue(x, 2, 0); result = (r.values, r.indices.to(torch.int32))",
     args = { { x = "T[3, 5]" } } },
+  { "mode", run = function(a) return { a.x:mode(2) } end,
+    peer = "r = torch.mode(x, 1); result = (r.values, r.indices.to(torch.int32))", args = { { x = "T[3, 5]" },
+      { x = { "T[4, 7]", values = { { 1, 3, 1, 3, 2, 3, 1 }, { 5, -1, -0.0, 0, 5, 2, 2 }, { 4, 4, 4, 4, 4, 4, 4 },
+        { math.huge, -math.huge, 1, math.huge, -math.huge, -math.huge, 0 } } } } } },
+  { "mode of integers", run = function(a)
+    local y, at = a.x:mode(1)
+    return { y, at, a.x:mode { axis = -1, keep = true } }
+  end, dtypes = { "i32", "i64", "u8" }, peer = [[
+r, s = torch.mode(x, 0), torch.mode(x, 2, keepdim=True)
+result = (r.values, r.indices.to(torch.int32), s.values, s.indices.to(torch.int32))]],
+    args = { { x = { "T[9, 3, 8]", high = 3 } } } },
   { "unique", dtypes = { "f32", "i32", "i64", "u8" }, run = function(a) return { a.x:unique() } end,
     numpy = [[
 v, i, c = np.unique(x, return_inverse=True, return_counts=True)
