@@ -232,11 +232,18 @@ static dc_ref qr_square(dc_func *f, dc_ref q, dc_ref r, dc_ref dq, dc_ref dr)
     return solve_right(f, r, add(f, dq, product(f, q, mirrored, 0)), u_t);
 }
 
-/* A wide matrix is [X, Y] with X = Q U, Y = Q V: what dV gives Q goes to dQ. */
+/* A wide matrix is [X, Y] with X = Q U, Y = Q V: what dV gives Q goes to dQ. A square Q of a tall one has columns that
+   are any which complete it, without a derivative. */
 void dc_grad_qr(const dc_vjp *v)
 {
     dc_func *f = v->f;
     const int64_t m = dim_of(f, v->n.in[0], 2), n = dim_of(f, v->n.in[0], 1), k = dc_min_i64(m, n);
+    if (v->n.attr[0] && m > n) {
+        *v->status = dc_failf(
+            v->j, DC_ERR_ARG, "qr",
+            "with mode \"complete\" there is no gradient where there are more rows than columns");
+        return;
+    }
     const dc_ref q = unpacked(f, v->r, 0, m, k), r = unpacked(f, v->r, m * k, k, n);
     dc_ref dq = unpacked(f, v->g, 0, m, k);
     const dc_ref dr = unpacked(f, v->g, m * k, k, n);

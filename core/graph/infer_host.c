@@ -161,27 +161,34 @@ static dc_status rule_lu(const dc_site *s)
     return DC_OK;
 }
 
-/* The two axes become one of so many elements. */
-static dc_status packed(const dc_site *s, bool values)
+/* The two axes become one of k vectors of each side and so many more elements. */
+static dc_status packed(const dc_site *s, int64_t k, int64_t more)
 {
-    DC_TRY(attr_count(s, 0));
-    DC_TRY(need_matrix(s, 0, false));
     const int rank = s->in[0].rank;
-    const int64_t m = s->in[0].dim[rank - 2], n = s->in[0].dim[rank - 1], k = dc_min_i64(m, n);
     same_dims(s);
     s->out->rank--;
-    s->out->dim[rank - 2] = m * k + k * n + (values ? k : 0);
+    s->out->dim[rank - 2] = k * (s->in[0].dim[rank - 2] + s->in[0].dim[rank - 1]) + more;
     return DC_OK;
 }
 
+static int64_t smaller_side(const dc_type *t)
+{
+    return dc_min_i64(t->dim[t->rank - 2], t->dim[t->rank - 1]);
+}
+
+/* Q and R; with the attribute Q is square. */
 static dc_status rule_qr(const dc_site *s)
 {
-    return packed(s, false);
+    DC_TRY(flags(s, 1));
+    DC_TRY(need_matrix(s, 0, false));
+    return packed(s, s->attr[0] ? s->in[0].dim[s->in[0].rank - 2] : smaller_side(&s->in[0]), 0);
 }
 
 static dc_status rule_svd(const dc_site *s)
 {
-    return packed(s, true);
+    DC_TRY(attr_count(s, 0));
+    DC_TRY(need_matrix(s, 0, false));
+    return packed(s, smaller_side(&s->in[0]), smaller_side(&s->in[0]));
 }
 
 /* One value of the dtype for each of the smaller side. */
@@ -192,7 +199,7 @@ static dc_status vector_of(const dc_site *s, bool square)
     const int rank = s->in[0].rank;
     same_dims(s);
     s->out->rank--;
-    s->out->dim[rank - 2] = dc_min_i64(s->in[0].dim[rank - 2], s->in[0].dim[rank - 1]);
+    s->out->dim[rank - 2] = smaller_side(&s->in[0]);
     return DC_OK;
 }
 

@@ -101,31 +101,34 @@ static size_t qr_scratch(const dc_host_call *c)
 
 static double qr_cost(const dc_host_call *c)
 {
-    return dc_matrix_work(4.0 * dc_matrix_rows(c, 0) * dc_matrix_columns(c, 0) *
-                          dc_matrix_smaller(c));
+    return dc_matrix_work(4.0 * dc_matrix_rows(c, 0) * dc_matrix_smaller(c) *
+                          (c->attr[0] ? dc_matrix_rows(c, 0) : dc_matrix_columns(c, 0)));
 }
 
 static void qr(const dc_host_call *c, const dc_lapack *l, void *out, const void *const *in,
                void *scratch)
 {
     const int m = dc_matrix_rows(c, 0), n = dc_matrix_columns(c, 0), k = dc_matrix_smaller(c),
-              t = dc_matrix_f64(c);
+              columns = c->attr[0] ? m : k, t = dc_matrix_f64(c);
     const size_t size = (size_t)m * (size_t)n;
     const int lwork = (int)qr_work(c);
     void *tau = dc_matrix_at(c, scratch, size), *space = dc_matrix_at(c, tau, (size_t)k);
-    void *r = dc_matrix_at(c, out, (size_t)m * (size_t)k);
+    void *r = dc_matrix_at(c, out, (size_t)m * (size_t)columns);
     int info = 0;
     dc_matrix_copy(c, scratch, in[0], size);
-    l->gelqf[t](&n, &m, scratch, &n, tau, space, &lwork, &info); /* A^T is n x m */
+    dc_matrix_fill(c, dc_matrix_at(c, r, (size_t)k * (size_t)n), (size_t)(columns - k) * (size_t)n,
+                   0);
+    if (size > 0)
+        l->gelqf[t](&n, &m, scratch, &n, tau, space, &lwork, &info); /* A^T is n x m */
     for (size_t i = 0; i < (size_t)k; i++) { /* column i of L is row i of R, from i on */
         dc_matrix_fill(c, dc_matrix_at(c, r, i * (size_t)n), i, 0);
         dc_matrix_copy(c, dc_matrix_at(c, r, i * (size_t)n + i),
                        dc_matrix_at(c, scratch, i * (size_t)n + i), (size_t)n - i);
     }
-    l->orglq[t](&k, &m, &k, scratch, &n, tau, space, &lwork, &info);
-    for (size_t i = 0; i < (size_t)m; i++) /* Q^T is k x m, of columns that are n apart */
-        dc_matrix_copy(c, dc_matrix_at(c, out, i * (size_t)k),
+    for (size_t i = 0; i < (size_t)m; i++) /* Q^T is made of the reflections, in place */
+        dc_matrix_copy(c, dc_matrix_at(c, out, i * (size_t)columns),
                        dc_matrix_at(c, scratch, i * (size_t)n), (size_t)k);
+    l->orglq[t](&columns, &m, &k, out, &columns, tau, space, &lwork, &info);
     if (info != 0)
         dc_matrix_fill(c, out, (size_t)dc_host_result_count(c), NAN);
 }

@@ -1,5 +1,6 @@
 -- Factors of matrices: Cholesky, LU, QR, eigenvalues of symmetric matrices, singular values.
 
+local dc = require "deepc"
 local linalg = require "deepc.linalg.base"
 local _, core = ...
 local base = core.linalg
@@ -104,17 +105,21 @@ end
 
 -- ---- QR ----
 
+local modes = { reduced = true, complete = true, r = true }
+
 ---Q with orthonormal columns and R upper triangular with q:matmul(r) = a (torch.linalg.qr, np.linalg.qr,
----scipy.linalg.qr with mode="economic"). With mode "r" R alone. Signs are those of LAPACK: the diagonal of R may be
----negative.
+---scipy.linalg.qr with mode="economic"). With mode "r" R alone; with "complete" Q is square, k = m, and R has zeros
+---below its first n rows. Signs are those of LAPACK: the diagonal of R may be negative.
 ---
 ---    local q, r = linalg.qr(dc.tensor { { 1, 2 }, { 3, 4 }, { 5, 6 } })
+---    local q, r = linalg.qr(dc.tensor { { 1, 2 }, { 3, 4 }, { 5, 6 } }, { mode = "complete" })
 ---
----The gradient needs full rank: columns that depend on others give infinity or NaN.
+---The gradient needs full rank: columns that depend on others give infinity or NaN. With mode "complete" a matrix of
+---more rows than columns has none, as in PyTorch: further columns of Q are any that complete it.
 ---
----Errors: DC0202 for integers; DC0101 for the mode "complete", a square Q of tall matrices, which is not there.
+---Errors: DC0202 for integers; DC0101 for another mode, and for such a gradient.
 ---@param a deepc.Tensor floats [..., m, n]
----@param options? { mode?: "reduced"|"r" }
+---@param options? { mode?: "reduced"|"complete"|"r" }
 ---@return deepc.Tensor q [..., m, k] with k = min(m, n); with mode "r" R
 ---@return deepc.Tensor r [..., k, n]
 function linalg.qr(a, options)
@@ -122,16 +127,15 @@ function linalg.qr(a, options)
   core.options(op, options, "mode")
   local mode = options and options.mode or "reduced"
   base.check_matrix(op, a, "a")
-  if mode == "complete" then
-    core.fail("ARG", op, 'mode "complete" is not there', 'mode "reduced" has the columns of Q that a needs')
-  elseif mode ~= "reduced" and mode ~= "r" then
-    core.fail("ARG", op, ('mode is "reduced" or "r", not %s'):format(core.shown(mode)))
+  if not modes[mode] then
+    core.fail("ARG", op, ('mode is "reduced", "complete" or "r", not %s'):format(core.shown(mode)))
   end
   local names = base.names(a)
   local back, x = core.in_f32(a)
   local m, n = a.shape[#a.shape - 1], a.shape[#a.shape]
-  local k = math.min(m, n)
-  local packed = core.host_operation("qr", op, x)
+  local more = mode == "complete" and m > n
+  local k = more and m or math.min(m, n)
+  local packed = core.host_operation("qr", op, x, more)
   local q, r = back(base.unpack(packed, 1, m, k)), back(base.unpack(packed, m * k + 1, k, n))
   if names then
     q, r = base.named(q, names[#names - 1], false), base.named(r, names[#names])
@@ -201,27 +205,37 @@ end
 
 -- ---- singular values ----
 
+-- x, whose columns are orthonormal, with further ones that make it square: those of its complete Q.
+local function completed(op, x)
+  local m, k = x.shape[#x.shape - 1], x.shape[#x.shape]
+  if m == k then
+    return x
+  end
+  local q = base.unpack(core.host_operation("qr", op, dc.stop_gradient(x), true), 1, m, m)
+  return dc.concat({ x, base.range(q, 1, k + 1, m) }, #x.shape)
+end
+
 ---The singular values in descending order between orthonormal vectors: u diag(s) vh = a, with k = min(m, n) columns
----of u and rows of vh (torch.linalg.svd, np.linalg.svd, scipy.linalg.svd, all with full_matrices=False).
+---of u and rows of vh (torch.linalg.svd, np.linalg.svd, scipy.linalg.svd, all with full_matrices=False). With `full` u
+---and vh are square (full_matrices=True).
 ---
 ---    local u, s, vh = linalg.svd(dc.tensor { { 3, 0 }, { 4, 5 } })
+---    local u, s, vh = linalg.svd(dc.tensor { { 3, 0 }, { 4, 5 }, { 1, 2 } }, { full = true })
 ---
----Signs of vectors, and vectors of equal singular values, are arbitrary, as in linalg.eigh.
+---Signs of vectors, and vectors of equal singular values, are arbitrary, as in linalg.eigh; so are the further ones of
+---`full`, whose gradient is 0 as in PyTorch.
 ---
----Errors: DC0202 for integers, DC0703 for infinity and NaN; DC0101 for { full = true }, square matrices of vectors,
----which are not there.
+---Errors: DC0202 for integers, DC0703 for infinity and NaN.
 ---@param a deepc.Tensor floats [..., m, n]
----@param options? { full?: false, check?: boolean }
----@return deepc.Tensor u [..., m, k]
+---@param options? { full?: boolean, check?: boolean }
+---@return deepc.Tensor u [..., m, k]; with `full` [..., m, m]
 ---@return deepc.Tensor s [..., k]
----@return deepc.Tensor vh [..., k, n]
+---@return deepc.Tensor vh [..., k, n]; with `full` [..., n, n]
 function linalg.svd(a, options)
   local op = "svd"
   core.options(op, options, "full", "check")
   base.check_matrix(op, a, "a")
-  if base.flag(op, options, "full") then
-    core.fail("ARG", op, "{ full = true } is not there", "u and vh have the vectors that a needs")
-  end
+  local full = base.flag(op, options, "full")
   local names = base.names(a)
   local back, x = core.in_f32(a)
   local m, n = a.shape[#a.shape - 1], a.shape[#a.shape]
@@ -229,7 +243,11 @@ function linalg.svd(a, options)
   local packed = core.host_operation("svd", op, x)
   local s = base.range(packed, 1, m * k + 1, m * k + k)
   check_values(op, core.unless_false(op, options, "check"), s, a, packed)
-  local u, vh = back(base.unpack(packed, 1, m, k)), back(base.unpack(packed, m * k + k + 1, k, n))
+  local u, vh = base.unpack(packed, 1, m, k), base.unpack(packed, m * k + k + 1, k, n)
+  if full then
+    u, vh = completed(op, u), completed(op, vh:transpose()):transpose()
+  end
+  u, vh = back(u), back(vh)
   if names then
     u, vh = base.named(u, names[#names - 1], false), base.named(vh, names[#names])
   end

@@ -179,6 +179,31 @@ function TestLinalg:test_names_stay()
   lu.assertEquals(text(linalg.eigvalsh(a:reshape "[batch=1, 3, 3]")), "f64[batch=1, 3]")
 end
 
+-- Vectors beyond those that the matrix determines.
+function TestLinalg:test_square_factors()
+  local f = dc.fn("f(a: f64[n <= 8, 5, 2]) -> f64[n, 5, 5], f64[n, 5, 2]", function(a)
+    local q, r = linalg.qr(a, { mode = "complete" })
+    local u, s, vh = linalg.svd(a, { full = true })
+    local middle = dc.pad(dc.einsum("... i, ... i j -> ... i j", s, vh), { [-2] = { 0, 3 } })
+    return u:matmul(u:transpose()) - q:matmul(q:transpose()), u:matmul(middle) - q:matmul(r)
+  end)
+  local a = dc.randn("f64[3, 5, 2]", { seed = 1 })
+  for _, y in ipairs { f(a) } do
+    near(y, y * 0, 1e-13)
+  end
+  near((linalg.qr(dc.zeros "f64[2, 3, 0]", { mode = "complete" })), dc.eye("f64[3, 3]"):expand(2, 3, 3))
+  lu.assertEquals(#linalg.qr(dc.zeros "f64[0, 3]", { mode = "complete" }).shape, 2)
+  local u, s, vh = linalg.svd(dc.zeros "f32[0, 3]", { full = true })
+  lu.assertEquals({ u.shape, s.shape, vh:totable() }, { { 0, 0 }, { 0 }, dc.eye("f32[3, 3]"):totable() })
+  local rows = dc.vmap(function(x) return (linalg.qr(x, { mode = "complete" })) end)(a)
+  near(rows[2], (linalg.qr(a[2], { mode = "complete" })), 1e-14)
+  local p = dc.param(a[1])
+  lu.assertErrorMsgContains('qr: with mode "complete" there is no gradient where there are more rows than columns',
+    dc.grad, linalg.qr(p, { mode = "complete" }):sum(), p)
+  lu.assertErrorMsgContains('qr: mode is "reduced", "complete" or "r", not \'full\'', linalg.qr, a, { mode = "full" })
+  lu.assertErrorMsgContains("svd: full is true or false, not 1", linalg.svd, a, { full = 1 })
+end
+
 function TestLinalg:test_nothing()
   local a = dc.zeros "f32[2, 0, 0]"
   lu.assertEquals(linalg.det(a):totable(), { 1, 1 })
@@ -206,6 +231,7 @@ function TestLinalg:test_faults()
     { "cholesky: the matrix is not positive definite", linalg.cholesky, -singular },
     { "eigh: the matrix has an infinity or NaN", linalg.eigh, nan },
     { "svd: the matrix has an infinity or NaN", linalg.svd, nan },
+    { "svd: the matrix has an infinity or NaN", linalg.svd, nan, { full = true } },
     { "pinv: the matrix has an infinity or NaN", linalg.pinv, nan },
     { "lstsq: the matrix has an infinity or NaN", linalg.lstsq, nan, dc.ones "f32[2]" },
     { "matrix_norm: the matrix has an infinity or NaN", linalg.matrix_norm, nan, "nuc" },

@@ -21,6 +21,7 @@ int hostgen_attrs(dc_op op)
     case DC_OP_SORT:
     case DC_OP_ARGSORT:
     case DC_OP_LU:
+    case DC_OP_QR:
     case DC_OP_LSTSQ:
     case DC_OP_PINV:
         return 1;

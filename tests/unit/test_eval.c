@@ -461,8 +461,8 @@ static void on_host(void)
 static void factors(void)
 {
     static const float pd[4] = {4, 99, 2, 5}, a[4] = {1, 2, 4, 6}, id[4] = {3, 0, 0, 2},
-                       b[2] = {8, 6};
-    static const int64_t low[3] = {0, 0, 0};
+                       b[2] = {8, 6}, down[2] = {0, 4};
+    static const int64_t low[3] = {0, 0, 0}, whole[1] = {1};
     begin();
     dc_ref x = param(DC_F32, 2, DIMS(2, 2));
     WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_CHOLESKY, &x, 1, NULL, 0, NULL), IN(pd), 2, 0, 1,
@@ -482,7 +482,11 @@ static void factors(void)
          0.4f);
     begin();
     x = param(DC_F32, 2, DIMS(1, 1));
-    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_QR, &x, 1, NULL, 0, NULL), IN(b), 1, 8);
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_QR, &x, 1, low, 1, NULL), IN(b), 1, 8);
+    begin();
+    x = param(DC_F32, 2, DIMS(2, 1));
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_QR, &x, 1, whole, 1, NULL), IN(down), 0, -1, -1, 0,
+         -4, 0);
     begin();
     x = param(DC_F32, 2, DIMS(1, 1));
     WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_SVD, &x, 1, NULL, 0, NULL), IN(b), 1, 8, 1);

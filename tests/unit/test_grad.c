@@ -19,12 +19,12 @@
 #include "core/graph/custom.h"
 #include "core/graph/dft.h"
 #include "core/graph/grad.h"
+#include "core/graph/running.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/graph/running.h"
 #include "tests/t.h"
 #include "tests/unit/convgen.h"
 #include "tests/unit/hostgen.h"
@@ -526,6 +526,11 @@ static dc_ref on_host(trial *t, dc_op op, int rank, const int64_t *shape)
         in[1] = op == DC_OP_PINV ? 0 : plain(t, rank, dim + 1 - batch);
         return dc_graph_make(t->f, op, in, op == DC_OP_PINV ? 1 : 2, attr, 1, NULL);
     case DC_OP_QR:
+        dim[1] = any[which][0];
+        dim[2] = any[which][1];
+        attr[0] = 0; /* of the other columns there is no derivative */
+        in[0] = matrix(t, rank, dim + 1 - batch);
+        return dc_graph_make(t->f, op, in, 1, attr, 1, NULL);
     case DC_OP_SVD:
     case DC_OP_SVDVALS:
         dim[1] = any[which][0];

@@ -143,6 +143,16 @@ result = tuple(n(a, p) * n(torch.linalg.inv(a), p) for p in ("fro", "nuc", 1, -1
     return { q:matmul(r), r:square(), q:square() }
   end, peer = "q, r = torch.linalg.qr(a); result = (q @ r, r.square(), q.square())", grad = false,
     args = { { a = u "T[3, 4]" }, { a = u "T[1, 3]" } } },
+  { "qr, complete", run = function(a)
+    local q, r = linalg.qr(a.a, { mode = "complete" })
+    return { q:matmul(r), r:square(), q:square(), q:matmul(q:transpose()) }
+  end, peer = "q, r = torch.linalg.qr(a, 'complete'); result = (q @ r, r.square(), q.square(), q @ q.mT)", grad = false,
+    args = { { a = u "T[4, 3]" }, { a = u "T[2, 5, 2]" }, { a = u "T[5, 1]" }, { a = u "T[3, 0]" } } },
+  { "qr, complete, of square matrices", run = function(a)
+    local q, r = linalg.qr(square(a.a), { mode = "complete" })
+    return { q:square(), r:square() }
+  end, peer = SQUARE .. "q, r = torch.linalg.qr(a, 'complete'); result = (q.square(), r.square())",
+    args = { { a = u "T[3, 3]" }, { a = u "T[2, 2, 2]" } } },
   { "eigh", run = function(a)
     local w, v = linalg.eigh(definite(a.a))
     local wu, vu = linalg.eigh(definite(a.a), { upper = true })
@@ -163,6 +173,25 @@ result = (w, v.square(), (v * w.exp()[..., None, :]) @ v.mT, w, v.square())]], t
   end, peer = [[
 v, s, vh = torch.linalg.svd(a, full_matrices=False)
 result = (s, v.square(), vh.square(), (v * s.exp()[..., None, :]) @ vh)]], tol = near,
+    args = { { a = u "T[3, 3]" }, { a = u "T[2, 4, 2]" }, { a = u "T[2, 3]" } } },
+  { "svd, full", run = function(a) -- further vectors by what does not depend on their choice
+    local v, s, vh = linalg.svd(a.a, { full = true })
+    local k = s.shape[#s.shape]
+    local first = v:slice { [-1] = { 1, k } }:matmul(vh:slice { [-2] = { 1, k } })
+    return { s, v:matmul(v:transpose()), vh:transpose():matmul(vh), first }
+  end, peer = [[
+v, s, vh = torch.linalg.svd(a, full_matrices=True)
+k = s.shape[-1]
+result = (s, v @ v.mT, vh.mT @ vh, v[..., :k] @ vh[..., :k, :])]], grad = false,
+    args = { { a = u "T[3, 3]" }, { a = u "T[2, 4, 2]" }, { a = u "T[2, 3]" }, { a = u "T[1, 4]" } } },
+  { "svd, full: gradients", run = function(a)
+    local v, s, vh = linalg.svd(a.a, { full = true })
+    local k = s.shape[#s.shape]
+    return { s, v:slice { [-1] = { 1, k } }:square(), vh:slice { [-2] = { 1, k } }:square() }
+  end, peer = [[
+v, s, vh = torch.linalg.svd(a, full_matrices=True)
+k = s.shape[-1]
+result = (s, v[..., :k].square(), vh[..., :k, :].square())]], tol = near,
     args = { { a = u "T[3, 3]" }, { a = u "T[2, 4, 2]" }, { a = u "T[2, 3]" } } },
   { "svdvals", run = function(a) return linalg.svdvals(a.a) end, peer = "torch.linalg.svdvals(a)",
     args = any },

@@ -1,4 +1,4 @@
 local dc = require "deepc"
 local linalg = require "deepc.linalg"
 
-return linalg.qr(dc.rand "f32[5, 3]", { mode = "complete" })
+linalg.qr(dc.ones "f32[5, 3]", { mode = "economic" })
