@@ -68,6 +68,8 @@ dc_grad_rule dc_grad_run;
 dc_grad_rule dc_grad_sort, dc_grad_cholesky, dc_grad_lu, dc_grad_qr, dc_grad_eigh,
     dc_grad_eigvalsh, dc_grad_svd, dc_grad_svdvals, dc_grad_trsolve, dc_grad_lusolve, dc_grad_det,
     dc_grad_lstsq, dc_grad_pinv, dc_grad_matrix_exp;
+/* grad_eig.c */
+dc_grad_rule dc_grad_eig, dc_grad_eigvals;
 dc_grad_rule dc_grad_dft; /* grad_dft */
 /* grad.c: given by hand */
 dc_grad_rule dc_grad_custom, dc_grad_barrier;

@@ -92,11 +92,6 @@ void dc_grad_qr(const dc_vjp *v)
 
 /* ---- eigenvalues, singular values ------------------------------------------------------------------ */
 
-static dc_ref off_diagonal(dc_func *f, dc_ref a)
-{
-    return add(f, strictly_lower(f, a), strictly_upper(f, a));
-}
-
 /* A = V diag(w) V^T: V (diag(dw) + V^T dV / (w_j - w_i)) V^T. */
 void dc_grad_eigh(const dc_vjp *v)
 {

@@ -197,6 +197,11 @@ static inline dc_ref quotient(dc_func *f, dc_ref a, dc_ref b)
     return dc_graph_op3(f, DC_OP_WHERE, is_none, none, dc_graph_op2(f, DC_OP_DIV, a, b));
 }
 
+static inline dc_ref off_diagonal(dc_func *f, dc_ref a)
+{
+    return add(f, strictly_lower(f, a), strictly_upper(f, a));
+}
+
 static inline dc_ref vector(dc_func *f, dc_ref a) /* [.., 1, n] to [.., n] */
 {
     const dc_node n = *dc_node_at(f, a);

@@ -142,6 +142,35 @@ static dc_status rule_eigh(const dc_site *s)
     return DC_OK;
 }
 
+/* Complex numbers, as parts along a last axis: a row of values, with vectors in the columns below. */
+static dc_status complex_rows(const dc_site *s, bool vectors)
+{
+    DC_TRY(attr_count(s, 0));
+    DC_TRY(need_matrix(s, 0, true));
+    const int rank = s->in[0].rank;
+    if (rank == DC_MAX_RANK)
+        return dc_fail(
+            s->j, DC_ERR_TOO_MANY_AXES,
+            &(dc_fact){.op = dc_site_name(s), .num = {rank, DC_MAX_RANK - 1}, .type = {s->in[0]}});
+    same_dims(s);
+    if (vectors)
+        s->out->dim[rank - 2]++;
+    else
+        s->out->rank--;
+    s->out->dim[s->out->rank++] = 2;
+    return DC_OK;
+}
+
+static dc_status rule_eig(const dc_site *s)
+{
+    return complex_rows(s, true);
+}
+
+static dc_status rule_eigvals(const dc_site *s)
+{
+    return complex_rows(s, false);
+}
+
 /* Attributes that are 0 or 1. */
 static dc_status flags(const dc_site *s, int n)
 {

@@ -35,6 +35,10 @@ static const dc_host_row *row_of(dc_op op)
         return &dc_host_lstsq;
     case DC_OP_PINV:
         return &dc_host_pinv;
+    case DC_OP_EIG:
+        return &dc_host_eig;
+    case DC_OP_EIGVALS:
+        return &dc_host_eigvals;
     case DC_OP_MATRIX_EXP:
         return &dc_host_matrix_exp;
     }

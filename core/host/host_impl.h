@@ -27,6 +27,8 @@ extern const dc_host_row dc_host_cholesky, dc_host_lu, dc_host_qr, dc_host_eigh,
     dc_host_svd, dc_host_svdvals;
 /* core/host/linalg_solve.c */
 extern const dc_host_row dc_host_trsolve, dc_host_lusolve, dc_host_det, dc_host_lstsq, dc_host_pinv;
+/* core/host/linalg_eig.c */
+extern const dc_host_row dc_host_eig, dc_host_eigvals;
 /* core/host/linalg_exp.c */
 extern const dc_host_row dc_host_matrix_exp;
 

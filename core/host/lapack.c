@@ -6,13 +6,13 @@
 static const char *const usual[] = {"libopenblas.so.0", "liblapack.so.3", "libopenblas.so",
                                     "liblapack.so"};
 
-enum { FUNCTIONS = 9 };
+enum { FUNCTIONS = 10 };
 
 static const char *const names[2][FUNCTIONS] = {
     {"sgetrf_", "spotrf_", "sgelqf_", "sorglq_", "ssyevd_", "sgesdd_", "sgelsy_", "sgemm_",
-     "strsm_"},
+     "strsm_", "sgeev_"},
     {"dgetrf_", "dpotrf_", "dgelqf_", "dorglq_", "dsyevd_", "dgesdd_", "dgelsy_", "dgemm_",
-     "dtrsm_"}};
+     "dtrsm_", "dgeev_"}};
 
 /* The name of the first one that is not there, or NULL: a BLAS alone lacks some. */
 static const char *find(void *handle, int t, dc_lapack *l)
@@ -32,6 +32,7 @@ static const char *find(void *handle, int t, dc_lapack *l)
     memcpy(&l->gelsy[t], &found[6], sizeof *found);
     memcpy(&l->gemm[t], &found[7], sizeof *found);
     memcpy(&l->trsm[t], &found[8], sizeof *found);
+    memcpy(&l->geev[t], &found[9], sizeof *found);
     return NULL;
 }
 

@@ -19,6 +19,9 @@ typedef void dc_orglq(const int *m, const int *n, const int *k, void *a, const i
 typedef void dc_syevd(const char *jobz, const char *uplo, const int *n, void *a, const int *lda,
                       void *w, void *work, const int *lwork, int *iwork, const int *liwork,
                       int *info, size_t, size_t);
+typedef void dc_geev(const char *jobvl, const char *jobvr, const int *n, void *a, const int *lda,
+                     void *wr, void *wi, void *vl, const int *ldvl, void *vr, const int *ldvr,
+                     void *work, const int *lwork, int *info, size_t, size_t);
 typedef void dc_gesdd(const char *jobz, const int *m, const int *n, void *a, const int *lda,
                       void *s, void *u, const int *ldu, void *vt, const int *ldvt, void *work,
                       const int *lwork, int *iwork, int *info, size_t);
@@ -39,6 +42,7 @@ typedef struct dc_lapack {
     dc_gelqf *gelqf[2];
     dc_orglq *orglq[2];
     dc_syevd *syevd[2];
+    dc_geev *geev[2];
     dc_gesdd *gesdd[2];
     dc_gelsy *gelsy[2];
     dc_gemm *gemm[2];

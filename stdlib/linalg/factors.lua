@@ -203,6 +203,53 @@ function linalg.eigvalsh(a, options)
   return (back(w))
 end
 
+---The eigenvalues of any square matrix, complex ones, and its eigenvectors of norm 1 as columns: a v = v diag(w)
+---(torch.linalg.eig, np.linalg.eig, scipy.linalg.eig). They are in the order of LAPACK, conjugate ones side by side. Of
+---symmetric matrices linalg.eigh has real ones in ascending order, with less work.
+---
+---    local w, v = linalg.eig(dc.tensor { { 0, -1 }, { 1, 0 } })
+---    w:imag()
+---
+---Vectors have any phase: what a loss gains by another one does not count in its gradient, which PyTorch refuses. Equal
+---eigenvalues give infinity or NaN (Boeddeker and others, 2017).
+---
+---Errors: DC0202 for integers, DC0301 for what is no square, DC0703 for infinity and NaN.
+---@param a deepc.Tensor floats [..., n, n]
+---@param options? deepc.linalg.Check
+---@return deepc.Tensor w complex [..., n]
+---@return deepc.Tensor v complex [..., n, n]
+function linalg.eig(a, options)
+  local op = "eig"
+  core.options(op, options, "check")
+  base.check_matrix(op, a, "a", true)
+  local _, x = core.in_f32(a)
+  local packed = core.host_operation("eig", op, x)
+  local all, n = packed:view_as_complex(), a.shape[#a.shape]
+  local w = base.pick(all, 1, 2)
+  check_values(op, core.unless_false(op, options, "check"), w, a, packed)
+  return w, base.range(all, 2, 2, n + 1)
+end
+
+---The eigenvalues of any square matrix, complex ones, in the order of LAPACK (torch.linalg.eigvals, np.linalg.eigvals,
+---scipy.linalg.eigvals). Less work than linalg.eig.
+---
+---    linalg.eigvals(dc.tensor { { 0, -1 }, { 1, 0 } })
+---
+---Errors: as linalg.eig.
+---@param a deepc.Tensor floats [..., n, n]
+---@param options? deepc.linalg.Check
+---@return deepc.Tensor complex [..., n]
+function linalg.eigvals(a, options)
+  local op = "eigvals"
+  core.options(op, options, "check")
+  base.check_matrix(op, a, "a", true)
+  local _, x = core.in_f32(a)
+  local packed = core.host_operation("eigvals", op, x)
+  local w = packed:view_as_complex()
+  check_values(op, core.unless_false(op, options, "check"), w, a, packed)
+  return w
+end
+
 -- ---- singular values ----
 
 -- x, whose columns are orthonormal, with further ones that make it square: those of its complete Q.

@@ -23,8 +23,21 @@ local function definite(seed, type)
   return (x:matmul(x:transpose()) + dc.eye(("%s[%d, %d]"):format(x.dtype, #x, #x))):clone()
 end
 
--- Scalar functions that no sign of a vector changes.
+-- Of a symmetric matrix one with complex eigenvalues.
+local function twisted(a)
+  return a + dc.tensor({ { 0, 3, 0 }, { -3, 0, 2 }, { 0, -2, 0 } }, a.dtype)
+end
+
+-- Scalar functions that no sign or phase of a vector changes.
 local functions = {
+  eig = function(a)
+    local w, v = linalg.eig(twisted(a))
+    return ((v:abs() ^ 4):sum(1) * w:abs()):sum() + w:imag():square():sum()
+  end,
+  eigvals = function(a)
+    local w = linalg.eigvals(twisted(a))
+    return w:exp():real():sum() + w:imag():square():sum()
+  end,
   solve = function(a, b) return linalg.solve(a, b):square():sum() end,
   inv = function(a) return linalg.inv(a):square():sum() end,
   det = function(a) return linalg.det(a):square() end,
@@ -139,6 +152,26 @@ function TestLinalg:test_bounded_batches()
   lu.assertErrorMsgContains("solve: matrix 2 is singular", f, dc.stack { a[1], a[1] * 0 }, b[{ { 1, 2 } }])
 end
 
+function TestLinalg:test_any_eigenvalues()
+  local a = dc.randn("f64[2, 5, 5]", { seed = 1 })
+  local w, v = linalg.eig(a)
+  lu.assertEquals({ w.dtype, v.dtype, w.shape, v.shape }, { "c128", "c128", { 2, 5 }, { 2, 5, 5 } })
+  local wide = a:cast "c128"
+  near((wide:matmul(v) - v * w:reshape(2, 1, 5)):abs(), dc.zeros "f64[2, 5, 5]", 1e-12)
+  near(v:abs():square():sum(2), dc.ones "f64[2, 5]", 1e-12)
+  near((w - linalg.eigvals(a)):abs(), dc.zeros "f64[2, 5]", 1e-12)
+  near(w:sum(-1):real(), dc.einsum("b i i -> b", a), 1e-12)
+  lu.assertEquals(linalg.eigvals(a:cast "f16").dtype, "c64")
+  lu.assertEquals(linalg.eigvals(dc.tensor { { 2, 0 }, { 0, 3 } }):real():totable(), { 2, 3 })
+  local f = dc.fn("f(x: f32[n <= 4, 2, 2]) -> c64[n, 2]", function(x)
+    local y = linalg.eigvals(x)
+    return y
+  end)
+  lu.assertEquals(f(dc.tensor { { { 0, -1 }, { 1, 0 } } }):imag():totable(), { { 1, -1 } })
+  lu.assertEquals(linalg.eig(dc.zeros "f32[2, 0, 0]").shape, { 2, 0 })
+  lu.assertTrue(linalg.eigvals(dc.full("f32[2, 2]", math.huge), { check = false }):real():isnan():all():item())
+end
+
 -- What is behind the size of a batch is not looked at.
 function TestLinalg:test_tests_end_at_the_size()
   local f = dc.fn("f(a: f64[n <= 4, 2, 2]) -> f64[n, 2, 2]", function(a)
@@ -231,6 +264,8 @@ function TestLinalg:test_faults()
     { "cholesky: the matrix is not positive definite", linalg.cholesky, -singular },
     { "eigh: the matrix has an infinity or NaN", linalg.eigh, nan },
     { "svd: the matrix has an infinity or NaN", linalg.svd, nan },
+    { "eig: the matrix has an infinity or NaN", linalg.eig, nan },
+    { "eigvals: the matrix has an infinity or NaN", linalg.eigvals, nan },
     { "svd: the matrix has an infinity or NaN", linalg.svd, nan, { full = true } },
     { "pinv: the matrix has an infinity or NaN", linalg.pinv, nan },
     { "lstsq: the matrix has an infinity or NaN", linalg.lstsq, nan, dc.ones "f32[2]" },

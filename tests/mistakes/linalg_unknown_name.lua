@@ -1,4 +1,4 @@
 local dc = require "deepc"
 local linalg = require "deepc.linalg"
 
-return linalg.eig(dc.eye "f32[2, 2]")
+return linalg.cholskey(dc.eye "f32[2, 2]")

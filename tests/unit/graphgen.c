@@ -527,7 +527,7 @@ static void step_factors(gen *g, dc_op op)
 static void step_host(gen *g)
 {
     const dc_op op =
-        chance(g, 60) ? (dc_op)(DC_OP_SORT + below(g, 4)) : op_of_class(g, DC_CLASS_HST);
+        chance(g, 40) ? (dc_op)(DC_OP_SORT + below(g, 4)) : op_of_class(g, DC_CLASS_HST);
     if (!hostgen_can(op))
         return;
     if (op > DC_OP_RUN) {

@@ -497,7 +497,8 @@ static void systems(void)
 {
     /* rows of A, [[0, 2], [4, 1]], are exchanged: its factors are those of [[4, 1], [0, 2]] */
     static const float a[4] = {0, 2, 4, 1}, lu[6] = {4, 1, 0, 2, 1, 0}, b[2] = {6, 7},
-                       c[4] = {3, 99, 0, 2}, pd[1] = {4}, ones[2] = {1, 1}, tall[2] = {3, 4};
+                       c[4] = {3, 99, 0, 2}, pd[1] = {4}, ones[2] = {1, 1}, tall[2] = {3, 4},
+                       quarter[4] = {0, -1, 1, 0};
     static const int64_t flag[4] = {0, 0, 1, 0}, turned[2] = {1, 1};
     const int64_t least = (int64_t)dc_bits_of(DC_F64, 1e-6);
     dc_ref in[3];
@@ -550,6 +551,13 @@ static void systems(void)
     in[0] = param(DC_F32, 2, DIMS(1, 1));
     WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_MATRIX_EXP, in, 1, NULL, 0, NULL), IN(ones),
          expf(1));
+    begin(); /* a quarter turn */
+    in[0] = param(DC_F32, 2, DIMS(2, 2));
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_EIGVALS, in, 1, NULL, 0, NULL), IN(quarter), 0, 1,
+         0, -1);
+    begin();
+    in[0] = param(DC_F32, 2, DIMS(1, 1));
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_EIG, in, 1, NULL, 0, NULL), IN(pd), 4, 0, 1, 0);
 }
 
 static void indexing(void)

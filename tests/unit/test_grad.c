@@ -471,6 +471,19 @@ static dc_ref symmetric(trial *t, int rank, const int64_t *dim)
                          rank == 2 ? (const int64_t[]){1, 0} : (const int64_t[]){0, 2, 1}));
 }
 
+/* Symmetric, each column by a number of its own: eigenvalues are real, so that vectors have no other phases. */
+static dc_ref of_real_values(trial *t, int rank, const int64_t *dim)
+{
+    dc_func *f = t->f;
+    const dc_ref a = symmetric(t, rank, dim);
+    const int64_t column = rank - 1;
+    dc_type i32 = dc_node_type(f, a);
+    i32.dtype = DC_I32;
+    const dc_ref k = dc_graph_make(f, DC_OP_IOTA, NULL, 0, &column, 1, &i32);
+    const dc_ref by = dc_graph_op2(f, DC_OP_ADD, k, dc_graph_const(f, &i32, 1));
+    return dc_graph_op2(f, DC_OP_MUL, a, dc_graph_cast(f, by, DC_F32));
+}
+
 /* Sorted along the last axis; factors of the last two. */
 static dc_ref on_host(trial *t, dc_op op, int rank, const int64_t *shape)
 {
@@ -506,6 +519,10 @@ static dc_ref on_host(trial *t, dc_op op, int rank, const int64_t *shape)
     case DC_OP_LU:
         in[0] = matrix(t, rank, dim + 1 - batch);
         return dc_graph_make(t->f, op, in, 1, attr, 1, NULL);
+    case DC_OP_EIG:
+    case DC_OP_EIGVALS:
+        in[0] = of_real_values(t, rank, dim + 1 - batch);
+        return dc_graph_make(t->f, op, in, 1, NULL, 0, NULL);
     case DC_OP_MATRIX_EXP:
         in[0] = matrix(t, rank, dim + 1 - batch);
         return dc_graph_make(t->f, op, in, 1, NULL, 0, NULL);

@@ -167,6 +167,19 @@ result = (w, v.square(), (v * w.exp()[..., None, :]) @ v.mT, w, v.square())]], t
     peer = "torch.linalg.eigvalsh(a).square().sum()",
     args = { { a = { "T[2, 2]", values = { { 1, 0 }, { 0, 1 } } } },
       { a = { "T[2, 2]", values = { { 0, 0 }, { 0, 0 } } } } } },
+  -- by what depends neither on phases nor on the order
+  { "eig", run = function(a)
+    local w, v = linalg.eig(a.a)
+    return { w:exp():real():sum(-1), w:imag():square():sum(-1), (v:abs() ^ 4 * row(w:abs())):sum(-1) }
+  end, peer = [[
+w, v = torch.linalg.eig(a)
+result = (w.exp().real.sum(-1), w.imag.square().sum(-1), (v.abs() ** 4 * w.abs()[..., None, :]).sum(-1))]], tol = near,
+    args = { { a = u "T[3, 3]" }, { a = u "T[2, 4, 4]" }, { a = { "T[2, 2]", values = { { 0, -2 }, { 1, 0 } } } } } },
+  { "eigvals", run = function(a)
+    local w = linalg.eigvals(a.a)
+    return { (w * w * w):real():sum(-1), w:abs():sum(-1) }
+  end, peer = "w = torch.linalg.eigvals(a); result = ((w * w * w).real.sum(-1), w.abs().sum(-1))", tol = near,
+    args = { { a = u "T[3, 3]" }, { a = u "T[2, 5, 5]" } } },
   { "svd", run = function(a)
     local v, s, vh = linalg.svd(a.a)
     return { s, v:square(), vh:square(), (v * row(s:exp())):matmul(vh) }
