@@ -239,7 +239,7 @@ local modules = {
     "deepc.nn.containers", "deepc.nn.bags", "deepc.nn.reparametrise" },
   { "deepc.optim", "deepc.optim.class", "deepc.optim.step", "deepc.optim.sgd", "deepc.optim.adam",
     "deepc.optim.large", "deepc.optim.groups", "deepc.optim.lbfgs", "deepc.optim.average", "deepc.optim.scaler" },
-  { "deepc.fft", "deepc.fft" },
+  { "deepc.fft", "deepc.fft.transforms", "deepc.fft.cosine" },
   { "deepc.signal", "deepc.signal" },
   { "deepc.schedules", "deepc.schedules" },
   { "deepc.metrics", "deepc.metrics.class", "deepc.metrics.classes", "deepc.metrics.numbers",

@@ -161,6 +161,34 @@ function TestFft:test_loops_and_vmap()
   lu.assertAlmostEquals((bounded(m) - want):abs():max():item(), 0, 3e-6)
 end
 
+-- Cosine and sine transforms invert one another; in loops, by rows, of batches of any size, of other numbers.
+function TestFft:test_cosines()
+  local x = dc.randn("f64[3, 20]", { seed = 1 })
+  for _, name in ipairs { "dct", "dst" } do
+    for kind = 1, 4 do
+      for _, norm in ipairs { "backward", "ortho", "forward" } do
+        local options = { type = kind, norm = norm }
+        local y = fft[name](x, options)
+        lu.assertTrue((fft["i" .. name](y, options) - x):abs():max():item() < 1e-14, name .. kind .. norm)
+        if norm == "ortho" then
+          lu.assertAlmostEquals(y:square():sum():item() / x:square():sum():item(), 1, 1e-14)
+        end
+      end
+    end
+  end
+  local f = dc.fn("(v: f64[m <= 4, n]) -> f64[m, n], f64[m, n]", function(v)
+    return fft.dct(v), dc.vmap(function(row) return fft.dct(row) end)(v)
+  end)
+  for m = 1, 3 do
+    local part = x[{ { 1, m } }]
+    local a, b = f(part)
+    lu.assertTrue((a - fft.dct(part)):abs():max():item() < 1e-14)
+    lu.assertTrue((b - a):abs():max():item() < 1e-14)
+  end
+  lu.assertEquals(fft.dct(dc.tensor({ 1, 2 }, "i32")).dtype, "f32")
+  lu.assertEquals(fft.dct(dc.tensor({ 0, 1 / 0 }, "f32")):isfinite():any():item(), false)
+end
+
 -- Tables are computed once, not at each call.
 function TestFft:test_tables_are_kept()
   local f = dc.fn("(x: c64[512]) -> c64[512]", function(x) return fft.fft(x) end)
@@ -185,6 +213,12 @@ function TestFft:test_refused()
   lu.assertErrorMsgContains("axis 1 is given twice", fft.fft2, dc.ones "f32[2, 2]", { axes = { 1, -2 } })
   lu.assertErrorMsgContains("1 sizes for 2 axes", fft.fft2, dc.ones "f32[2, 2]", { axes = { 1, 2 }, s = { 4 } })
   lu.assertErrorMsgContains("n is a whole number", fft.fftfreq, 0)
+  lu.assertErrorMsgContains("dct: type is 1, 2, 3 or 4, not 5", fft.dct, x, { type = 5 })
+  lu.assertErrorMsgContains("idct: c64[4]: a real number is needed", fft.idct, x:cast "c64")
+  lu.assertErrorMsgContains("dct: type 1 needs 2 elements at least; axis 1 of f32[1] has one", fft.dct,
+    dc.ones "f32[1]", { type = 1 })
+  lu.assertErrorMsgContains("dst: axis 1 of f32[n <= 8] has a size known at run time, and a fixed size is needed",
+    dc.fn, "(v: f32[n <= 8]) -> f32[n]", function(v) return (fft.dst(v)) end)
   lu.assertErrorMsgContains("a fixed size is needed", function()
     dc.fn("(v: c64[n <= 8]) -> c64[n]", function(v) return fft.fft(v) end)(dc.ones "c64[3]")
   end)

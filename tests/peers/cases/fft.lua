@@ -68,6 +68,45 @@ local cases = {
     peer = "(torch.fft.fftshift(x), torch.fft.ifftshift(x), torch.fft.fftshift(x, 0), torch.fft.ifftshift(x, -1))",
     args = { { x = "Z[5, 6]" } } },
 }
+
+-- The peer's transforms of SciPy as products with their matrices, whose gradients torch takes.
+local cosines = {}
+for _, n in ipairs { 2, 3, 4, 5, 7, 8, 9, 16, 30, 37, 74 } do
+  cosines[#cosines + 1] = { x = ("T[%d]"):format(n) }
+end
+local MATRIX = [[
+def along(f, t, norm=None, n=None):
+    n = n or x.shape[-1]
+    return (x.double() @ torch.tensor(f(np.eye(x.shape[-1]), t, n=n, norm=norm))).to(x.dtype)
+result = tuple(along(f, t, norm) for f in (scipy.fft.%s, scipy.fft.i%s) for norm in (None, "ortho", "forward"))
+]]
+for kind = 1, 4 do
+  for _, name in ipairs { "dct", "dst" } do
+    cases[#cases + 1] = { ("%s, type %d"):format(name, kind), run = function(a)
+      local list = {}
+      for _, f in ipairs { fft[name], fft["i" .. name] } do
+        for _, norm in ipairs { "backward", "ortho", "forward" } do
+          list[#list + 1] = f(a.x, { type = kind, norm = norm })
+        end
+      end
+      return list
+    end, peer = "import scipy.fft\nt = " .. kind .. "\n" .. MATRIX:format(name, name), args = cosines }
+  end
+end
+cases[#cases + 1] = { "dct along an axis, of another size", run = function(a)
+  return { fft.dct(a.x, { axis = 1 }), fft.idct(a.x, { axis = 2, n = 4, type = 3 }), fft.dst(a.x, { n = 9 }) }
+end, numpy = [[
+import scipy.fft
+result = (scipy.fft.dct(x, axis=0), scipy.fft.idct(x, 3, 4, axis=1), scipy.fft.dst(x, n=9))]],
+  args = { { x = "T[5, 6, 2]" }, { x = "T[1, 3, 7]" } } }
+cases[#cases + 1] = { "dct of one", run = function(a)
+  return { fft.dct(a.x), fft.idct(a.x, { norm = "ortho" }), fft.dct(a.x, { type = 3 }), fft.dct(a.x, { type = 4 }),
+    fft.dst(a.x), fft.dst(a.x, { type = 1 }) }
+end, numpy = [[
+import scipy.fft as f
+result = (f.dct(x), f.idct(x, norm="ortho"), f.dct(x, 3), f.dct(x, 4), f.dst(x), f.dst(x, 1))]],
+  args = { { x = "T[3, 1]" } } }
+
 for _, case in ipairs(cases) do
   case.normwise = true
 end
