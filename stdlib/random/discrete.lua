@@ -41,6 +41,10 @@ end
 -- The number of steps after which so few are left that a uniform number does not tell them from 0.
 local STEPS = 40
 
+-- Less than a step of uniform numbers. Sums of probabilities that are rounded may stay below 1, so the last one of more
+-- than that is the last one drawn; in front of the mean all are more.
+local least = { f32 = 2.0 ^ -26, f64 = 2.0 ^ -55 }
+
 -- How many of the sums of the probabilities from 0 on are below a uniform number; next(k) is the ratio of number k to
 -- the one before it. So many steps are enough for a mean of 10.
 local function by_inversion(u, first, next)
@@ -49,7 +53,7 @@ local function by_inversion(u, first, next)
   for k = 1, STEPS do
     term = term * next(k)
     sum = sum + term
-    count = count + u:ge(sum):cast(u.dtype)
+    count = count + (u:ge(sum) & term:gt(least[u.dtype])):cast(u.dtype)
   end
   return count
 end

@@ -113,6 +113,11 @@ function TestRandom:test_gradients()
   end)
 end
 
+-- Sums of probabilities of f32 end at 1 - 2^-22, which one number in some millions is above.
+function TestRandom:test_the_end_of_sums()
+  lu.assertTrue(random.poisson("f32[500000]", { rate = 2.21, seed = 2 }):max():item() < 20)
+end
+
 -- The sums of the weights up to these 32768 classes are larger than the whole numbers that f32 holds.
 function TestRandom:test_small_weights_behind_a_large_one()
   local weights = dc.concat({ dc.full("f32[1]", 2 ^ 25), dc.ones "f32[32768]" }, 1)
