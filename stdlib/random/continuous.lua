@@ -323,6 +323,13 @@ end
 
 -- ---- truncated normal ----
 
+---@class deepc.random.TruncatedOptions
+---@field mean? number|deepc.Tensor 0
+---@field std? number|deepc.Tensor 1
+---@field low? number|deepc.Tensor no bound
+---@field high? number|deepc.Tensor no bound
+---@field seed? integer
+
 -- The integral of f from low to high by Simpson's rule.
 local function integral(f, low, high)
   local n, sum = 400, 0
@@ -374,18 +381,49 @@ local function truncated_tail(low, high)
   end
 end
 
+-- The same with bounds that differ by element, of the standard normal: both ways for all of them. Where 0 is between
+-- them proposals are normal or, of a narrow range, uniform; above 0 they are exponential, cut at the upper bound
+-- (Robert, 1995). At worst half of them are refused.
+local function truncated_by_element(d, a, b)
+  local turned = b:le(0)
+  a, b = dc.where(turned, -b, a), dc.where(turned, -a, b)
+  local like = proposals(d, 31)
+  local u, e = dc.rand(like, stream(d.options, 1)), -exponential(like, d, 2)
+  local beyond, narrow = a:ge(0), (b - a):lt(math.sqrt(2 * math.pi))
+  local normal = dc.randn(like, stream(d.options, 0))
+  local even = u * dc.where(narrow, b - a, 1) + dc.where(narrow, a, 0)
+  local middle = dc.where(narrow, even, normal)
+  local base = dc.where(beyond, a, 0)
+  local rate = ((base * base + 4):sqrt() + base) * 0.5
+  local step = -((((base - b) * rate):expm1() * u):log1p()) / rate
+  local far, nearest = step + (base - rate), (b - rate):minimum(0)
+  local good = dc.where(beyond, e:lt((nearest * nearest - far * far) * 0.5),
+    dc.where(narrow, e:lt(even * even * -0.5), normal:ge(a) & normal:le(b)))
+  local y = first_good(good, dc.where(beyond, step, middle), d.wide) + base
+  return dc.where(a:lt(b), dc.where(turned, -y, y), 0 / 0)
+end
+
 ---Normal numbers from low to high alone (nn.init.trunc_normal_ of PyTorch, scipy.stats.truncnorm, whose bounds are
----those of the standard normal; Robert, 1995).
+---those of the standard normal; Robert, 1995). Without gradients. Of tensors NaN where low is not below high.
 ---
 ---    random.truncated_normal("f32[3]", { low = -2, high = 2 })
+---    random.truncated_normal("f32[3]", { low = dc.tensor { -1, 0, 5 } })
 ---
----Errors: DC0202 for a dtype that is no float, DC0101 for options.
+---Errors: DC0202 for a dtype that is no float, DC0101 for options, DC0301 for a tensor that does not stretch.
 ---@param type deepc.Type|deepc.Tensor
----@param options? { mean?: number, std?: number, low?: number, high?: number, seed?: integer } 0, 1, no bounds
+---@param options? deepc.random.TruncatedOptions
 ---@return deepc.Tensor
 function random.truncated_normal(type, options)
   local d = read("truncated_normal", type, options, "float", "mean", "std", "low", "high")
   local o = d.options
+  if core.kind(o.mean) or core.kind(o.std) or core.kind(o.low) or core.kind(o.high) then
+    local mean, std = param(d, "mean", 0, nil, nil, true), param(d, "std", 1, 0, nil, true)
+    local low, high = param(d, "low", -math.huge, nil, nil, true), param(d, "high", math.huge, nil, nil, true)
+    low, high = as_tensor(d, low), as_tensor(d, high)
+    local z = truncated_by_element(d, (low - mean) / std, (high - mean) / std)
+    local y = d.finish((z * std + mean):maximum(low):minimum(high))
+    return y
+  end
   local mean, std, low, high = o.mean or 0, o.std or 1, o.low or -math.huge, o.high or math.huge
   for name, v in pairs { mean = mean, std = std, low = low, high = high } do
     if math.type(v) == nil or v ~= v or name == "std" and v <= 0 then

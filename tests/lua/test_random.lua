@@ -9,6 +9,7 @@ local of_type = {
   exponential = { rate = 2 }, laplace = {}, gumbel = {}, cauchy = {}, log_normal = {}, chi2 = { df = 3 },
   gamma = { concentration = 0.7 }, beta = { alpha = 2, beta = 3 }, student_t = { df = 3 }, dirichlet = {},
   truncated_normal = { low = 0.5 }, geometric = { p = 0.3 }, poisson = { rate = 3 },
+  binomial = { n = 20, p = 0.4 },
 }
 
 local function with_seed(options, seed)
@@ -44,7 +45,7 @@ function TestRandom:test_exponentials_are_the_same_everywhere()
 end
 
 function TestRandom:test_typed_functions()
-  for _, name in ipairs { "gamma", "dirichlet", "poisson" } do
+  for _, name in ipairs { "gamma", "dirichlet", "poisson", "binomial" } do
     local options = of_type[name]
     local f = dc.fn("f() -> f32[40], f32[40]", function()
       return random[name]("f32[40]", with_seed(options, 7)), random[name]("f32[40]", options)
@@ -69,7 +70,7 @@ end
 
 function TestRandom:test_dtypes_and_shapes()
   for name, options in pairs(of_type) do
-    local counts = name == "geometric" or name == "poisson"
+    local counts = name == "geometric" or name == "poisson" or name == "binomial"
     for _, t in ipairs(counts and { "i32", "u8" } or { "bf16" }) do
       lu.assertEquals(random[name](t .. "[2, 3]", options).dtype, t)
     end
@@ -92,6 +93,18 @@ function TestRandom:test_parameters_by_element()
   lu.assertEquals(n[1]:item(), 0)
   lu.assertAlmostEquals(n[2]:item(), 3, 0.15)
   lu.assertAlmostEquals(n[3]:item(), 500, 2)
+  n = random.binomial("i32[2000, 5]", { n = dc.tensor({ 0, 9, 9, 4, 500 }, "i32"),
+    p = dc.tensor { 0.5, 1, 0, 0.5, 0.9 }, seed = 1 })
+  lu.assertEquals({ n:max(1)[{ { 1, 3 } }]:totable(), n:min(1)[{ { 1, 3 } }]:totable() }, { { 0, 9, 0 }, { 0, 9, 0 } })
+  lu.assertEquals({ n:max(1)[4]:item(), n:min(1)[4]:item() }, { 4, 0 })
+  lu.assertAlmostEquals(n:cast("f32"):mean(1)[5]:item(), 450, 0.6)
+  local low = dc.tensor { -math.huge, 0, 30, -1, 1 }
+  local z = random.truncated_normal("f32[2000, 5]", { low = low, high = dc.tensor { -40, 0.5, math.huge, 1, 0 },
+    seed = 1 })
+  lu.assertTrue(z[{ {}, 1 }]:le(-40):all():item() and z[{ {}, 1 }]:gt(-41):all():item())
+  lu.assertTrue(z[{ {}, { 2, 4 } }]:ge(low[{ { 2, 4 } }]):all():item())
+  lu.assertAlmostEquals(z[{ {}, 4 }]:square():mean():item(), 0.2911, 0.02)
+  lu.assertTrue(z[{ {}, 5 }]:isnan():all():item())
   local never = random.geometric("f32[3]", { p = dc.tensor { 1, 1, 1 } })
   lu.assertEquals(never:totable(), { 1, 1, 1 })
 end
@@ -213,6 +226,14 @@ function TestClasses:test_wrong()
     ["gamma: seed is an integer, not 0.5"] = { "DC0101", random.gamma, "f32[2]", { concentration = 1, seed = 0.5 } },
     ["gamma: a type such as \"f32[3]\" or a tensor is needed, not the number 3"] = { "DC0101", random.gamma, 3 },
     ["beta: unknown option 'a'; known are seed, alpha, beta"] = { "DC0101", random.beta, "f32[2]", { a = 1 } },
+    ["binomial: n is needed: { n = ... }"] = { "DC0101", random.binomial, "f32[2]", { p = 0.5 } },
+    ["binomial: n is a whole number from 0 on, or a tensor of such, not 2.5"] = { "DC0101", random.binomial, "f32[2]",
+      { n = 2.5, p = 0.5 } },
+    ["binomial: p is a number from 0 to 1, or a tensor of such, not 1.5"] = { "DC0101", random.binomial, "f32[2]",
+      { n = 2, p = 1.5 } },
+    ["binomial: p is needed: { p = ... }"] = { "DC0101", random.binomial, "f32[2]", { n = 2 } },
+    ["truncated_normal: low is f32[3], which does not stretch to [2]"] = { "DC0301", random.truncated_normal, "f32[2]",
+      { low = dc.zeros "f32[3]" } },
     ["poisson: bool[2]: a number is needed"] = { "DC0202", random.poisson, "bool[2]" },
     ["geometric: p is a number above 0 up to 1, or a tensor of such, not 2"] =
       { "DC0101", random.geometric, "f32[2]", { p = 2 } },

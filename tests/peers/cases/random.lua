@@ -25,9 +25,23 @@ local function poisson(rate, points)
     ("scipy.stats.poisson(%g)"):format(rate), points)
 end
 
-local function truncated(low, high, points)
-  return distribution(("truncated_normal %g %g"):format(low, high), function(t)
-    return random.truncated_normal(t, { mean = 1, std = 2, low = low, high = high, seed = 5 })
+local function binomial(n, p, points)
+  return distribution(("binomial %d %g"):format(n, p), function(t)
+    return random.binomial(t, { n = n, p = p, seed = 2 })
+  end, ("scipy.stats.binom(%d, %.17g)"):format(n, p), points, n == 100 and { "f32", "f64" } or nil)
+end
+
+local function binomial_by_element(n, p, points)
+  return distribution(("binomial %d %g, tensors"):format(n, p), function(t)
+    local dtype = t:match "^%w+"
+    return random.binomial(t, { n = dc.full("i32[1]", n), p = dc.full(dtype .. "[10000]", p), seed = 3 })
+  end, ("scipy.stats.binom(%d, %.17g)"):format(n, p), points)
+end
+
+local function truncated(low, high, points, by_element)
+  return distribution(("truncated_normal %g %g%s"):format(low, high, by_element and ", tensors" or ""), function(t)
+    local from = by_element and dc.full(t:match "^%w+" .. "[1]", low) or low
+    return random.truncated_normal(t, { mean = 1, std = 2, low = from, high = high, seed = 5 })
   end, ("scipy.stats.truncnorm(%s, %s, loc=1, scale=2)"):format((low - 1) / 2, high == math.huge and "np.inf" or
     (high - 1) / 2), points)
 end
@@ -63,6 +77,15 @@ return {
   truncated(-1, 3, { -1, -0.5, 0, 1, 2, 2.5, 3 }), truncated(0.9, 1.2, { 0.9, 1, 1.1, 1.2 }),
   truncated(5, math.huge, { 5, 5.2, 6, 7, 9 }), truncated(3, 3.5, { 3, 3.1, 3.25, 3.4 }),
   truncated(-9, -5, { -8, -7, -6, -5.5, -5 }), truncated(-20, 30, { -4, -1, 0, 1, 3, 5 }),
+  truncated(-1, 3, { -1, -0.5, 0, 1, 2, 2.5, 3 }, true), truncated(0.9, 1.2, { 0.9, 1, 1.1, 1.2 }, true),
+  truncated(5, math.huge, { 5, 5.2, 6, 7, 9 }, true), truncated(3, 3.5, { 3, 3.1, 3.25, 3.4 }, true),
+  truncated(-9, -5, { -8, -7, -6, -5.5, -5 }, true), truncated(-20, 30, { -4, -1, 0, 1, 3, 5 }, true),
+  truncated(0.5, 9, { 0.5, 0.6, 1, 2, 3, 5 }, true),
+  binomial(1, 0.3, { 0, 1 }), binomial(10, 0.25, { 0, 1, 2, 3, 4, 6 }), binomial(30, 0.9, { 24, 26, 27, 28, 29, 30 }),
+  binomial(100, 0.5, { 40, 45, 48, 50, 52, 55, 60 }), binomial(40, 0.25, { 5, 7, 9, 10, 11, 13, 15 }),
+  binomial(5000, 0.999, { 4989, 4992, 4994, 4995, 4996, 4998 }),
+  binomial(1000000, 0.3, { 299000, 299500, 300000, 300500, 301000 }),
+  binomial_by_element(10, 0.25, { 0, 1, 2, 3, 4, 6 }), binomial_by_element(100, 0.6, { 50, 55, 58, 60, 62, 65, 70 }),
   poisson(0.3, { 0, 1, 2, 3 }), poisson(9.5, { 3, 5, 7, 8, 9, 10, 12, 15 }), poisson(10, { 3, 5, 7, 8, 9, 10, 12, 15 }),
   poisson(80, { 60, 70, 75, 80, 85, 90, 100 }), poisson(1e4, { 9800, 9900, 9950, 10000, 10050, 10100, 10200 }),
   distribution("geometric", function(t) return random.geometric(t, { p = 0.2, seed = 1 }) end, "scipy.stats.geom(0.2)",
