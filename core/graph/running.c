@@ -212,6 +212,17 @@ static item by_factor(const scan *s, item a, item b)
                   dc_graph_op2(s->f, DC_OP_MUL, a.key, b.key)};
 }
 
+/* (a.v + i a.key) (b.v + i b.key) */
+static item by_complex(const scan *s, item a, item b)
+{
+    dc_func *f = s->f;
+    const dc_ref re = dc_graph_op2(f, DC_OP_MUL, a.v, b.v),
+                 less = dc_graph_op2(f, DC_OP_MUL, a.key, b.key),
+                 im = dc_graph_op2(f, DC_OP_MUL, a.v, b.key),
+                 more = dc_graph_op2(f, DC_OP_MUL, a.key, b.v);
+    return (item){dc_graph_op2(f, DC_OP_SUB, re, less), dc_graph_op2(f, DC_OP_ADD, im, more)};
+}
+
 /*
  * log(exp(a) + exp(b)). The larger one is taken out where it is finite, as a constant for gradients, out of which it
  * cancels. Where nothing is left, since both are -inf, the gradient is 0.
@@ -272,6 +283,15 @@ dc_ref dc_running_logsumexp(dc_func *f, bool reverse, dc_ref x)
 {
     const scan s = {.f = f, .reduction = DC_OP_MAXR, .combine = by_exp, .reverse = reverse};
     return run_along(&s, x, 0); /* -inf changes nothing */
+}
+
+void dc_running_complex(dc_func *f, bool reverse, dc_ref part[2])
+{
+    const scan s = {
+        .f = f, .reduction = DC_OP_PROD, .combine = by_complex, .keyed = true, .reverse = reverse};
+    const item y = run(&s, (item){flipped(&s, part[0]), flipped(&s, part[1])});
+    part[0] = flipped(&s, y.v);
+    part[1] = flipped(&s, y.key);
 }
 
 dc_ref dc_running_recurrence(dc_func *f, bool reverse, dc_ref a, dc_ref b)

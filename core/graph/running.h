@@ -28,6 +28,8 @@ bool dc_running_is_short(dc_run_kind kind, int64_t n);
 dc_ref dc_running_blocks(dc_func *f, dc_run_kind kind, bool reverse, dc_ref x);
 /* log of the running sum of exp(x); in blocks. */
 dc_ref dc_running_logsumexp(dc_func *f, bool reverse, dc_ref x);
+/* Running products of complex numbers, in place: their real and imaginary parts; in blocks. */
+void dc_running_complex(dc_func *f, bool reverse, dc_ref part[2]);
 /* y[i] = a[i] y[i - 1] + b[i]; of floats, in blocks. */
 dc_ref dc_running_recurrence(dc_func *f, bool reverse, dc_ref a, dc_ref b);
 /* The running sum of v, which begins anew where the key changes; equal keys stand side by side. In blocks. */

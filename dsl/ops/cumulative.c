@@ -85,11 +85,43 @@ static dc_status build_bounded(dc_job *j, dc_func *f, kind k, const running *x, 
     return DC_OK;
 }
 
+/* ---- products of complex numbers -------------------------------------------------------------- */
+
+static dc_status complex_products(dc_job *j, dc_func *f, const running *x, dc_val a, dc_val *out)
+{
+    const dc_type t = a.type;
+    dc_val part[2];
+    dc_ref flat[2];
+    int64_t dim[3];
+    if (dc_build_is_bounded(&t, 1u << x->axis)) {
+        DC_TRY(dc_build_at_bound(j, f, a, 1u << x->axis, 1, &a));
+        DC_TRY(complex_products(j, f, x, a, out));
+        DC_TRY(dc_build_up_to(j, f, *out, t.dim, out));
+        memcpy(out->type.name, t.name, sizeof out->type.name);
+        return DC_OK;
+    }
+    *out = a;
+    if (dc_type_count(&t) == 0)
+        return DC_OK;
+    if (!dc_running_flat(j->extents, &t, x->axis, dim))
+        return dc_fail(j, DC_ERR_EXTENT, &(dc_fact){.type = {t}, .operand = 1});
+    for (int i = 0; i < 2; i++) {
+        part[i] = dc_complex_part(f, a, i);
+        flat[i] = dc_graph_reshape(f, part[i].ref, 3, dim);
+    }
+    dc_running_complex(f, x->reverse, flat);
+    for (int i = 0; i < 2; i++)
+        part[i].ref = dc_graph_reshape(f, flat[i], t.rank, t.dim);
+    return dc_complex_join(j, f, part[0], part[1], out);
+}
+
 static dc_status build(dc_job *j, dc_func *f, kind k, const running *x, const dc_val *in,
                        dc_val *out)
 {
     const dc_type t = in[0].type;
     dc_val a;
+    if (k == PROD && dc_complex_is(&in[0]))
+        return complex_products(j, f, x, in[0], out);
     if (k == SUM && dc_complex_is(&in[0])) {
         dc_val part[2];
         for (int i = 0; i < 2; i++) {

@@ -14,6 +14,7 @@
  * reads the generator and sets it once, whatever number of draws there are in it. In a loop the number of the element
  * is part of the key, so that each iteration draws anew.
  */
+#include "core/graph/complex.h"
 #include "core/graph/random.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
@@ -127,6 +128,34 @@ static dc_status site_key(dc_job *j, dc_dsl *d, dc_val key[2])
     return fold_loops(j, t, t->body, key);
 }
 
+/* Complex numbers: both parts uniform, or normal with half of the variance each; the mean is that of the real part. */
+static dc_status build_complex(dc_job *j, dc_func *f, const draw *a, const dc_val *in,
+                               const dc_val key[2], dc_val *out)
+{
+    dc_type parts = a->type;
+    dc_val v, by, mean;
+    parts.dtype = dc_dtype_part((dc_dtype)a->type.dtype);
+    parts.dim[parts.rank] = 2;
+    parts.name[parts.rank++] = 0;
+    if (a->kind == UNIFORM) {
+        DC_TRY(dc_random_uniform(j, f, key, &parts, a->plain ? NULL : &in[2],
+                                 a->plain ? NULL : &in[3], &v));
+        *out = (dc_val){v.ref, a->type};
+        return DC_OK;
+    }
+    DC_TRY(dc_random_normal(j, f, key, &parts, NULL, NULL, &v));
+    DC_TRY(dc_ops_number(j, f, v, sqrt(0.5), &by));
+    if (!a->plain)
+        DC_TRY(dc_ops_2(j, f, DC_OP_MUL, by, in[3], &by));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, v, by, &v));
+    *out = (dc_val){v.ref, a->type};
+    if (a->plain)
+        return DC_OK;
+    DC_TRY(dc_ops_number(j, f, in[2], 0, &by));
+    DC_TRY(dc_complex_join(j, f, in[2], by, &mean));
+    return dc_ops_2(j, f, DC_OP_ADD, *out, mean, out);
+}
+
 /* Operands: the two words of the key, then the two numbers of the kind. */
 static dc_status build_draw(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
@@ -135,6 +164,8 @@ static dc_status build_draw(dc_job *j, dc_func *f, const void *arg, const dc_val
     dc_val key[2] = {in[0], in[1]};
     if (a->traced != NULL)
         DC_TRY(site_key(j, a->traced, key));
+    if (dc_dtype_is_complex((dc_dtype)a->type.dtype))
+        return build_complex(j, f, a, in, key, out);
     switch (a->kind) {
     case UNIFORM:
         return dc_random_uniform(j, f, key, &a->type, first, second, out);
@@ -204,7 +235,7 @@ static int draw_float(lua_State *L, kind k, const char *op, const char *const *k
     lua_settop(L, 2);
     dc_args_like(L, d, 1, op, &w.type);
     dc_args_options(L, d, 2, op, known);
-    const dc_dtype t = (dc_dtype)w.type.dtype;
+    const dc_dtype t = dc_dtype_part((dc_dtype)w.type.dtype);
     if (!dc_dtype_is_float(t))
         dc_error_fact(L, d, DC_ERR_DTYPE,
                       &(dc_fact){.op = op, .type = {w.type}, .word = {"a float"}},

@@ -121,13 +121,18 @@ static dc_status count_less(dc_job *j, dc_func *f, const dc_type *t, double each
     return dc_build_cast(j, f, *out, (dc_dtype)like.type.dtype, out);
 }
 
-/* The sum of squares of the distances from the mean, by the count less the correction. */
+/* The sum of squares of the distances from the mean, by the count less the correction: of both parts where it is complex. */
 static dc_status build_var(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const axes *x = arg;
     dc_val a, mean, off, count;
     double n = 1;
-    DC_TRY(dc_ops_need_real(j, &in[0]));
+    if (dc_complex_is(&in[0])) {
+        const dc_val part[2] = {dc_complex_part(f, in[0], 0), dc_complex_part(f, in[0], 1)};
+        DC_TRY(build_var(j, f, arg, &part[0], out));
+        DC_TRY(build_var(j, f, arg, &part[1], &off));
+        return dc_ops_2(j, f, DC_OP_ADD, *out, off, out);
+    }
     dc_type counted = {.dtype = DC_F32}; /* axes whose size is known at run time */
     for (int k = 0; k < in[0].type.rank; k++)
         if ((x->mask >> k & 1) && dc_extent_is(in[0].type.dim[k]))

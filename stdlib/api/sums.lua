@@ -80,7 +80,8 @@ dc.all = Tensor.all
 function Tensor:any(axes) end
 dc.any = Tensor.any
 
----The variance: squares of the distances from the mean, by their count less the correction (0).
+---The variance: squares of the distances from the mean, by their count less the correction (0). Of complex numbers the
+---sum of those of both parts, a real number.
 ---
 ---    dc.tensor { 1, 2, 4 }:var { correction = 1 }
 ---

@@ -176,22 +176,23 @@ function dc.eye(type) end
 
 -- ---- Random numbers ----
 
----Uniform numbers in [low, high).
+---Uniform numbers in [low, high); of complex numbers both parts.
 ---
 ---    dc.rand("f32[2, 3]", { low = -1, high = 1, seed = 42 })
 ---
 ---Errors: DC0202 for a dtype that is no float, DC0101 for options.
----@param type deepc.Type|deepc.Tensor of floats; a tensor stands for its type
+---@param type deepc.Type|deepc.Tensor of floats or complex; a tensor stands for its type
 ---@param options? { low?: number, high?: number, seed?: integer } 0, 1; without seed the generator's next
 ---@return deepc.Tensor
 function dc.rand(type, options) end
 
----Normal numbers.
+---Normal numbers. Of complex ones each part has half of the variance, as torch.randn has them; the mean is added to the
+---real part.
 ---
 ---    dc.randn("f32[784, 128]", { std = 0.02, seed = 42 })
 ---
 ---Errors: as dc.rand.
----@param type deepc.Type|deepc.Tensor of floats; a tensor stands for its type
+---@param type deepc.Type|deepc.Tensor of floats or complex; a tensor stands for its type
 ---@param options? { mean?: number, std?: number, seed?: integer } 0, 1; without seed the generator's next
 ---@return deepc.Tensor
 function dc.randn(type, options) end

@@ -94,6 +94,14 @@ return {
   { "prod", run = function(a) return { a.x:prod(), a.x:prod(1), a.x:prod(2) } end,
     peer = "(x.prod(), x.prod(0), x.prod(1))",
     args = { { x = "Z[3, 5]" }, { x = "Z[1, 6]" }, { x = "Z[2, 7]" } } },
+  { "cumprod", run = function(a) return { a.x:cumprod(1), a.x:cumprod { axis = 2, reverse = true } } end,
+    peer = "(x.cumprod(0), x.flip(1).cumprod(1).flip(1))",
+    args = { { x = "Z[2, 3]" }, { x = "Z[4, 5]" }, { x = "Z[7, 1]" }, { x = "Z[0, 2]" },
+      { x = { "Z[3, 2]", values = { { { 0, 0 }, { 1, 1 } }, { { 2, -1 }, { 0, 0 } }, { { 3, 0 }, { 0, 2 } } } } } } },
+  { "var, std", run = function(a)
+    return { a.x:var(), a.x:var { axis = 1, correction = 1 }, a.x:std(), a.x:std { axis = -1, keep = true } }
+  end, peer = "(x.var(correction=0), x.var(0), x.std(correction=0), x.std(-1, correction=0, keepdim=True))",
+    args = { { x = "Z[3, 4]" }, { x = "Z[2, 9]" } } },
   { "cumsum", run = function(a) return { a.x:cumsum(1), a.x:cumsum(2) } end, peer = "(x.cumsum(0), x.cumsum(1))",
     args = { { x = "Z[3, 20]" } } },
   { "norm", run = function(a) return a.x:norm() end, peer = "torch.linalg.vector_norm(x)",
