@@ -15,9 +15,11 @@
  * is part of the key, so that each iteration draws anew.
  */
 #include "core/graph/complex.h"
+#include "core/graph/custom.h"
 #include "core/graph/random.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
+#include "dsl/base/place.h"
 #include "dsl/base/run.h"
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
@@ -334,6 +336,30 @@ static int l_exponential(lua_State *L)
     return apply_draw(L, d, &w, &a);
 }
 
+/* The value of y, whose gradient for a is the slope; nothing else of y has one. */
+static dc_status build_with_slope(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                                  dc_val *out)
+{
+    dc_custom c;
+    DC_UNUSED(arg);
+    dc_custom_given(f, &in[1].ref, 1, in[0].ref, &c);
+    const dc_ref da = dc_graph_op2(f, DC_OP_MUL, c.dy, in[2].ref);
+    out->type = in[0].type;
+    return dc_custom_end(j, &c, &da, &out->ref);
+}
+
+/* with_slope(name of the caller, y, a, slope), for stdlib/random: tensors of floats of one type. */
+static int l_with_slope(lua_State *L)
+{
+    static const int at[3] = {2, 3, 4};
+    dc_dsl *d = dc_dsl_of(L);
+    const char *caller = dc_place_intern(d, "%s", luaL_checkstring(L, 1));
+    dc_apply a = {.build = build_with_slope, .step = true};
+    dc_apply_operands(L, d, &a, caller, at, 3);
+    dc_apply_run(L, d, &a);
+    return 1;
+}
+
 /* ---- its state ------------------------------------------------------------------------------- */
 
 static int l_seed(lua_State *L)
@@ -365,6 +391,7 @@ static const dc_binding bindings[] = {
     {"generator", l_generator, 0, DC_IN_MODULE},
     {"seed", l_seed, 1, DC_IN_MODULE},
     {"random_exponential", l_exponential, DC_ANY, DC_IN_LIBRARY},
+    {"with_slope", l_with_slope, DC_ANY, DC_IN_LIBRARY},
 };
 
 const dc_bindings dc_rand_bindings = DC_BINDINGS(bindings);

@@ -8,11 +8,13 @@
 local dc = require "deepc"
 local _, core = ...
 require "deepc.operands"
+require "deepc.random.slopes"
 
 ---Draws from distributions. The first argument is a type, or a tensor that stands for its type; parameters are numbers,
 ---or tensors that stretch to it. `seed` gives the same numbers always, as for dc.rand; without, they come from the
----generator. Where parameters are tensors, draws have gradients for loc, scale, rate, mean and std; for others, such as
----concentration, there are none.
+---generator. Where parameters are tensors, draws of gamma, beta, dirichlet, chi2, student_t and those with loc, scale,
+---rate, mean and std have gradients for them, as the rsample of PyTorch; of concentrations and df first ones alone
+---(Figurnov, Mohamed and Mnih, 2018). Counts have none.
 ---
 ---    local random = require "deepc.random"
 ---    print(random.gamma("f32[3]", { concentration = 2, seed = 1 }).shape[1])
@@ -144,16 +146,19 @@ local function gamma_parts(d, a, k)
   return scale, first_good(good, t, d.wide), dc.where(small, -exponential(d.like, d, k + 2) / a, 0)
 end
 
-local function gamma_value(d, a, k)
-  local scale, t, more = gamma_parts(d, a, k)
+-- A draw, and its logarithm, which is finite where the value itself is too small for its type. Of a tensor both have
+-- gradients for it.
+local function gamma_draw(d, concentration, k)
+  local a = as_tensor(d, concentration)
+  local scale, t, more = gamma_parts(d, dc.stop_gradient(a), k)
   local root = t + 1
-  return scale * (root * root * root) * more:exp()
-end
-
--- Its logarithm, which is finite where the value itself is too small for its type.
-local function gamma_log(d, a, k)
-  local scale, t, more = gamma_parts(d, a, k)
-  return scale:log() + t:log1p() * 3 + more
+  local x, log_x = scale * (root * root * root) * more:exp(), scale:log() + t:log1p() * 3 + more
+  if not core.kind(concentration) then
+    return x, log_x
+  end
+  x, log_x, a = dc.stop_gradient(x), dc.stop_gradient(log_x), a:expand(d.like.shape)
+  local slope = core.gamma_log_slope(dc.stop_gradient(a), x, log_x)
+  return core.with_slope(d.op, x, a, slope * x), core.with_slope(d.op, log_x, a, slope)
 end
 
 -- ---- distributions of floats ----
@@ -246,8 +251,8 @@ end
 function random.gamma(type, options)
   local d = read("gamma", type, options, "float", "concentration", "rate")
   local rate = param(d, "rate", 1, 0)
-  local a = as_tensor(d, param(d, "concentration", nil, 0, nil, true))
-  local y = d.finish(gamma_value(d, a, 1) / rate)
+  local x = gamma_draw(d, param(d, "concentration", nil, 0), 1)
+  local y = d.finish(x / rate)
   return y
 end
 
@@ -262,9 +267,9 @@ end
 ---@return deepc.Tensor
 function random.beta(type, options)
   local d = read("beta", type, options, "float", "alpha", "beta")
-  local a = as_tensor(d, param(d, "alpha", nil, 0, nil, true))
-  local b = as_tensor(d, param(d, "beta", nil, 0, nil, true))
-  local y = d.finish((gamma_log(d, a, 1) - gamma_log(d, b, 4)):sigmoid())
+  local _, a = gamma_draw(d, param(d, "alpha", nil, 0), 1)
+  local _, b = gamma_draw(d, param(d, "beta", nil, 0), 4)
+  local y = d.finish((a - b):sigmoid())
   return y
 end
 
@@ -282,8 +287,8 @@ function random.dirichlet(type, options)
   if #d.like.shape == 0 then
     fail("ARG", d.op, "a scalar has no last axis")
   end
-  local a = as_tensor(d, param(d, "concentration", 1, 0, nil, true))
-  local y = d.finish(gamma_log(d, a, 1):softmax(-1))
+  local _, logs = gamma_draw(d, param(d, "concentration", 1, 0), 1)
+  local y = d.finish(logs:softmax(-1))
   return y
 end
 
@@ -297,8 +302,8 @@ end
 ---@return deepc.Tensor
 function random.chi2(type, options)
   local d = read("chi2", type, options, "float", "df")
-  local df = as_tensor(d, param(d, "df", nil, 0, nil, true))
-  local y = d.finish(gamma_value(d, df * 0.5, 1) * 2)
+  local x = gamma_draw(d, param(d, "df", nil, 0) * 0.5, 1)
+  local y = d.finish(x * 2)
   return y
 end
 
@@ -313,10 +318,10 @@ end
 ---@return deepc.Tensor
 function random.student_t(type, options)
   local d = read("student_t", type, options, "float", "df", "loc", "scale")
-  local df = as_tensor(d, param(d, "df", nil, 0, nil, true))
+  local half = param(d, "df", nil, 0) * 0.5
   local scale, loc = param(d, "scale", 1, 0), param(d, "loc", 0)
-  local half = df * 0.5
-  local wide = ((half:log() - gamma_log(d, half, 1)) * 0.5):exp()
+  local _, log_x = gamma_draw(d, half, 1)
+  local wide = ((as_tensor(d, half):log() - log_x) * 0.5):exp()
   local y = d.finish(dc.randn(d.like, stream(d.options, 0)) * wide * scale + loc)
   return y
 end
