@@ -121,6 +121,10 @@ function TestMistakes:test_hints_of_the_library()
   lu.assertEquals(hint "local _ = nn.CrossEntropyLoss()", "nn.cross_entropy(logits, labels)")
   lu.assertEquals(hint "local _ = nn.SpatialConvolution(1, 2, 3)", "nn.Conv2d(inputs, outputs, window)")
   lu.assertEquals(hint "local _ = nn.ReLu()", "is 'ReLU' meant?")
+  lu.assertEquals(hint "local _ = nn.max_pool2d_with_indices()", "dc.max_pool2d(x, window, { return_indices = true })")
+  lu.assertEquals(hint "local _ = dc.svd()", 'linalg.svd, of require "deepc.linalg"')
+  lu.assertEquals(hint "local _ = dc.ones('f32[2, 2]'):det()", 'linalg.det(x), of require "deepc.linalg"')
+  lu.assertEquals(hint "local _ = require('deepc.fft').dctn", "fft.dct along one axis after the other")
   lu.assertEquals(hint "local _ = nn.ReLU():zeroGradParameters()",
     "gradients are not kept: opt:step(loss) takes them anew")
   lu.assertEquals(hint "local l = nn.Linear(1, 1); l.weight = dc.ones 'f32[1, 1]'",
