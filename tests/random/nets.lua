@@ -112,6 +112,11 @@ function networks.plain()
   return net, net, { b, m }
 end
 
+local function pooled_and_back(x)
+  local y, indices = dc.max_pool2d(x, 2, { return_indices = true })
+  return nn.max_unpool2d(y, indices, 2, { output_size = { x.shape[3], x.shape[4] } })
+end
+
 function networks.images()
   local b, c, h = math.random(4), math.random(3), math.random(5, 12)
   local layers, channels = {}, c
@@ -128,7 +133,7 @@ function networks.images()
     if i == 1 and chance(60) then
       layers[#layers + 1] = pick { nn.MaxPool2d(2), nn.AvgPool2d(2), nn.MaxPool2d(2, { ceil_mode = true }),
         nn.AvgPool2d(3, { stride = 2, padding = 1, ceil_mode = true, count_padding = chance(50) }),
-        nn.AdaptiveAvgPool2d(math.random(4)), nn.AdaptiveMaxPool2d { math.random(4), false } }
+        nn.AdaptiveAvgPool2d(math.random(4)), nn.AdaptiveMaxPool2d { math.random(4), false }, pooled_and_back }
     end
     channels = out
     if chance(20) then
