@@ -14,7 +14,7 @@ require "deepc.random.slopes"
 ---or tensors that stretch to it. `seed` gives the same numbers always, as for dc.rand; without, they come from the
 ---generator. Where parameters are tensors, draws of gamma, beta, dirichlet, chi2, student_t and those with loc, scale,
 ---rate, mean and std have gradients for them, as the rsample of PyTorch; of concentrations and df first ones alone
----(Figurnov, Mohamed and Mnih, 2018). Counts have none.
+---(Figurnov, Mohamed and Mnih, 2018), second ones are NaN. Counts have none.
 ---
 ---    local random = require "deepc.random"
 ---    print(random.gamma("f32[3]", { concentration = 2, seed = 1 }).shape[1])
@@ -158,6 +158,7 @@ local function gamma_draw(d, concentration, k)
   end
   x, log_x, a = dc.stop_gradient(x), dc.stop_gradient(log_x), a:expand(d.like.shape)
   local slope = core.gamma_log_slope(dc.stop_gradient(a), x, log_x)
+  slope = core.with_slope(d.op, slope, a, slope * (0 / 0)) -- no second derivative is known, and it is not 0
   return core.with_slope(d.op, x, a, slope * x), core.with_slope(d.op, log_x, a, slope)
 end
 

@@ -141,6 +141,16 @@ local function slope_of_gamma(a, x)
   return (share_of_gamma(a - h, x) - share_of_gamma(a + h, x)) / (2 * h * density)
 end
 
+function TestRandom:test_second_gradients_of_concentrations()
+  local f = dc.fn("f(a: f64[3])", function(a)
+    local g = dc.grad(random.gamma("f64[3]", { concentration = a, seed = 1 }):sum(), a)
+    return g, dc.grad(g:sum(), a)
+  end)
+  local first, second = f(dc.tensor({ 1, 2, 3 }, "f64"))
+  lu.assertTrue(first:isfinite():all():item())
+  lu.assertTrue(second:isnan():all():item())
+end
+
 function TestRandom:test_gradients_of_concentrations()
   local list = { 0.05, 0.4, 1, 3, 7.9, 8.1, 60, 900 }
   local a = dc.tensor(list, "f64"):expand(40, 8):clone():watch()
