@@ -17,6 +17,9 @@ local COLOURS = { 0x1f6fb4, 0xd1495b, 0x2e8b57, 0xe08e0b, 0x7b4fa3, 0x4d4d4d }
 
 -- ---- scales ----
 
+-- Larger numbers have no place on a scale, whose length has to be a number; what is closer is the same.
+local HUGE, TINY = 1e300, 1e-300
+
 -- The least of 1, 2, 5 times a power of ten that makes at most `most` steps of a range.
 local function step_of(range, most)
   local raw = range / most
@@ -35,8 +38,8 @@ end
 
 -- Bounds and ticks of a scale over [low, high], at most so many steps.
 local function linear(low, high, most)
-  if low == high then
-    local half = low == 0 and 1 or math.abs(low) / 2
+  if high - low < TINY then
+    local half = math.abs(low) < TINY and 1 or math.abs(low) / 2
     low, high = low - half, high + half
   end
   local step, ticks = step_of(high - low, most), {}
@@ -65,7 +68,7 @@ end
 -- ---- what is drawn ----
 
 local function finite(v)
-  return v == v and v ~= math.huge and v ~= -math.huge
+  return v == v and math.abs(v) <= HUGE
 end
 
 -- Where there are many more points than columns: the least and the largest of each column's.
@@ -110,6 +113,7 @@ local function apart(points)
   return out
 end
 
+-- Numbers, as floats: differences of integers may wrap around.
 local function list_of(op, v, what)
   if core.kind(v) then
     v = v:totable()
@@ -117,12 +121,25 @@ local function list_of(op, v, what)
   if type(v) ~= "table" then
     core.fail("ARG", op, ("%s are a list of numbers, not %s"):format(what, type(v)))
   end
+  local list = {}
   for i = 1, #v do
     if type(v[i]) ~= "number" then
       core.fail("ARG", op, ("number %d of %s is a %s"):format(i, what, type(v[i])))
     end
+    list[i] = v[i] + 0.0
   end
-  return v
+  return list
+end
+
+-- A text as both writers can take it: UTF-8 without characters of control, which XML has not.
+local function text_of(v)
+  local text = tostring(v):gsub("%c", " ")
+  local _, wrong = utf8.len(text)
+  while wrong do
+    text = text:sub(1, wrong - 1) .. "?" .. text:sub(wrong + 1)
+    _, wrong = utf8.len(text, wrong)
+  end
+  return text
 end
 
 -- What all series have: a name and a colour; `...`: what else this kind may have.
@@ -131,7 +148,7 @@ local function new_series(op, s, i, ...)
     core.fail("ARG", op, ("series %d is a %s"):format(i, type(s)), "{ { y = losses, name = \"loss\" } }")
   end
   core.options(op, s, "name", ...)
-  return { name = s.name and tostring(s.name), colour = COLOURS[(i - 1) % #COLOURS + 1] }
+  return { name = s.name and text_of(s.name), colour = COLOURS[(i - 1) % #COLOURS + 1] }
 end
 
 -- A series as runs of points without gaps; a gap is what has no place on the scales.
@@ -216,7 +233,7 @@ local function add_legend(shapes, box, series, swatch)
   local y = box.top + 8
   for _, s in ipairs(series) do
     if s.name then
-      local x = box.right - 6 * utf8.len(s.name, 1, -1, true) - 8
+      local x = box.right - 6 * utf8.len(s.name) - 8
       shapes[#shapes + 1] = swatch(x, y, s.colour)
       shapes[#shapes + 1] = { "text", x, y + 4, s.name, "start", INK }
       y = y + TEXT + 2
@@ -295,7 +312,7 @@ local function layout_bars(series, o)
   end
   local ticks, every = {}, math.ceil(math.max(count, 1) * 40 / o.width) -- labels have room
   for i = 1, count, every do
-    ticks[#ticks + 1] = { i, o.labels and tostring(o.labels[i] or "") or ("%d"):format(i) }
+    ticks[#ticks + 1] = { i, o.labels and text_of(o.labels[i]) or ("%d"):format(i) }
   end
   local sy = y_scale(y1, y2 == y1 and y1 + 1 or y2, o)
   local shapes, box = frame({ low = 0.5, high = math.max(count, 1) + 0.5, ticks = ticks }, sy, o)
@@ -341,6 +358,11 @@ end
 
 -- ---- histograms ----
 
+-- Of so many bins that floats can tell from each other.
+local function least_width(low, high, bins)
+  return bins * math.max(2.0 ^ -50 * math.max(math.abs(low), math.abs(high)), TINY)
+end
+
 -- Edges of bins between the least and the largest number, or those of the option (numpy.histogram_bin_edges).
 local function edges_of(series, o)
   local low, high = math.huge, -math.huge
@@ -356,8 +378,9 @@ local function edges_of(series, o)
     low, high = o.range[1] + 0.0, o.range[2] + 0.0
   elseif low > high then
     low, high = 0.0, 1.0 -- nothing to show
-  elseif low == high then
-    low, high = low - 0.5, high + 0.5
+  else
+    local more = math.max(least_width(low, high, o.bins), low == high and 1.0 or 0.0) - (high - low)
+    low, high = low - math.max(more, 0.0) / 2, high + math.max(more, 0.0) / 2
   end
   local edges, step = {}, (high - low) / o.bins
   for i = 1, o.bins do
@@ -415,6 +438,12 @@ local function read(op, path, series, options, ...)
   for name, value in pairs(options or {}) do
     o[name] = value
   end
+  for _, name in ipairs { "title", "x", "y" } do
+    if o[name] ~= nil and type(o[name]) ~= "string" and type(o[name]) ~= "number" then
+      core.fail("ARG", op, ("%s is a text, not %s"):format(name, core.describe(o[name])))
+    end
+    o[name] = o[name] ~= nil and text_of(o[name]) or nil
+  end
   o.width, o.height = size_option(op, o, "width", 800), size_option(op, o, "height", 480)
   return o
 end
@@ -437,7 +466,7 @@ end
 
 ---Writes a chart of lines, as SVG or PNG after the end of the path (matplotlib.pyplot.plot). A series is a table
 ---{ y = numbers, x = numbers, name = "loss" }; without x, numbers count from 1; a name puts it into the legend. Numbers
----are a list or a tensor of one axis; where one is not finite, the line has a gap.
+---are a list or a tensor of one axis; where one is not finite, or beyond 1e300, the line has a gap.
 ---
 ---    plot.lines("/tmp/loss.svg", { { y = { 2.3, 1.1, 0.7 }, name = "loss" } }, { x = "step", log = true })
 ---
@@ -490,10 +519,12 @@ function plot.bars(path, series, options)
   write(op, path, layout_bars(list, o), o)
 end
 
-local function check_range(op, range)
+local function check_range(op, range, bins)
   if range ~= nil and not (type(range) == "table" and #range == 2 and type(range[1]) == "number"
     and type(range[2]) == "number" and finite(range[1]) and finite(range[2]) and range[1] < range[2]) then
     core.fail("ARG", op, "range is { low, high }, not " .. core.describe(range))
+  elseif range and range[2] + 0.0 - range[1] < least_width(range[1], range[2], bins) then
+    core.fail("ARG", op, ("%d bins of this range are narrower than what numbers tell apart"):format(bins))
   end
 end
 
@@ -515,7 +546,7 @@ function plot.histogram(path, series, options)
   if math.type(o.bins) ~= "integer" or o.bins < 1 or o.bins > 1000 then
     core.fail("ARG", op, ("bins is a number from 1 to 1000, not %s"):format(core.shown(o.bins)))
   end
-  check_range(op, o.range)
+  check_range(op, o.range, o.bins)
   for i, s in ipairs(series) do
     list[i] = new_series(op, s, i, "y")
     list[i].values = list_of(op, s.y, ("y of series %d"):format(i))

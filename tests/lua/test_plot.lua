@@ -269,6 +269,40 @@ function TestPlot:test_png_of_each()
   end
 end
 
+-- Numbers at the ends of what there is, alike or nearly so, and texts that are no UTF-8: a chart without NaN, and soon.
+function TestPlot:test_extremes()
+  local rows = {
+    { math.mininteger, math.maxinteger }, { math.maxinteger, math.maxinteger - 1 }, { 1e16, 1e16 + 2 }, { 1e20, 1e20 },
+    { 1, 1 + 2.0 ^ -52 }, { 5e-324, 5e-324 }, { 0, 5e-324 }, { 1e-310, 3e-310 }, { -1e308, 1e308 }, { 1e308, 1, 2 },
+  }
+  for i, row in ipairs(rows) do
+    for _, name in ipairs { "lines", "points", "bars", "histogram" } do
+      for _, options in ipairs { {}, name ~= "bars" and { log = true }, name == "histogram" and { density = true },
+        name == "histogram" and { density = true, log = true } } do
+        if options then
+          plot[name](path .. ".svg", { { x = (name == "lines" or name == "points") and row or nil, y = row } }, options)
+          local svg = check.read(path .. ".svg")
+          lu.assertFalse(svg:find "nan" ~= nil or svg:find "inf" ~= nil or #svg > 20000, name .. i)
+        end
+      end
+    end
+  end
+  check.fails("30 bins of this range are narrower than what numbers tell apart", plot.histogram, path .. ".svg",
+    { { y = { 1 } } }, { range = { 1, 1 + 2.0 ^ -52 } })
+end
+
+function TestPlot:test_texts()
+  for _, kind in ipairs { ".svg", not no_png() and ".png" or nil } do
+    plot.bars(path .. kind, { { y = { 1, 2 }, name = "caf\xe9" } }, { labels = { "a\1\xff", "\u{e9}" }, title = 5 })
+  end
+  local svg = check.read(path .. ".svg")
+  lu.assertNotNil(utf8.len(svg))
+  for _, text in ipairs { "caf?", "a ?", "\u{e9}", "5" } do
+    lu.assertStrContains(svg, ">" .. text .. "</text>")
+  end
+  fails("title is a text, not a table", "a.svg", { { y = { 1 } } }, { title = {} })
+end
+
 function TestPlot:test_mistakes()
   fails("a path that ends in .svg or .png is needed, not nil")
   fails("a path that ends in .svg or .png is needed, not 'a.gif'", "a.gif", {})
