@@ -110,6 +110,7 @@ local function rest_of(self)
 end
 
 -- One function for all sizes, if what the loss does is fixed for none; else one for whole batches and one for the last.
+-- And how many rows it takes at most.
 local function make_evaluation(self, values)
   local function evaluate(_, x, y, mask, ...)
     local loss, predicted = self.loss_of(x, y, mask, ...)
@@ -118,15 +119,16 @@ local function make_evaluation(self, values)
   local f = with_names(#values, "", evaluate)
   local rest = rest_of(self)
   if rest == 0 then
-    return dc.fn(signature("evaluate", values, "", ""), f)
+    return dc.fn(signature("evaluate", values, "", ""), f), math.huge
   end
   local ok, bounded = pcall(dc.fn, signature("evaluate", values, "", "", true), f)
   if ok then
-    return bounded
+    return bounded, #values[1]
   elseif type(bounded) == "table" and bounded.code == "DC0708" then -- Ctrl-C
     error(bounded, 0)
   end
-  return dc.fn(signature("evaluate", values, "", ""), f, rest and { batch = { #values[1], rest } } or nil)
+  return dc.fn(signature("evaluate", values, "", ""), f, rest and { batch = { #values[1], rest } } or nil),
+    math.huge
 end
 
 -- ---- numbers of an epoch ----
@@ -166,7 +168,9 @@ end
 local function evaluate_set(self, row)
   for a, b, c, d in batches(self.o.evaluate, self.o.evaluate_batch) do
     local values = { a, b, c, d }
-    self.evaluation = self.evaluation or make_evaluation(self, values)
+    if not self.evaluation or #a > self.most then -- a set of one's own may begin with a smaller batch
+      self.evaluation, self.most = make_evaluation(self, values)
+    end
     self.evaluation(table.unpack(values))
   end
   take_results(self, row, "eval.")

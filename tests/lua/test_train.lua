@@ -133,6 +133,27 @@ function TestFit:test_metrics_of_a_smaller_last_batch()
   end
 end
 
+-- A set of one's own may begin with a small batch, and have larger ones behind it.
+function TestFit:test_batches_that_grow()
+  local set = {}
+  function set:batches()
+    local from = { 1, 3, 8 }
+    local i = 0
+    return function()
+      i = i + 1
+      if from[i] then
+        local rows = { { from[i], (from[i + 1] or 13) - 1 } }
+        return X[rows], Y[rows]
+      end
+    end
+  end
+  local o = new { epochs = 2, evaluate = set }
+  local run = train.fit(o)
+  o.model:eval()
+  local all = { { 1, 12 } }
+  lu.assertAlmostEquals(run.history[2]["eval.loss"], nn.cross_entropy(o.model(X[all]), Y[all]):item(), 1e-6)
+end
+
 -- Rows that fill up a batch do not count; a loss weighs as many rows as it is of.
 function TestFit:test_rows_count()
   local some = data.set(X[{ { 1, 13 } }]:clone(), Y[{ { 1, 13 } }]:clone())
