@@ -12,7 +12,8 @@ local function read_patterns(op, pattern)
   if #list == 0 then
     core.fail("ARG", op, "a list of patterns is empty", '"*.png", or { "*.png", "*.jpg" }')
   end
-  for _, text in ipairs(list) do
+  for i = 1, #list do
+    local text = list[i]
     if type(text) ~= "string" or text == "" or #text > longest_pattern then
       core.fail("ARG", op, ("a pattern is a text such as \"*.png\", not %s"):format(type(text) == "string"
         and #text > longest_pattern and ("one of %d bytes"):format(#text) or core.describe(text)))
