@@ -72,10 +72,13 @@ end
 -- The names of other options, as a list.
 local function read_needs(row, name)
   local list = type(row.needs) == "table" and row.needs or { row.needs }
-  for _, other in ipairs(list) do
-    if type(other) ~= "string" then
-      fail('needs = "checkpoint"', "what --%s needs is the name of an option, not %s", name, core.describe(other))
+  for i = 1, #list do
+    if type(list[i]) ~= "string" then
+      fail('needs = "checkpoint"', "what --%s needs is the name of an option, not %s", name, core.describe(list[i]))
     end
+  end
+  if #list == 0 and next(list) ~= nil then
+    fail('needs = { "checkpoint" }', "what --%s needs is a list, not a table of names", name)
   end
   return list
 end
@@ -113,7 +116,7 @@ local function check_needs(spec)
   for _, o in ipairs(spec.rows) do
     for _, other in ipairs(o.needs) do
       if other == o.name or not spec.by_name[other] then
-        fail(near(names, other), "--%s needs '%s', which is no other option", o.name, other)
+        fail(other ~= o.name and near(names, other) or nil, "--%s needs '%s', which is no other option", o.name, other)
       end
     end
   end

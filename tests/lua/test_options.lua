@@ -156,8 +156,11 @@ function TestMistakes:test_what_another_one_needs()
   fails("options: --every needs --checkpoint", with, "--every", "200")
   fails("options: --plot needs --checkpoint", with, "--plot", "x")
   fails("--n needs 'm', which is no other option", dc.options, { { "n", 1, needs = "m" } }, {})
-  fails("--n needs 'n', which is no other option", dc.options, { { "n", 1, needs = "n" } }, {})
+  local err = fails("--n needs 'n', which is no other option", dc.options, { { "n", 1, needs = "n" } }, {})
+  lu.assertNil(err.hint)
   fails("is 'checkpoint' meant?", dc.options, { { "n", 1, needs = "chekpoint" }, { "checkpoint", "" } }, {})
+  fails("what --n needs is the name of an option, not nil", dc.options, { { "n", 1, needs = { nil, "m" } } }, {})
+  fails("what --n needs is a list, not a table of names", dc.options, { { "n", 1, needs = { m = true } } }, {})
   fails("what --n needs is the name of an option, not true", dc.options, { { "n", 1, needs = true } }, {})
 end
 
