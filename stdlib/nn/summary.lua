@@ -144,20 +144,27 @@ local function sums(root)
   return ("%s trained%s, %s bytes"):format(grouped(trained), rest, grouped(bytes))
 end
 
--- Lines of equally many columns, of which the first `left` are aligned to the left.
+local function length(text)
+  return utf8.len(text) or #text
+end
+
+-- Lines of equally many columns, of which the first `left` are aligned to the left. (The widths of string.format end at
+-- 99, and are bytes.)
 local function lay_out(lines, left)
-  local width, form = {}, {}
+  local width, out = {}, {}
   for i = 1, #lines[1] do
     width[i] = 0
     for _, line in ipairs(lines) do
-      width[i] = math.max(width[i], utf8.len(line[i]) or #line[i])
+      width[i] = math.max(width[i], length(line[i]))
     end
-    form[i] = ("%%%s%ds"):format(i <= left and "-" or "", width[i])
   end
-  form = table.concat(form, "  ")
-  local out = {}
-  for i, line in ipairs(lines) do
-    out[i] = form:format(table.unpack(line)):gsub("%s+$", "")
+  for k, line in ipairs(lines) do
+    local cells = {}
+    for i, text in ipairs(line) do
+      local spaces = (" "):rep(width[i] - length(text))
+      cells[i] = i <= left and text .. spaces or spaces .. text
+    end
+    out[k] = table.concat(cells, "  "):gsub("%s+$", "")
   end
   return table.concat(out, "\n")
 end

@@ -300,6 +300,19 @@ function TestSummary:test_text()
   })
 end
 
+-- Without parameters a column is empty; names may be of any length.
+function TestSummary:test_empty_and_wide_columns()
+  lu.assertEquals(tostring(nn.Sequential { nn.ReLU(), nn.Tanh() }),
+    "nn.Sequential\n  1  nn.ReLU\n  2  nn.Tanh\n0 trained, 0 bytes")
+  local Wide = nn.class(("w"):rep(120))
+  function Wide:init()
+    self.inner = nn.Linear(2, 2)
+  end
+  function Wide:forward(x) return self.inner(x) end
+  lu.assertStrContains(tostring(Wide()), ("w"):rep(120))
+  lu.assertStrContains(Wide():summary "f32[2, 2]", ("w"):rep(120) .. "  f32[2, 2]")
+end
+
 function TestSummary:test_columns_stand_below_each_other()
   local width
   for line in nn.Sequential({ nn.Linear(1000, 2000), nn.ReLU() }):summary("f32[7, 1000]"):gmatch "[^\n]+" do
