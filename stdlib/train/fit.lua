@@ -31,12 +31,12 @@ local OP = "train.fit"
 
 local names = { "x", "y", "mask", "a4" }
 
--- A type for each value of a batch, whose first axis may have any size; bounded: any up to that of these.
-local function signature(name, values, more, results, bounded)
+-- A type for each value of a batch, whose first axis may have any size.
+local function signature(name, values, more, results)
   local list, rows = {}, values[1].shape[1]
   for i, v in ipairs(values) do
     local sizes = v.shape
-    sizes[1] = sizes[1] == rows and (bounded and i == 1 and "batch <= " .. rows or "batch") or sizes[1]
+    sizes[1] = sizes[1] == rows and "batch" or sizes[1]
     list[i] = ("%s: %s[%s]"):format(names[i], v.dtype, table.concat(sizes, ", "))
   end
   return ("%s(%s%s)%s"):format(name, table.concat(list, ", "), more, results)
@@ -96,39 +96,24 @@ local function make_step(self, values)
   return dc.fn(signature("step", values, lr ~= "" and ", lr: f32[]" or "", ""), with_names(#values, lr, step))
 end
 
--- How many rows the last batch of an evaluation has besides whole ones; nil where nobody knows.
-local function rest_of(self)
+-- How many rows the last batch of an evaluation has, where these are less than others have and it is known.
+local function rest_of(self, most)
   local set, o = self.o.evaluate, self.o.evaluate_batch
-  if o.last ~= "keep" then
-    return 0
-  end
   local known, rows = pcall(function() return o.draws or #set end)
-  if not known or rows == 0 then -- a stream
-    return nil
-  end
-  return rows <= o.size and 0 or rows % o.size
+  local rest = o.last == "keep" and known and rows % o.size or 0
+  return rest > 0 and rest < most and rest or nil
 end
 
--- One function for all sizes, if what the loss does is fixed for none; else one for whole batches and one for the last.
--- And how many rows it takes at most.
+-- Compiled for whole batches and for the last one; a bounded dim would be one compilation, but no number to what the loss
+-- asks of a size.
 local function make_evaluation(self, values)
   local function evaluate(_, x, y, mask, ...)
     local loss, predicted = self.loss_of(x, y, mask, ...)
     measure(self, loss, predicted, x, y, self.evaluation_masked and mask or nil)
   end
-  local f = with_names(#values, "", evaluate)
-  local rest = rest_of(self)
-  if rest == 0 then
-    return dc.fn(signature("evaluate", values, "", ""), f), math.huge
-  end
-  local ok, bounded = pcall(dc.fn, signature("evaluate", values, "", "", true), f)
-  if ok then
-    return bounded, #values[1]
-  elseif type(bounded) == "table" and bounded.code == "DC0708" then -- Ctrl-C
-    error(bounded, 0)
-  end
-  return dc.fn(signature("evaluate", values, "", ""), f, rest and { batch = { #values[1], rest } } or nil),
-    math.huge
+  local rest = rest_of(self, #values[1])
+  return dc.fn(signature("evaluate", values, "", ""), with_names(#values, "", evaluate),
+    rest and { batch = { #values[1], rest } } or nil)
 end
 
 -- ---- numbers of an epoch ----
@@ -168,9 +153,7 @@ end
 local function evaluate_set(self, row)
   for a, b, c, d in batches(self.o.evaluate, self.o.evaluate_batch) do
     local values = { a, b, c, d }
-    if not self.evaluation or #a > self.most then -- a set of one's own may begin with a smaller batch
-      self.evaluation, self.most = make_evaluation(self, values)
-    end
+    self.evaluation = self.evaluation or make_evaluation(self, values)
     self.evaluation(table.unpack(values))
   end
   take_results(self, row, "eval.")

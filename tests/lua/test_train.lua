@@ -86,7 +86,7 @@ function TestFit:test_evaluates_in_evaluation_mode()
   lu.assertTrue(o.model.training)
 end
 
--- A smaller last batch is no second compilation, and what comes out is exact. Sizes that have to be numbers are.
+-- A smaller last batch is compiled for beforehand, and what comes out is exact, whatever the loss asks of sizes.
 function TestFit:test_a_smaller_last_batch()
   local function compiled(rows, size, more)
     local test = data.set(X[{ { 1, rows } }]:clone(), Y[{ { 1, rows } }]:clone())
@@ -104,16 +104,16 @@ function TestFit:test_a_smaller_last_batch()
     return count
   end
   local whole = compiled(48, 12)
-  lu.assertEquals(compiled(47, 12), whole)
-  lu.assertEquals(compiled(49, 12), whole)
+  lu.assertEquals(compiled(47, 12), whole + 1)
+  lu.assertEquals(compiled(49, 12), whole + 1)
   lu.assertEquals(compiled(7, 12), whole)
-  local function wants_numbers(o)
+  local function compares(o)
     return function(x, y)
       local logits = o.model(x)
-      return nn.cross_entropy(logits, y) + (#x // 1 > 3 and 0 or 0), logits
+      return nn.cross_entropy(logits, y) + ((#x == 12 or #x == 11) and 0 or 1000), logits
     end
   end
-  lu.assertEquals(compiled(47, 12, { loss = wants_numbers }), whole + 1)
+  lu.assertEquals(compiled(47, 12, { loss = compares }), whole + 1)
 end
 
 -- Metrics over such batches are those of all rows at once.
@@ -122,12 +122,10 @@ function TestFit:test_metrics_of_a_smaller_last_batch()
   local function evaluated(size)
     local o = new { epochs = 1, evaluate = test, evaluate_batch = size, metrics = { accuracy = metrics.Accuracy(),
       top = metrics.Accuracy { top = 1 }, perplexity = metrics.Perplexity() } }
-    local before = dc.stats().compiles
-    return train.fit(o).history[1], dc.stats().compiles - before
+    return train.fit(o).history[1]
   end
-  local all, once = evaluated(47)
-  local parts, again = evaluated(10)
-  lu.assertEquals(again, once)
+  local all = evaluated(47)
+  local parts = evaluated(10)
   for name, value in pairs(all) do
     lu.assertAlmostEquals(parts[name], value, 1e-5, name)
   end
