@@ -104,8 +104,8 @@ local function rest_of(self, most)
   return rest > 0 and rest < most and rest or nil
 end
 
--- Compiled for whole batches and for the last one; a bounded dim would be one compilation, but no number to what the loss
--- asks of a size.
+-- Compiled for whole batches and for the last one. A bounded dim would be one compilation, but no number to a loss that
+-- compares a size.
 local function make_evaluation(self, values)
   local function evaluate(_, x, y, mask, ...)
     local loss, predicted = self.loss_of(x, y, mask, ...)
