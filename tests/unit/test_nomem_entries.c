@@ -507,7 +507,7 @@ static void test_entry(const entry *e)
     e->open(&w);
     arm(0, true);
     CHECK_EQ(e->act(&w), DC_OK);
-    const long all = host.n, step = all / e->most + 1;
+    const long all = host.n, step = stretch_of(all, e->most);
     disarm();
     close_all(&w);
     printf("%-20s %6ld allocations, 1 of %ld fails\n", e->name, all, step);
