@@ -274,6 +274,8 @@ static int64_t part_of(int64_t n, int64_t parts, int64_t step)
 /* Pieces of k of about that length: equal ones, if nearly as long ones are, since a tail is tested for. */
 static int64_t piece_of(int64_t k, int64_t length)
 {
+    if (k <= length) /* of no terms, too */
+        return dc_max_i64(k, 1);
     const int64_t least = (k + length - 1) / length;
     for (int64_t n = least; n <= 2 * least; n++)
         if (k % n == 0)
