@@ -52,26 +52,25 @@ local function matches(patterns, name)
   return false
 end
 
--- Adds the files below a folder to `list`; `above` has the folders on the way, which links may lead back to. Says
+-- Adds the files below a folder to `list`; `seen` has the folders that were read, to which links may lead again. Says
 -- whether there are folders in it.
-local function collect(op, folder, patterns, recursive, above, list)
+local function collect(op, folder, patterns, recursive, seen, list)
   local next_entry, id = entries(op, folder)
   local folders = false
-  if above[id] then
+  if seen[id] then
     return false
   end
-  above[id] = true
+  seen[id] = true
   for kind, name in next_entry do
     if kind == "f" and matches(patterns, name) then
       list[#list + 1] = joined(folder, name)
     elseif kind == "d" and name:sub(1, 1) ~= "." then
       folders = true
       if recursive then
-        collect(op, joined(folder, name), patterns, recursive, above, list)
+        collect(op, joined(folder, name), patterns, recursive, seen, list)
       end
     end
   end
-  above[id] = nil
   return folders
 end
 
@@ -89,7 +88,8 @@ end
 ---The paths of the files in a folder whose names have the form of a pattern, or of one in a list (glob.glob,
 ---os.listdir, pathlib.Path.rglob): `*` is any text, `?` a character, `[a-z]` and `[!a-z]` one of a set. Sorted by the
 ---bytes of the names, folder by folder, on every file system alike. With `recursive` those in the folders below, too,
----links included. Names that begin with a dot are left out unless the pattern begins with one.
+---links included, each folder once, where it comes first. Names that begin with a dot are left out unless the pattern
+---begins with one.
 ---
 ---    local paths = data.files("sounds", "*.wav")
 ---    local paths = data.files("photos", { "*.jpg", "*.png" }, { recursive = true })

@@ -64,7 +64,7 @@ end
 function TestFolders:test_links()
   make(self.root, { "sub/c.wav", "other/d.wav" })
   os.execute(("cd %s && ln -s ../other sub/link && ln -s .. sub/up && ln -s nothing gone.wav"):format(self.root))
-  lu.assertEquals(self:below("*.wav", { recursive = true }), "gone.wav other/d.wav sub/c.wav sub/link/d.wav")
+  lu.assertEquals(self:below("*.wav", { recursive = true }), "gone.wav other/d.wav sub/c.wav")
 end
 
 function TestFolders:test_mistakes()
