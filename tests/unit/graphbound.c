@@ -175,8 +175,8 @@ static double moved(const site *s)
     case DC_OP_ATAN:
     case DC_OP_ASINH:
         return ea;
-    case DC_OP_COPYSIGN: /* an operand that may be 0, or is NaN, has any sign */
-        return fabs(b) > eb || (eb == 0 && !isnan(b)) ? ea : INFINITY;
+    case DC_OP_COPYSIGN: /* an operand that may be 0 has any sign */
+        return fabs(b) > eb || eb == 0 ? ea : INFINITY;
     case DC_OP_COSH:
     case DC_OP_SINH:
         return (cosh(a) + ea) * expm1(ea);
@@ -255,6 +255,8 @@ static double rounding(const site *s, double so_far)
 static double float_bound(const site *s)
 {
     bool finite = true;
+    if (s->op == DC_OP_COPYSIGN && isnan(s->a[1])) /* the sign of a NaN is any */
+        return INFINITY;
     for (int i = 0; i < s->n; i++)
         finite = finite && isfinite(s->a[i]) && isfinite(s->e[i]);
     if (exact(s) && (!finite || !isfinite(s->v)))
