@@ -68,17 +68,6 @@ static dc_status wav_body(dc_job *j, void *arg)
     return dc_reading_end(&a->r, j);
 }
 
-static int l_wav_read(lua_State *L)
-{
-    dc_dsl *d = dc_dsl_of(L);
-    taking a = {.path = dc_args_text(L, d, 1, "read_wav")};
-    a.r = dc_reading_new(L, d, a.path);
-    const dc_run_made made = {.out = &a.r.h, .nout = 1};
-    dc_error_check_of(L, d, dc_run_again(L, d, wav_body, &a, &made), "read_wav");
-    lua_pushinteger(L, a.wav.rate);
-    return 2;
-}
-
 static dc_status sound_body(dc_job *j, void *arg)
 {
     taking *a = arg;
@@ -87,15 +76,26 @@ static dc_status sound_body(dc_job *j, void *arg)
     return dc_reading_end(&a->r, j);
 }
 
-static int l_sound_read(lua_State *L)
+/* Samples and rate of the file that a body reads. */
+static int read_sound(lua_State *L, const char *op, dc_run_body *body)
 {
     dc_dsl *d = dc_dsl_of(L);
-    taking a = {.path = dc_args_text(L, d, 1, "read_sound")};
+    taking a = {.path = dc_args_text(L, d, 1, op)};
     a.r = dc_reading_new(L, d, a.path);
     const dc_run_made made = {.out = &a.r.h, .nout = 1};
-    dc_error_check_of(L, d, dc_run_again(L, d, sound_body, &a, &made), "read_sound");
+    dc_error_check_of(L, d, dc_run_again(L, d, body, &a, &made), op);
     lua_pushinteger(L, a.wav.rate);
     return 2;
+}
+
+static int l_wav_read(lua_State *L)
+{
+    return read_sound(L, "read_wav", wav_body);
+}
+
+static int l_sound_read(lua_State *L)
+{
+    return read_sound(L, "read_sound", sound_body);
 }
 
 typedef struct slurping {

@@ -122,33 +122,21 @@ static dc_put store(rows *x, memory to, dc_ix number, int part, dc_ix lane, dc_v
     return (dc_put){0, linear(x, pos), v};
 }
 
-/* A block to the first local. */
-static void copy_in(rows *x)
+/* A block from memory to a local, or the other way round. */
+static void copy(rows *x, memory from, memory to)
 {
     dc_kernel *k = x->w->k;
     nest loops = {0};
     dc_ix pos[4];
     begin_loops(x);
     const dc_ix j = loop(x, "j", 2 * x->n, &loops), lane = loop_beside(x, &loops);
-    position(x, dc_ix_div(k, j, 2), dc_ix_mod(k, j, 2), lane, pos);
-    dc_stmt *set = dc_stmt_set(k, 1);
-    const dc_vx v = dc_lower_node(x->w, x->node->in[0], pos);
-    set->put[0] = (dc_put){x->buf[0], dc_ix_add(k, dc_ix_mul(k, j, x->lanes), lane), v};
-    append(x, wrap(x, &loops, set));
-}
-
-static void copy_out(rows *x, memory from)
-{
-    dc_kernel *k = x->w->k;
-    nest loops = {0};
-    dc_ix pos[4];
-    begin_loops(x);
-    const dc_ix j = loop(x, "j", 2 * x->n, &loops), lane = loop_beside(x, &loops);
-    position(x, dc_ix_div(k, j, 2), dc_ix_mod(k, j, 2), lane, pos);
-    dc_stmt *set = dc_stmt_set(k, 1);
     const dc_ix at = dc_ix_add(k, dc_ix_mul(k, j, x->lanes), lane);
-    const dc_vx v = dc_vx_load(k, x->buf[from == SECOND], at, (dc_pred){0});
-    set->put[0] = (dc_put){0, linear(x, pos), v};
+    position(x, dc_ix_div(k, j, 2), dc_ix_mod(k, j, 2), lane, pos);
+    dc_stmt *set = dc_stmt_set(k, 1);
+    set->put[0] =
+        from == INPUT
+            ? (dc_put){x->buf[to == SECOND], at, dc_lower_node(x->w, x->node->in[0], pos)}
+            : (dc_put){0, linear(x, pos), dc_vx_load(k, x->buf[from == SECOND], at, (dc_pred){0})};
     append(x, wrap(x, &loops, set));
 }
 
@@ -202,7 +190,7 @@ static dc_stmt *work(rows *x, int64_t first, int64_t count, int64_t width)
     x->width = width;
     x->last = &x->stmt;
     if (block)
-        copy_in(x);
+        copy(x, INPUT, FIRST);
     int64_t m = x->n, s = 1;
     for (int i = 0; i < n; i++) {
         m /= radix[i];
@@ -216,7 +204,7 @@ static dc_stmt *work(rows *x, int64_t first, int64_t count, int64_t width)
         s *= radix[i];
     }
     if (block)
-        copy_out(x, n % 2 == 0 ? FIRST : SECOND);
+        copy(x, n % 2 == 0 ? FIRST : SECOND, OUTPUT);
     return dc_lower_wrap(k, &loops, x->stmt);
 }
 
