@@ -105,13 +105,14 @@ static dc_fv reduced(const use *u, dc_fv x, dc_fv n)
  * exp(x) = 2^n * exp(r), where one instruction multiplies by 2^n. What is larger than the most that
  * has an exponential overflows there, so a few more do for infinity.
  */
-static dc_fv exp_by_scale(const use *u, dc_fv x)
+static dc_fv exp_by_scale(const use *u, dc_fv x, dc_fv under)
 {
     dc_fv sum;
     const dc_fv above = flt(u, 89);
     x = pick(u, op2(u, DC_K_LT, above, x), above, x); /* NaN stays */
     const dc_fv n = exponent_of(u, x, 0, &sum);
-    return op2(u, DC_K_SCALE, op2(u, DC_K_ADD, reduced(u, x, n), flt(u, 1)), n);
+    const dc_fv p = op2(u, DC_K_ADD, reduced(u, x, n), flt(u, 1));
+    return op2(u, DC_K_SCALE, pick(u, under, flt(u, 0), p), n);
 }
 
 /* p * 2^(n - less), for a sum whose bits end in n + 2 * bias; one instruction where there is one. */
@@ -131,19 +132,22 @@ static dc_fv times_power(const use *u, dc_fv p, dc_fv n, dc_fv sum, uint64_t les
 /*
  * exp(x) = 2^n * exp(r). 2^n may be no normal number, so it is the product of two, of half of n each:
  * bits that end in n + 2 * bias are halved, which leaves one bias for each of them. What overflows is
- * picked, not left to the last product: contracted with a sum, that product would not overflow.
+ * picked, not left to the last product: contracted with a sum, that product would not overflow. What underflows to 0 is a
+ * product with 0: processors take ten times as long for an instruction that rounds to nothing, and softmax with a mask has
+ * many of them.
  */
 dc_fv dc_expand_exp(const use *u)
 {
     const kind *k = kind_of(u);
     const dc_fv most = flt(u, k->most), least = flt(u, k->least);
     const dc_fv over = op2(u, DC_K_LT, most, u->in[0]);
-    const dc_fv x = pick(u, op2(u, DC_K_LT, u->in[0], least), least, u->in[0]); /* NaN stays */
+    const dc_fv under = op2(u, DC_K_LT, u->in[0], least);
+    const dc_fv x = pick(u, under, least, u->in[0]); /* NaN stays */
     dc_fv sum;
     if (u->b->scales && u->t == DC_F32 && u->lanes % 16 == 0)
-        return exp_by_scale(u, x);
+        return exp_by_scale(u, x, under);
     const dc_fv n = exponent_of(u, x, 2, &sum);
-    const dc_fv p = op2(u, DC_K_ADD, reduced(u, x, n), flt(u, 1));
+    const dc_fv p = pick(u, under, flt(u, 0), op2(u, DC_K_ADD, reduced(u, x, n), flt(u, 1)));
     return pick(u, over, flt(u, INFINITY), times_power(u, p, n, sum, 0));
 }
 
@@ -187,10 +191,12 @@ dc_fv dc_expand_exp2(const use *u)
     const dc_fv least = flt(u, -most - k->fraction - 1),
                 shifter = flt(u, k->shifter + (double)(2 * k->bias));
     const dc_fv over = op2(u, DC_K_LE, flt(u, most), u->in[0]);
-    const dc_fv x = pick(u, op2(u, DC_K_LT, u->in[0], least), least, u->in[0]); /* NaN stays */
+    const dc_fv under = op2(u, DC_K_LT, u->in[0], least);
+    const dc_fv x = pick(u, under, least, u->in[0]); /* NaN stays */
     const dc_fv sum = op2(u, DC_K_ADD, x, shifter), n = op2(u, DC_K_SUB, sum, shifter);
     const dc_fv r = op2(u, DC_K_SUB, x, n);
-    const dc_fv p = fma3(u, r, series_at(u, r, &near_f32, &near_f64), flt(u, 1));
+    const dc_fv p =
+        pick(u, under, flt(u, 0), fma3(u, r, series_at(u, r, &near_f32, &near_f64), flt(u, 1)));
     return pick(u, over, flt(u, INFINITY), times_power(u, p, n, sum, 0));
 }
 
