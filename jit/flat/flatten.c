@@ -266,8 +266,18 @@ typedef struct span { /* iterations [begin, end), which are among [from, to) */
     dc_fv begin, end;
 } span;
 
+/* Are both constants, and nothing between them? */
+static bool is_empty(const flattener *l, const span *of)
+{
+    const dc_finst *begin = &l->b->f->inst.at[of->begin], *end = &l->b->f->inst.at[of->end];
+    return begin->op == DC_K_CONST && end->op == DC_K_CONST &&
+           (int64_t)begin->imm >= (int64_t)end->imm;
+}
+
 static void flatten_between(flattener *l, const dc_stmt *s, const fl_live *live, span of)
 {
+    if (is_empty(l, &of))
+        return;
     const dc_fv counter = dc_fb_loop(l->b, of.begin, of.end);
     l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = counter, .from = of.from, .to = of.to};
     flatten_live_body(l, s, live);
@@ -285,7 +295,7 @@ static void flatten_part(flattener *l, const dc_stmt *s, const fl_live *live, in
 {
     if (from >= to)
         return;
-    const dc_fv begin = dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)from);
+    dc_fv begin = dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)from);
     if (to - from == 1) {
         if (live->end != 0)
             dc_fb_if(l->b, dc_fb_op2(l->b, DC_K_LT, begin, live->end));
@@ -295,6 +305,8 @@ static void flatten_part(flattener *l, const dc_stmt *s, const fl_live *live, in
             dc_fb_end(l->b);
         return;
     }
+    if (live->begin != 0)
+        begin = larger(l, begin, live->begin);
     const dc_fv end = dc_flatten_live_end(l, live, dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)to));
     if (live->whole == 0) {
         flatten_between(l, s, live, (span){from, to, begin, end});

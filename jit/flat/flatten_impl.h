@@ -191,6 +191,7 @@ fl_ends dc_flatten_own_ends(const flattener *l, const dc_stmt *loop);
 
 /* flatten_limit.c: which iterations of a loop are needed. */
 typedef struct fl_live {
+    dc_fv begin;    /* those from it on; 0: all */
     dc_fv end;      /* those below it; 0: all */
     dc_limits test; /* and of those all that pass */
     dc_fv whole;    /* in those below it, `known` holds; 0: nowhere */

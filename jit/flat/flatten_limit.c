@@ -152,9 +152,46 @@ static void end_all(flattener *l, const dc_stmt *loop, dc_limit limit, fl_live *
         l, live->end, dc_fb_op3(l->b, DC_K_SELECT, any, index_const(l, extent), index_const(l, 0)));
 }
 
+/* Indices have no sign: is nothing that is divided negative? */
+static bool divides_none_below(const flattener *l, dc_ix a)
+{
+    const dc_ix_node *x = fl_ix(l, a);
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom_node *t = &l->k->atom.at[x->term[i].atom];
+        const bool divides = t->kind == DC_ATOM_DIV || t->kind == DC_ATOM_MOD;
+        if (divides && (fl_ix(l, t->of)->lo < 0 || !divides_none_below(l, t->of)))
+            return false;
+    }
+    return true;
+}
+
+/* A bound of a loop as an iteration, 0 where it is less; 0: it cannot be told. */
+static dc_fv bound_value(flattener *l, dc_ix bound)
+{
+    const int64_t lo = fl_ix(l, bound)->lo;
+    if (!divides_none_below(l, bound))
+        return 0;
+    l->now++;
+    if (lo >= 0)
+        return dc_flatten_scalar_index(l, bound);
+    const dc_ix above = dc_ix_add(l->k, bound, dc_ix_const(l->k, -lo));
+    return less(l, dc_flatten_scalar_index(l, above), index_const(l, -lo));
+}
+
+static void set_bounds(flattener *l, const dc_stmt *loop, fl_live *live)
+{
+    if (l->b->f->simt)
+        return;
+    if (dc_stmt_from(loop) != 0)
+        live->begin = bound_value(l, loop->from);
+    if (dc_stmt_to(loop) != 0)
+        live->end = bound_value(l, loop->to);
+}
+
 fl_live dc_flatten_live(flattener *l, const dc_stmt *loop)
 {
     fl_live live = {0};
+    set_bounds(l, loop, &live);
     dc_nest_edit v = {.k = l->k, .tmp = &l->j->scratch};
     const dc_mark mark = dc_arena_mark(v.tmp);
     bool *known = DC_NEW_ARRAY(v.tmp, bool, l->k->axis.n);

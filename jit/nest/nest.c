@@ -294,6 +294,8 @@ void dc_subst_stmt(dc_subst *s, dc_stmt *first)
 {
     for (dc_stmt *t = first; t != NULL; t = t->next) {
         if (t->kind == DC_STMT_LOOP) {
+            t->from = t->from != 0 ? dc_subst_ix(s, t->from) : 0;
+            t->to = t->to != 0 ? dc_subst_ix(s, t->to) : 0;
             dc_subst_stmt(s, t->body);
             continue;
         }

@@ -206,6 +206,10 @@ typedef struct dc_limit {
     uint32_t buf;
 } dc_limit;
 
+/*
+ * A loop may say the same of its iterations (dc_stmt.from, .to), by axes of the loops round it: behind a diagonal, where a mask
+ * leaves nothing. A move that makes other loops of it forgets that.
+ */
 typedef enum dc_stmt_kind { DC_STMT_LOOP, DC_STMT_SET, DC_STMT_TILE } dc_stmt_kind;
 
 typedef struct dc_put {
@@ -236,6 +240,8 @@ typedef struct dc_stmt {
     uint32_t line;        /* of the text that it was read from; 0: none */
     uint32_t axis;        /* LOOP */
     struct dc_stmt *body; /* LOOP */
+    uint32_t ranges; /* LOOP: the axis whose iterations the next two are about; of another axis they say nothing */
+    dc_ix from, to;  /* those before `from`, and those from `to` on, may be left out; 0: there is no such bound */
     uint32_t nput;        /* SET */
     dc_put *put;
     dc_pred pred;
@@ -371,6 +377,15 @@ void dc_subst_stmt(dc_subst *s, dc_stmt *first); /* a list of statements, in pla
 dc_stmt *dc_stmt_copy(dc_kernel *k, const dc_stmt *first);
 dc_stmt *dc_stmt_loop(dc_kernel *k, uint32_t axis, dc_stmt *body);
 dc_stmt *dc_stmt_set(dc_kernel *k, uint32_t nput);
+/* The bounds of a loop; 0, 0: it has none, or they are of another axis. */
+static inline dc_ix dc_stmt_from(const dc_stmt *loop)
+{
+    return loop->ranges == loop->axis ? loop->from : 0;
+}
+static inline dc_ix dc_stmt_to(const dc_stmt *loop)
+{
+    return loop->ranges == loop->axis ? loop->to : 0;
+}
 /* One limit more, unless it is there or says nothing; those of another statement, under a substitution or as they are. */
 void dc_stmt_add_limit(dc_kernel *k, dc_stmt *s, dc_limit limit);
 void dc_stmt_limits_of(dc_subst *s, dc_stmt *to, const dc_stmt *from);

@@ -5,7 +5,8 @@
  *   param     = name ":" dtype "[" count "]" ["out" | "inout"] ["align" n] ["uncached"] ["nontemporal"]
  *   memory    = ("local" | "group" | "thread") name ":" dtype "[" count "]" ["swizzle" n ["atoms"]] ["fixed"]
  *               ["stages" n]
- *   statement = "for" name [":" role] "in" extent ["reduce"] [kind] {traffic} and statements on deeper lines
+ *   statement = "for" name [":" role] "in" extent ["reduce"] [kind] {traffic} ["from" index] ["to" index]
+ *               and statements on deeper lines
  *             | {"t" number "=" value} (store {"&" store} | tile) ["if" tests] ["needed" limits]
  *   kind      = "grid" | "block" | "lane" | "vector" | "unroll"
  *   traffic   = "pipeline" | "prefetch" name name number     a buffer, the axis over whose iterations, a cache
@@ -130,10 +131,14 @@ static bool parse_loop(dc_np *p, dc_stmt **out)
         return false;
     a.name = dc_arena_printf(&p->k->arena, "%.*s", name.n, name.s);
     parse_axis_words(p, &a);
-    if (!find_axis(p, &a, &axis) || !parse_traffic(p, axis) || !dc_np_next_line(p))
+    if (!find_axis(p, &a, &axis) || !parse_traffic(p, axis))
         return false;
     *out = dc_stmt_loop(p->k, axis, NULL);
     (*out)->line = line;
+    (*out)->ranges = axis;
+    if ((dc_np_accept_word(p, "from") && !dc_np_index(p, &(*out)->from)) ||
+        (dc_np_accept_word(p, "to") && !dc_np_index(p, &(*out)->to)) || !dc_np_next_line(p))
+        return false;
     return parse_statements(p, indent, &(*out)->body);
 }
 

@@ -444,8 +444,17 @@ static void print_leaf(printing *p, const dc_stmt *t, int depth)
     }
 }
 
-static void print_loop(printing *p, uint32_t axis, int depth)
+static void print_bound(printing *p, const char *word, dc_ix bound)
 {
+    if (bound == 0)
+        return;
+    dc_text_puts(p->out, word);
+    print_ix(p, bound);
+}
+
+static void print_loop(printing *p, const dc_stmt *loop, int depth)
+{
+    const uint32_t axis = loop->axis;
     static const char *const kinds[] = {"", " grid", " vector", " unroll", " block", " lane"};
     const dc_kernel *k = p->k;
     const dc_axis *a = &k->axis.at[axis];
@@ -456,6 +465,8 @@ static void print_loop(printing *p, uint32_t axis, int depth)
         if (k->buf.at[b].prefetch != 0 && k->buf.at[b].within == axis)
             dc_text_printf(p->out, " prefetch %s %s %d", k->buf.at[b].name,
                            k->axis.at[k->buf.at[b].over].name, k->buf.at[b].prefetch);
+    print_bound(p, " from ", dc_stmt_from(loop));
+    print_bound(p, " to ", dc_stmt_to(loop));
     dc_text_puts(p->out, "\n");
 }
 
@@ -466,7 +477,7 @@ static void print_stmts(printing *p, const dc_stmt *first, int depth)
             print_leaf(p, t, depth);
             continue;
         }
-        print_loop(p, t->axis, depth);
+        print_loop(p, t, depth);
         print_stmts(p, t->body, depth + 1);
     }
 }

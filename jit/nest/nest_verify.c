@@ -354,8 +354,23 @@ static void check_tile(dc_nest_checking *c, const dc_stmt *t)
 
 static void check_list(dc_nest_checking *c, const dc_stmt *first);
 
+static void check_bound(dc_nest_checking *c, dc_ix bound)
+{
+    if (bound == 0 || c->failed)
+        return;
+    c->now++;
+    check_ix(c, bound);
+    if (!c->failed && dc_ix_loads(c->k, bound))
+        dc_nest_complain(c, "a bound of a loop of integers that are loaded", "");
+}
+
 static void check_body(dc_nest_checking *c, const dc_stmt *loop)
 {
+    c->line = loop->line;
+    check_bound(c, dc_stmt_from(loop));
+    check_bound(c, dc_stmt_to(loop));
+    if (c->failed)
+        return;
     const dc_axis *a = &c->k->axis.at[loop->axis];
     const dc_nest_checking outside = *c;
     const frame here = {

@@ -52,6 +52,13 @@ static const char *const nest_texts[] = {
     "kernel none(x0: f32[0], out0: bool[0] out) strict {\n"
     "  for i in 0\n"
     "}\n",
+    "kernel bounds(out0: f32[40] out, x0: f32[1600]) {\n"
+    "  for i in 40\n"
+    "    out0[i] = 0:f32\n"
+    "    for b in 5 from ((i + 4)/8) - 3 to ((i)/8) + 1\n"
+    "      for j in 8 to 7\n"
+    "        out0[i] = add(out0[i], x0[40*i + 8*b + j])\n"
+    "}\n",
     "kernel all.kinds(out0: f32[1024] out, x0: f32[1024], state: f32[64] inout) {\n"
     "  local acc: f32[1]\n"
     "  group tile: f32[64] swizzle 16 stages 3\n"

@@ -1,5 +1,5 @@
 /*
- * Eight kernels written by hand, and two of lanes (tests/kernel/NAME.nest) with a schedule for threads of a CPU
+ * Nine kernels written by hand, and two of lanes (tests/kernel/NAME.nest) with a schedule for threads of a CPU
  * (NAME.cpu) and one for groups of threads (NAME.simt): parsed, verified, run by the interpreters and by every device
  * that is there, after each prefix of each list of moves.
  *
@@ -104,6 +104,15 @@ static void product(double *const *p)
         }
 }
 
+static void triangle(double *const *p)
+{
+    for (int i = 0; i < 40; i++) {
+        p[0][i] = 0;
+        for (int k = i > 20 ? i - 20 : 0; k <= i; k++)
+            p[0][i] += p[1][40 * i + k];
+    }
+}
+
 static void total(double *const *p)
 {
     for (int g = 0; g < 4; g++) {
@@ -147,11 +156,17 @@ static const struct handmade {
     bool exact;
     int terms;
 } kernels[] = {
-    {"softmax", softmax, false, 100},    {"layer_norm", layer_norm, false, 48},
-    {"attention", attention, false, 40}, {"argmax", argmax, true, 1},
-    {"product", product, true, 64},      {"total", total, true, 4000},
-    {"updates", updates, true, 2},       {"lanes", lanes, true, 16},
-    {"exchange", exchange, true, 2},     {"turn", turn, true, 2},
+    {"softmax", softmax, false, 100},
+    {"layer_norm", layer_norm, false, 48},
+    {"attention", attention, false, 40},
+    {"argmax", argmax, true, 1},
+    {"product", product, true, 64},
+    {"total", total, true, 4000},
+    {"updates", updates, true, 2},
+    {"lanes", lanes, true, 16},
+    {"exchange", exchange, true, 2},
+    {"triangle", triangle, true, 40},
+    {"turn", turn, true, 2},
 };
 
 /* Memory ------------------------------------------------------------------------------------------ */
