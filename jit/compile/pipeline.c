@@ -14,6 +14,7 @@
 #include "jit/lower/lower.h"
 #include "jit/plan/memory_limit.h"
 #include "jit/plan/residency.h"
+#include "jit/rewrite/attention.h"
 #include "jit/rewrite/contraction_layout.h"
 #include "jit/rewrite/conv_layout.h"
 #include "jit/rewrite/disjoint_sum.h"
@@ -109,6 +110,12 @@ static const dc_func *with_stages(dc_compiling *p, const dc_func *fn)
     return made != NULL ? made : fn;
 }
 
+static const dc_func *with_attention(dc_compiling *p, const dc_func *fn)
+{
+    const dc_func *made = dc_attention_rewrite(&p->j->scratch, fn);
+    return made != NULL ? made : fn;
+}
+
 static dc_status simplify(dc_compiling *p)
 {
     p->fn = p->e->desc.fn;
@@ -118,6 +125,8 @@ static dc_status simplify(dc_compiling *p)
         rewrite_loops(p);
     if (p->env->opt.opt >= 2 && !skips(p, DC_STAGE_layout)) {
         const dc_target *groups = p->env->target->simt ? p->env->target : NULL;
+        if (groups == NULL && !dc_opts_math(&p->env->opt, "strict"))
+            p->fn = with_attention(p, p->fn);
         if (!dc_opts_math(&p->env->opt, "strict"))
             p->fn = dc_conv_layout(&p->j->scratch, p->fn, groups);
         p->fn = dc_contraction_layout(&p->j->scratch, p->fn, groups);

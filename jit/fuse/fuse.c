@@ -260,6 +260,8 @@ static const char *why_not_reduced(const fusing *w, dc_ref r, const demand *d)
 {
     if (d->home >= MANY_HOME)
         return "a reduction, read in several kernels";
+    if (w->group.at[d->home].g.attention != NULL)
+        return "read by attention";
     if (d->map == r)
         return "read under several access maps";
     if (d->map != FUSE_BLOCKED)
@@ -348,6 +350,37 @@ static void place_control(fusing *w, dc_ref r)
     set_home(w, r, x->home);
 }
 
+/* Is r computed or stored by kernels of attention? Tops are met first. */
+static bool place_attention(fusing *w, dc_ref r)
+{
+    const dc_attention_place place = dc_attention_place_of(&w->attention, r);
+    const demand d = demand_of(w, r);
+    if (place == DC_ATTENTION_NOT)
+        return false;
+    w->node[r].maps = 1;
+    if (place != DC_ATTENTION_KEPT) {
+        stay(w, r, &d);
+        return true;
+    }
+    const uint32_t number = w->attention.kernel_of[r];
+    const dc_attention_kernel *k = &w->attention.at[number];
+    uint32_t *home = &w->attention_home[number];
+    const bool top = r == k->top[0] || (k->n > 1 && r == k->top[1]);
+    const bool stored = top || (r == k->max && k->stores_max) || (r == k->sum && k->stores_sum);
+    if (*home == NO_HOME) {
+        *home = new_group(w, r);
+        w->group.at[*home].g.attention = k;
+        w->group.at[*home].never_row_wise = true;
+    } else if (stored) {
+        add_output(w, *home, r);
+    }
+    w->node[r].stored = stored;
+    if (stored)
+        dc_fuse_record_stored(w, r, FUSE_GIVEN);
+    set_home(w, r, *home);
+    return true;
+}
+
 static void place_node(fusing *w, dc_ref r)
 {
     fuse_node *x = &w->node[r];
@@ -355,6 +388,8 @@ static void place_node(fusing *w, dc_ref r)
     const bool reduction = fuse_is_reduction(w, r);
 
     if (fuse_is_param(w, r))
+        return;
+    if (place_attention(w, r))
         return;
     if (fuse_is_host(w, r)) {
         place_host(w, r);
@@ -426,6 +461,16 @@ dc_window dc_group_window(const dc_groups *g, dc_ref piece)
     return x;
 }
 
+static void find_attention(fusing *w)
+{
+    if (w->level < 2 || w->groups || w->needs.end != NULL || dc_opts_math(w->j->opt, "strict"))
+        return;
+    w->attention = dc_attention_in(w->fn, w->a);
+    w->attention_home = DC_NEW_ARRAY(w->a, uint32_t, w->attention.n);
+    for (uint32_t i = 0; i < w->attention.n; i++)
+        w->attention_home[i] = NO_HOME;
+}
+
 static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool groups, uint32_t most,
                  dc_groups *out)
 {
@@ -452,6 +497,7 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool grou
     find_live(&w);
     list_users(&w);
     dc_fuse_find_once(&w);
+    find_attention(&w);
     dc_fuse_measure(&w);
     for (dc_ref r = fn->node.n; r-- > 1;)
         if (w.live[r])
@@ -489,6 +535,7 @@ dc_status dc_fuse_for(dc_job *j, dc_arena *a, const dc_func *fn, int level, cons
         most /= 2;
         fuse(j, a, fn, level, t->simt, most, out);
     }
+    out->vector_bytes = t->vector_bytes;
     return DC_OK;
 }
 

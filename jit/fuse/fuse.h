@@ -27,6 +27,7 @@
 #include "core/graph/graph.h"
 #include "core/runtime/device.h"
 #include "jit/fuse/needs.h"
+#include "jit/rewrite/attention.h"
 
 typedef struct dc_group {
     uint32_t nout, nin, nafter, nreduce, nbuffered, npartial;
@@ -37,6 +38,7 @@ typedef struct dc_group {
     bool is_join;   /* no kernel: its output is made of what other groups store there */
     dc_ref
         control; /* a loop or a branch, whose picks are its outputs: no kernel, but its bodies'. What the host computes, its output. Else 0 */
+    const dc_attention_kernel *attention; /* NULL: it is none */
     bool row_wise;
     dc_ref
         shape; /* row-wise: a node whose dims before `split` are the rows, the others the columns */
@@ -90,6 +92,7 @@ typedef struct dc_groups {
     const dc_choice *choice;
     uint32_t nchoice;
     dc_needs needs;                 /* which elements of values are */
+    int vector_bytes;               /* of the target; 0: unknown */
     struct dc_lower_scratch *lower; /* of dc_lower_prepare; NULL: none */
 } dc_groups;
 

@@ -106,6 +106,8 @@ typedef struct fusing {
     bool row_blocks; /* row-wise groups may have partial sums over rows */
     uint32_t most;   /* operations of a group */
     dc_needs needs;
+    dc_attention attention;
+    uint32_t *attention_home; /* by kernel of it: its group, or NO_HOME */
 } fusing;
 
 static inline const dc_node *fuse_at(const fusing *w, dc_ref r)

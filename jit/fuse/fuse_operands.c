@@ -129,6 +129,8 @@ uint8_t dc_fuse_operand_of(const fusing *w, dc_ref u, dc_ref r)
         return w->node[u].operand | OPERAND_OTHER;
     if (w->groups && n->op == DC_OP_CONV)
         return gathered(w, u, r);
+    if (dc_attention_place_of(&w->attention, u) != DC_ATTENTION_NOT) /* element by element */
+        return OPERAND_LEFT | OPERAND_OTHER;
     const bool left = n->in[0] == r, tiled = w->groups && n->op == DC_OP_DOT && is_large(w, n);
     return (uint8_t)((tiled ? OPERAND_TILED : 0) | (left ? OPERAND_LEFT : 0) |
                      (left || n->op != DC_OP_DOT ? OPERAND_OTHER : 0) |

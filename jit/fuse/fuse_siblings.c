@@ -365,7 +365,8 @@ static bool may_merge(merging *m, uint32_t g, uint32_t h)
 {
     const fusing *w = m->w;
     const fuse_group *x = &w->group.at[g], *y = &w->group.at[h];
-    return same_loops(w, x, y) && x->g.nreduce + y->g.nreduce <= DC_TUNE_GROUP_REDUCTIONS &&
+    return x->g.attention == NULL && y->g.attention == NULL && same_loops(w, x, y) &&
+           x->g.nreduce + y->g.nreduce <= DC_TUNE_GROUP_REDUCTIONS &&
            !(fuse_has_pieces(w, x, 1) && fuse_has_pieces(w, y, 1)) &&
            is_transposing(w, x) == is_transposing(w, y) && x->size + y->size <= w->most &&
            (share_much(w, x, y) || are_numbers(w, x, y)) && independent(m, g, h);

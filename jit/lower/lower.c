@@ -63,7 +63,7 @@ static bool is_conv(const lowering *w)
 }
 
 /* E_64_10 element-wise, R_64_k10 a reduction, D a product, C a convolution, F a transform or a stage of one, S a scatter, W several steps
- * to a row. */
+ * to a row, A attention. */
 static const char *kernel_name(const lowering *w, char *name, size_t size)
 {
     const bool rows = w->group->row_wise;
@@ -72,6 +72,7 @@ static const char *kernel_name(const lowering *w, char *name, size_t size)
     const dc_op reduce = r == 0 ? DC_OP_NEG : (dc_op)dc_node_at(w->fn, r)->op;
     const bool is_transform = reduce == DC_OP_STAGE || reduce == DC_OP_DFT;
     const char kind = rows                             ? 'W'
+                      : w->group->attention != NULL    ? 'A'
                       : r == 0                         ? 'E'
                       : reduce == DC_OP_DOT            ? 'D'
                       : is_transform                   ? 'F'
@@ -332,6 +333,10 @@ static dc_kernel *lower_as(lowering *w, bool flat)
         lower_scatter(w, flat);
         return k;
     }
+    if (g->attention != NULL) {
+        dc_lower_attention(w);
+        return k;
+    }
     if (reduces_by(w, DC_OP_STAGE)) {
         dc_lower_stage(w, first_reduction(w));
         return k;
@@ -398,7 +403,8 @@ static dc_status lower(dc_job *j, const dc_groups *groups, uint32_t index, bool 
         w.scratch = new_scratch(&j->scratch, groups->fn->node.n);
 
     dc_kernel *k = lower_as(&w, !is_conv(&w));
-    if (!is_conv(&w) && (maps_divide(&w) || dc_lower_limits_wrap(k, k->root))) {
+    if (!is_conv(&w) && w.group->attention == NULL &&
+        (maps_divide(&w) || dc_lower_limits_wrap(k, k->root))) {
         dc_job_keep(j, k);
         dc_kernel_free(k);
         k = lower_as(&w, false);

@@ -16,6 +16,7 @@ typedef struct lower_fact {
     uint32_t kernel, loop; /* what it was written down for; anything else is stale */
     uint32_t buf;          /* of an input, or local of a reduction or kept value; DC_NO_BUF */
     bool is_local;         /* which of the two */
+    bool is_row;           /* a local by row, of attention */
     memo_entry *memo;
 } lower_fact;
 
@@ -32,7 +33,8 @@ typedef struct lowering {
     const dc_func *fn;
     dc_kernel *k;
     struct dc_lower_scratch *scratch;
-    dc_ix column; /* by rows: where in its row a kept value is wanted */
+    dc_ix column; /* by rows: where in its row a kept value is wanted; of attention: in a tile */
+    dc_ix lane;   /* of attention: which row of its block */
     dc_ix out_pos[DC_MAX_RANK];
     uint32_t last;           /* axis of the loops over outputs, the innermost; DC_NO_AXIS */
     dc_ix loop[DC_MAX_RANK]; /* of a convolution: positions of its loops (jit/lower/lower_conv.c) */
@@ -127,6 +129,9 @@ bool dc_lower_limits_wrap(const dc_kernel *k, const dc_stmt *first);
 void dc_lower_stage(lowering *w, dc_ref r);
 /* lower_transform.c: transform r of [before, n, after, 2] along axis 1, the group's output. */
 void dc_lower_transform(lowering *w, dc_ref r);
+
+/* lower_attention.c: a kernel of attention. */
+void dc_lower_attention(lowering *w);
 
 /* lower_conv.c: of convolution n, the loops over its result, with w->out_pos; ... */
 void dc_lower_conv_loops(lowering *w, const dc_node *n, nest *loops);

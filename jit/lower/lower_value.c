@@ -300,7 +300,9 @@ static dc_vx lower_local(lowering *w, dc_ref r)
     dc_kernel *k = w->k;
     const dc_node *n = dc_node_at(w->fn, r);
     const uint32_t buf = dc_lower_fact(w, r)->buf;
-    const dc_ix at = k->buf.at[buf].count == 1 ? dc_ix_const(k, 0) : w->column;
+    const dc_ix at = k->buf.at[buf].count == 1     ? dc_ix_const(k, 0)
+                     : dc_lower_fact(w, r)->is_row ? w->lane
+                                                   : w->column;
     const dc_vx v = dc_vx_load(k, buf, at, (dc_pred){0});
     return k->strict && !dc_op_is((dc_op)n->op, DC_CLASS_EW) ? rounded(w, v, n->dtype) : v;
 }

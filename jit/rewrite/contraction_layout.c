@@ -2,6 +2,7 @@
 
 #include "core/graph/dot.h"
 #include "jit/base/tuning.h"
+#include "jit/rewrite/attention.h"
 #include "jit/rewrite/one_hot_sum.h"
 #include "jit/rewrite/online_softmax.h"
 #include "jit/rewrite/scatter_layout.h"
@@ -245,6 +246,8 @@ dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, const dc_tar
     dc_func *to = dc_func_new(f->module, f->name);
     dc_ref *map = DC_NEW_ARRAY(scratch, dc_ref, f->node.n);
     const bool *live = dc_func_live(f, scratch);
+    const dc_attention attention =
+        groups == NULL ? dc_attention_in(f, scratch) : (dc_attention){0};
     dc_graph_params(to, f, map);
     for (dc_ref r = 1; r < f->node.n; r++) {
         const dc_node *n = dc_node_at(f, r);
@@ -254,6 +257,11 @@ dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, const dc_tar
         for (int i = 0; i < n->nin; i++)
             in[i] = map[n->in[i]];
         const dc_type t = dc_node_type(f, r);
+        if (dc_attention_place_of(&attention, r) != DC_ATTENTION_NOT) {
+            map[r] = dc_graph_make(to, n->op, in, n->nin, n->attr, n->nattr, &t);
+            dc_func_copy_origin(to, map[r], f, r);
+            continue;
+        }
         if (dc_op_accumulates((dc_op)n->op)) {
             map[r] = dc_scatter_layout(to, n, in, groups != NULL);
             dc_func_copy_origin(to, map[r], f, r);

@@ -298,6 +298,14 @@ static void schedule(dc_job *j, dc_sketch *s)
     dc_kernel *k = s->k;
     const dc_target *t = s->t;
     s->lanes = lanes_of(s);
+    if (!t->simt && dc_roles_has(k, DC_ROLE_LANE) && dc_roles_has(k, DC_ROLE_M)) {
+        const bool all = dc_schedule_attention(s);
+        if (!all)
+            dc_logf(j->log, DC_CH_KERNEL, "%s: schedule ends: %s", k->name, s->why);
+        if (s->space != NULL)
+            s->space->complete = all;
+        return;
+    }
     if (!dc_roles_any(k)) /* of a text that was given */
         dc_roles_derive(k);
     dc_shape p = dc_shape_of(k);

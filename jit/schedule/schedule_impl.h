@@ -139,6 +139,9 @@ bool dc_schedule_rows(dc_sketch *s, const dc_shape *p);
 /* Rows that go through locals, from one to the next; some by blocks, which lie side by side there. */
 bool dc_schedule_lanes(dc_sketch *s);
 
+/* Blocks of rows as lanes, which go through blocks of terms. */
+bool dc_schedule_attention(dc_sketch *s);
+
 /* A contraction (its roles say so) whose right operand can be read in vectors; *is tells whether it is one. */
 bool dc_schedule_product(dc_sketch *s, const dc_shape *p, bool *is);
 

@@ -47,16 +47,66 @@ local function check_mask(op, mask, dtype, times)
   end
 end
 
--- Heads of k and v each for several of q: q with those of one key side by side along the time, and how many.
-local function join_heads(op, q, k, v)
+-- Of how many queries on a key is read where it is, once for each of its heads of q.
+local MANY = 16
+
+local function check_heads(op, q, k, v)
   local a, b, c = q.shape, k.shape, v.shape
   local n = #a
   if n < 3 or #b ~= n or #c ~= n or b[n - 2] ~= c[n - 2] or a[n - 2] % b[n - 2] ~= 0 then
     core.fail("DIMS", op, ("heads of q are no multiple of those of k and v: q is %s, k %s, v %s"):format(type_of(q),
       type_of(k), type_of(v)), nil, "q", q, "k", k, "v", v)
   end
-  local joined = { table.unpack(a) }
-  joined[n - 2], joined[n - 1] = b[n - 2], a[n - 1] * (a[n - 2] // b[n - 2])
+end
+
+-- [..., heads of k, heads of q for each of them, time, d]
+local function apart(x, heads, each)
+  local shape = { table.unpack(x.shape) }
+  local n = #shape
+  table.insert(shape, n - 1, each)
+  shape[n - 2] = heads
+  return x:reshape(shape)
+end
+
+-- A head of k or v for each of the heads of q.
+local function repeated(x, each)
+  local one = apart(x, x.shape[#x.shape - 2], 1)
+  local shape = { table.unpack(one.shape) }
+  shape[#shape - 2] = each
+  return one:expand(shape)
+end
+
+-- From so many queries on, each head of q reads the keys by itself, and attention is one kernel.
+local MANY = 16
+
+local function check_heads(op, q, k, v)
+  local a, b, c = q.shape, k.shape, v.shape
+  local n = #a
+  if n < 3 or #b ~= n or #c ~= n or b[n - 2] ~= c[n - 2] or a[n - 2] % b[n - 2] ~= 0 then
+    core.fail("DIMS", op, ("heads of q are no multiple of those of k and v: q is %s, k %s, v %s"):format(type_of(q),
+      type_of(k), type_of(v)), nil, "q", q, "k", k, "v", v)
+  end
+end
+
+-- A tensor [..., heads, time, n], a head each for so many of q.
+local function repeated(x, each)
+  local shape = { table.unpack(x.shape) }
+  local n = #shape
+  table.insert(shape, n - 1, 1)
+  x = x:reshape(shape)
+  shape[n - 1] = each
+  x = x:expand(shape)
+  table.remove(shape, n - 1)
+  shape[n - 2] = shape[n - 2] * each
+  return x:reshape(shape)
+end
+
+-- Heads of k each for several of q: q with those of one key side by side along the time.
+local function join_heads(q, k)
+  local joined = { table.unpack(q.shape) }
+  local n = #joined
+  local heads = k.shape[n - 2]
+  joined[n - 2], joined[n - 1] = heads, joined[n - 1] * (joined[n - 2] // heads)
   return q:reshape(joined)
 end
 
@@ -73,7 +123,7 @@ local function masked(score, mask, causal)
   local t, s = shape[#shape - 1], shape[#shape]
   local before = causal and dc.iota(s):reshape(1, -1):le(dc.iota(t):reshape(-1, 1))
   if not mask then
-    return before and dc.where(before, score, NEVER) or score, nil
+    return before and dc.where(before, score, -math.huge) or score, nil -- each row has one that counts
   elseif mask.dtype == "bool" then
     local counts = before and mask & before or mask
     return dc.where(counts, score, NEVER), counts:any { axis = -1, keep = true }
@@ -92,7 +142,14 @@ local function attend(op, q, k, v, o)
   end
   local narrow, wide, keys, values, bias = core.in_f32(q, k, v, mask)
   local grouped = o.enable_gqa and q.shape[#shape - 2] ~= k.shape[#k.shape - 2]
-  local queries = grouped and join_heads(op, wide, keys, values) or wide
+  if grouped then
+    check_heads(op, q, k, v)
+    local times, each = shape[#shape - 1], shape[#shape - 2] // k.shape[#shape - 2]
+    if math.type(times) == "integer" and times >= MANY then
+      keys, values, grouped = repeated(keys, each), repeated(values, each), false
+    end
+  end
+  local queries = grouped and join_heads(wide, keys) or wide
   local score = (queries * (o.scale or shape[#shape] ^ -0.5)):matmul(keys:transpose())
   score = grouped and part_heads(score, wide) or score
   local some
@@ -100,7 +157,7 @@ local function attend(op, q, k, v, o)
   local weights = score:softmax(-1)
   weights = some and dc.where(some, weights, 0) or weights
   local dropped = o.dropout and o.dropout > 0 and core.drop(weights, o.dropout) or weights
-  local y = (grouped and join_heads(op, dropped, keys, values) or dropped):matmul(values)
+  local y = (grouped and join_heads(dropped, keys) or dropped):matmul(values)
   return narrow, grouped and part_heads(y, wide) or y, weights
 end
 

@@ -1,0 +1,536 @@
+/*
+ * Which contractions of a function are chains of attention (jit/rewrite/attention.h), and which nodes a kernel computes for
+ * each of them.
+ *
+ * A node of a tile has an element for each row and term, and is made of a contraction by element-wise operations and other
+ * dims of the same memory. It is never stored; so all its users have to be nodes of tiles, contractions that are chains, or the
+ * maximum and the sum of rows that one chain computes. What has a user of another kind ends the chains that need it.
+ */
+#include "jit/rewrite/attention_impl.h"
+
+#include <string.h>
+
+typedef struct finding {
+    const dc_func *f;
+    dc_arena *a;
+    const bool *live;
+    const uint8_t *carries;
+    uint32_t *first, *nuser; /* by ref; of `user` */
+    dc_ref *user;
+    bool *is_result;
+    uint32_t *seen, search;
+    DC_VEC(dc_attention_kernel) kernel;
+    DC_VEC(dc_ref) met; /* nodes of the tiles of one kernel */
+} finding;
+
+static const dc_node *at(const finding *w, dc_ref r)
+{
+    return dc_node_at(w->f, r);
+}
+
+static bool is_ew(const dc_func *f, dc_ref r)
+{
+    return dc_op_is((dc_op)dc_node_at(f, r)->op, DC_CLASS_EW);
+}
+
+/* ---- what values are made of ------------------------------------------------------------------ */
+
+static int64_t size_of(const dc_node *n, int64_t axis)
+{
+    return n->dim[axis];
+}
+
+/* May tiles be computed of it, as scores are? */
+static bool is_inner(const dc_func *f, dc_ref r)
+{
+    const dc_node *n = dc_node_at(f, r);
+    if (n->op != DC_OP_DOT || n->dtype != DC_F32)
+        return false;
+    const dc_dot d = dc_dot_of(f, n);
+    return d.ncontract == 1 && d.nfree[0] == 1 && d.nfree[1] == 1 &&
+           size_of(dc_node_at(f, n->in[0]), d.contract[0][0]) <= DC_TUNE_ATTENTION_FEATURES &&
+           n->dim[n->rank - 2] >= DC_TUNE_ATTENTION_ROWS &&
+           n->dim[n->rank - 1] >= DC_TUNE_ATTENTION_ROWS;
+}
+
+const uint8_t *dc_attention_carries(const dc_func *f, const bool *live, dc_arena *a)
+{
+    uint8_t *c = DC_NEW_ARRAY(a, uint8_t, f->node.n);
+    bool any = false;
+    for (dc_ref r = 1; r < f->node.n; r++) {
+        const dc_node *n = dc_node_at(f, r);
+        if (!live[r])
+            continue;
+        if (is_inner(f, r))
+            c[r] = DC_CARRIES_DOT;
+        else if (n->op == DC_OP_RESHAPE || is_ew(f, r))
+            for (int i = 0; i < n->nin; i++)
+                c[r] |= c[n->in[i]];
+        if (n->op == DC_OP_EXP && c[r] != 0)
+            c[r] |= DC_CARRIES_EXP;
+        any |= (c[r] & DC_CARRIES_EXP) != 0;
+    }
+    return any ? c : NULL;
+}
+
+bool dc_attention_is_chain(const dc_func *f, const dc_dot *d, const uint8_t *carries,
+                           const dc_node *n, int side)
+{
+    const dc_node *values = dc_node_at(f, n->in[1 - side]);
+    return n->dtype == DC_F32 && d->ncontract == 1 && d->nfree[0] == 1 && d->nfree[1] == 1 &&
+           (carries[n->in[side]] & DC_CARRIES_EXP) != 0 &&
+           size_of(values, d->free[1 - side][0]) <= DC_TUNE_ATTENTION_FEATURES;
+}
+
+/* ---- users ------------------------------------------------------------------------------------ */
+
+static void list_users(finding *w)
+{
+    const dc_func *f = w->f;
+    w->first = DC_NEW_ARRAY(w->a, uint32_t, f->node.n);
+    w->nuser = DC_NEW_ARRAY(w->a, uint32_t, f->node.n);
+    uint32_t all = 0;
+    for (dc_ref r = 1; r < f->node.n; r++)
+        for (int i = 0; w->live[r] && i < at(w, r)->nin; i++, all++)
+            w->nuser[at(w, r)->in[i]]++;
+    w->user = DC_NEW_ARRAY(w->a, dc_ref, all + 1);
+    all = 0;
+    for (dc_ref r = 1; r < f->node.n; r++) {
+        w->first[r] = all;
+        all += w->nuser[r];
+        w->nuser[r] = 0;
+    }
+    for (dc_ref r = 1; r < f->node.n; r++)
+        for (int i = 0; w->live[r] && i < at(w, r)->nin; i++) {
+            const dc_ref o = at(w, r)->in[i];
+            w->user[w->first[o] + w->nuser[o]++] = r;
+        }
+    w->is_result = DC_NEW_ARRAY(w->a, bool, f->node.n);
+    for (uint32_t i = 0; i < f->result.n; i++)
+        w->is_result[f->result.at[i]] = true;
+}
+
+/* ---- one chain -------------------------------------------------------------------------------- */
+
+static bool same_dims(const dc_node *a, const dc_node *b)
+{
+    return a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
+}
+
+static bool is_tile(const finding *w, dc_ref r)
+{
+    return w->carries[r] != 0;
+}
+
+/* The nodes of tiles that r is made of, and their contractions. False: these are too many, or have other dims. */
+static bool walk_tiles(finding *w, dc_ref r, const dc_node *weights, dc_attention_kernel *k)
+{
+    if (!is_tile(w, r) || w->seen[r] == w->search)
+        return true;
+    w->seen[r] = w->search;
+    DC_PUSH_IN(w->a, w->met, r);
+    const dc_node *n = at(w, r);
+    if (n->op == DC_OP_DOT) {
+        if (k->ninner == DC_ATTENTION_INNER || !same_dims(n, weights))
+            return false;
+        k->inner[k->ninner++] = r;
+        return true;
+    }
+    for (int i = 0; i < n->nin; i++)
+        if (!walk_tiles(w, n->in[i], weights, k))
+            return false;
+    return true;
+}
+
+/* The maximum over the last axis that a value of rows is made of; 0: of none, or of more than that. */
+static dc_ref max_below(const finding *w, dc_ref r, int depth)
+{
+    const dc_node *n = at(w, r);
+    if (n->op == DC_OP_MAXR)
+        return r;
+    dc_ref found = 0;
+    if (depth == 0 || (!is_ew(w->f, r) && n->op != DC_OP_RESHAPE && n->op != DC_OP_EXPAND))
+        return 0;
+    for (int i = 0; i < n->nin; i++) {
+        const dc_ref m = at(w, n->in[i])->op == DC_OP_CONST ? 0 : max_below(w, n->in[i], depth - 1);
+        if (m != 0 && found != 0 && m != found)
+            return 0;
+        found = m != 0 ? m : found;
+    }
+    return found;
+}
+
+/* Is a reduction over the terms of tiles? */
+static bool is_over_terms(const finding *w, dc_ref r, const dc_attention_kernel *k,
+                          const dc_node *weights)
+{
+    const dc_node *n = at(w, r), *a = at(w, n->in[0]);
+    if (same_dims(a, weights))
+        return n->attr[0] == (int64_t)1 << k->y;
+    return k->y == weights->rank - 1 && a->rank > 0 && a->dim[a->rank - 1] == weights->dim[k->y] &&
+           n->attr[0] == (int64_t)1 << (a->rank - 1);
+}
+
+/* exp(score - row) with a row made of the maximum of the score: that maximum; 0: r is something else. */
+static dc_ref max_of(const finding *w, dc_ref r)
+{
+    const dc_node *sub = at(w, r)->op == DC_OP_EXP ? at(w, at(w, r)->in[0]) : NULL;
+    if (sub == NULL || sub->op != DC_OP_SUB || !is_tile(w, sub->in[0]))
+        return 0;
+    const dc_ref max = max_below(w, sub->in[1], 8);
+    return max != 0 && at(w, max)->in[0] == sub->in[0] ? max : 0;
+}
+
+/* The maximum over the terms of the chain, of the one exponential in it. */
+static void find_max(const finding *w, const dc_node *weights, dc_attention_kernel *k)
+{
+    for (uint32_t i = 0; i < w->met.n; i++) {
+        const dc_ref r = w->met.at[i], max = max_of(w, r);
+        if (max == 0 || !is_over_terms(w, max, k, weights))
+            continue;
+        k->max = max;
+        k->score = at(w, at(w, r)->in[0])->in[0];
+        k->exp = r;
+    }
+}
+
+/* The sum of the exponentials of each row, if there is one. */
+static void find_sum(const finding *w, const dc_node *weights, dc_attention_kernel *k)
+{
+    for (uint32_t i = 0; i < w->nuser[k->exp]; i++) {
+        const dc_ref u = w->user[w->first[k->exp] + i];
+        if (at(w, u)->op == DC_OP_SUM && is_over_terms(w, u, k, weights))
+            k->sum = u;
+    }
+}
+
+/* Does r depend on `on`, which has a larger or equal number than `least`, but for what is met? */
+static bool depends(finding *w, dc_ref r, const dc_ref *on, int n, dc_ref least)
+{
+    if (r < least || w->seen[r] == w->search)
+        return false;
+    for (int i = 0; i < n; i++)
+        if (r == on[i])
+            return true;
+    w->seen[r] = w->search;
+    for (int i = 0; i < at(w, r)->nin; i++)
+        if (depends(w, at(w, r)->in[i], on, n, least))
+            return true;
+    return false;
+}
+
+static bool is_chain(finding *w, dc_ref r, dc_attention_kernel *k)
+{
+    const dc_node *n = at(w, r);
+    if (n->op != DC_OP_DOT)
+        return false;
+    const dc_dot d = dc_dot_of(w->f, n);
+    if (!dc_attention_is_chain(w->f, &d, w->carries, n, 0))
+        return false;
+    const dc_node *weights = at(w, n->in[0]);
+    *k = (dc_attention_kernel){.n = 1, .dot = {r}, .top = {r}, .rank = weights->rank};
+    k->x = (int)d.free[0][0];
+    k->y = (int)d.contract[0][0];
+    w->search++;
+    w->met.n = 0;
+    return weights->rank == d.nbatch + 2 && walk_tiles(w, n->in[0], weights, k) && k->ninner > 0;
+}
+
+/*
+ * What is made of the maximum on its way to the exponential: marked as if it were of tiles, since each kernel computes it. False
+ * where anything else reads it. *on: does r depend on the maximum?
+ */
+static bool mark_path(finding *w, uint8_t *place, dc_ref max, dc_ref r, int depth, bool *on)
+{
+    const dc_node *n = at(w, r);
+    *on = r == max;
+    if (*on || r < max || depth == 0 || (!is_ew(w->f, r) && !dc_op_is((dc_op)n->op, DC_CLASS_MOV)))
+        return true;
+    for (int i = 0; i < n->nin; i++) {
+        bool is = false;
+        if (!mark_path(w, place, max, n->in[i], depth - 1, &is))
+            return false;
+        *on |= is;
+    }
+    if (!*on)
+        return true;
+    if (w->is_result[r])
+        return false;
+    place[r] = DC_ATTENTION_TILE;
+    return true;
+}
+
+/* ---- all chains -------------------------------------------------------------------------------- */
+
+/* Chains, and which of them computes a maximum: the first whose weights are made of nothing that comes after it. */
+static void find_chains(finding *w)
+{
+    dc_attention_kernel k;
+    for (dc_ref r = 1; r < w->f->node.n; r++) {
+        if (!w->live[r] || !is_chain(w, r, &k))
+            continue;
+        const dc_node *weights = at(w, at(w, r)->in[0]);
+        find_max(w, weights, &k);
+        for (uint32_t i = 0; k.max != 0 && i < w->kernel.n; i++)
+            if (w->kernel.at[i].max == k.max)
+                k.max = 0;
+        if (k.max != 0) {
+            find_sum(w, weights, &k);
+            const dc_ref own[2] = {k.max, k.sum};
+            const dc_ref least = k.max;
+            const dc_ref sub = at(w, k.exp)->in[0], row = at(w, sub)->in[1];
+            w->search++; /* what gives the maximum to the exponential is no other way to it */
+            w->seen[row] = w->search;
+            if (depends(w, at(w, r)->in[0], own, k.sum != 0 ? 2 : 1, least) ||
+                depends(w, at(w, r)->in[1], own, k.sum != 0 ? 2 : 1, least))
+                k.max = 0;
+        }
+        if (k.max == 0)
+            k.score = k.exp = k.sum = 0;
+        DC_PUSH_IN(w->a, w->kernel, k);
+    }
+}
+
+/* By ref: in tiles of which kernels may it be computed? Here: of any. */
+static void mark_tiles(finding *w, uint8_t *place)
+{
+    memset(place, 0, w->f->node.n * sizeof *place);
+    for (uint32_t i = 0; i < w->kernel.n; i++) {
+        dc_attention_kernel k = {0};
+        const dc_node *dot = at(w, w->kernel.at[i].dot[0]);
+        w->search++;
+        w->met.n = 0;
+        walk_tiles(w, dot->in[0], at(w, dot->in[0]), &k);
+        for (uint32_t m = 0; m < w->met.n; m++)
+            place[w->met.at[m]] = DC_ATTENTION_TILE;
+        const dc_ref max = w->kernel.at[i].max;
+        bool on;
+        if (max != 0 &&
+            !mark_path(w, place, max, at(w, at(w, w->kernel.at[i].exp)->in[0])->in[1], 8, &on))
+            place[max] = DC_ATTENTION_KEPT; /* refused */
+    }
+}
+
+/* A maximum, a sum or a contraction of a kernel. */
+static bool is_own(const finding *w, dc_ref r)
+{
+    for (uint32_t i = 0; i < w->kernel.n; i++)
+        if (w->kernel.at[i].max == r || w->kernel.at[i].sum == r || w->kernel.at[i].dot[0] == r)
+            return r != 0;
+    return false;
+}
+
+static bool is_used_within(const finding *w, const uint8_t *place, dc_ref r)
+{
+    if (w->is_result[r])
+        return false;
+    for (uint32_t i = 0; i < w->nuser[r]; i++) {
+        const dc_ref u = w->user[w->first[r] + i];
+        if (place[u] != DC_ATTENTION_TILE && !is_own(w, u))
+            return false;
+    }
+    return true;
+}
+
+/* Do tiles alone read what is made of the maximum on its way to the exponential? */
+static bool is_path_within(const finding *w, const uint8_t *place, const dc_attention_kernel *k)
+{
+    for (dc_ref r = k->max + 1; r < k->exp; r++) {
+        if (place[r] != DC_ATTENTION_TILE || w->carries[r] != 0)
+            continue;
+        for (uint32_t i = 0; i < w->nuser[r]; i++)
+            if (place[w->user[w->first[r] + i]] != DC_ATTENTION_TILE)
+                return false;
+    }
+    return true;
+}
+
+/*
+ * Is everything in the tiles of the chain used in tiles alone, and is it of a softmax whose maximum a chain computes? Without
+ * one, as between two layers, it would be a product that is computed again for each use instead of being stored.
+ */
+static bool holds(finding *w, const uint8_t *place, const dc_attention_kernel *k)
+{
+    dc_attention_kernel again = {0};
+    const dc_node *dot = at(w, k->dot[0]);
+    w->search++;
+    w->met.n = 0;
+    walk_tiles(w, dot->in[0], at(w, dot->in[0]), &again);
+    for (uint32_t m = 0; m < w->met.n; m++)
+        if (!is_used_within(w, place, w->met.at[m]))
+            return false;
+    if (k->max != 0 && (place[k->max] == DC_ATTENTION_KEPT || !is_path_within(w, place, k)))
+        return false;
+    for (int i = 0; i < again.ninner; i++) /* whose operands are in memory */
+        if (is_own(w, again.inner[i]))
+            return false;
+    for (uint32_t m = 0; m < w->met.n; m++) {
+        const dc_ref max = max_of(w, w->met.at[m]);
+        if (max != 0)
+            return is_own(w, max);
+    }
+    return false;
+}
+
+static void drop_others(finding *w, uint8_t *place)
+{
+    bool changed = true;
+    while (changed) {
+        changed = false;
+        mark_tiles(w, place);
+        for (uint32_t i = 0; i < w->kernel.n; i++)
+            if (!holds(w, place, &w->kernel.at[i])) {
+                w->kernel.at[i] = w->kernel.at[--w->kernel.n];
+                changed = true;
+                break;
+            }
+    }
+}
+
+/* ---- what is stored ---------------------------------------------------------------------------- */
+
+/* Is r computed of constants and of what the kernel itself gives for a row, and used by nothing outside? Then it is marked. */
+static bool mark_row(finding *w, uint8_t *place, const dc_attention_kernel *k, dc_ref r,
+                     dc_ref user)
+{
+    const dc_node *n = at(w, r);
+    if (r == k->max || r == k->sum || n->op == DC_OP_CONST)
+        return true;
+    if (!is_ew(w->f, r) && n->op != DC_OP_RESHAPE && n->op != DC_OP_EXPAND &&
+        n->op != DC_OP_PERMUTE)
+        return false;
+    if (w->is_result[r] || w->nuser[r] != 1 || w->user[w->first[r]] != user)
+        return false;
+    for (int i = 0; i < n->nin; i++)
+        if (!mark_row(w, place, k, n->in[i], r))
+            return false;
+    place[r] = DC_ATTENTION_ROW;
+    return true;
+}
+
+/* Steps behind a contraction: element-wise, with constants and rows of the kernel. */
+static void find_top(finding *w, uint8_t *place, dc_attention_kernel *k, int which)
+{
+    dc_ref r = k->dot[which];
+    while (w->nuser[r] == 1 && !w->is_result[r]) {
+        const dc_ref u = w->user[w->first[r]];
+        const dc_node *n = at(w, u);
+        bool all =
+            is_ew(w->f, u) && dc_dtype_is_float((dc_dtype)n->dtype) && place[u] == DC_ATTENTION_NOT;
+        for (int i = 0; all && i < n->nin; i++)
+            all = n->in[i] == r || mark_row(w, place, k, n->in[i], u);
+        if (!all)
+            break;
+        place[r] = DC_ATTENTION_KEPT;
+        r = u;
+    }
+    k->top[which] = r;
+    place[r] = DC_ATTENTION_KEPT;
+}
+
+/* Is r, a maximum or a sum of the kernel, read by anything but what the kernel computes for its rows? */
+static bool is_read_outside(finding *w, const uint8_t *place, uint32_t kernel, dc_ref r)
+{
+    if (w->is_result[r])
+        return true;
+    for (uint32_t i = 0; i < w->nuser[r]; i++) {
+        const uint8_t p = place[w->user[w->first[r] + i]];
+        if (p != DC_ATTENTION_ROW && p != DC_ATTENTION_TILE)
+            return true;
+    }
+    for (uint32_t i = 0; i < w->kernel.n; i++) {
+        if (i == kernel)
+            continue;
+        const dc_ref dot = w->kernel.at[i].dot[0];
+        w->search++;
+        if (depends(w, at(w, dot)->in[0], &r, 1, r))
+            return true;
+    }
+    return false;
+}
+
+/* Two chains over tiles of the same rows, where neither waits for the other, are one kernel. */
+static bool join(finding *w, dc_attention_kernel *a, const dc_attention_kernel *b)
+{
+    const dc_node *x = at(w, at(w, a->dot[0])->in[0]), *y = at(w, at(w, b->dot[0])->in[0]);
+    if (a->n != 1 || b->n != 1 || a->max != 0 || b->max != 0 || a->x != b->x || a->y != b->y ||
+        !same_dims(x, y))
+        return false;
+    dc_ref top[1] = {a->top[0]};
+    w->search++;
+    if (depends(w, b->top[0], top, 1, top[0]))
+        return false;
+    top[0] = b->top[0];
+    w->search++;
+    if (depends(w, a->top[0], top, 1, top[0]))
+        return false;
+    dc_attention_kernel both = *a;
+    for (int i = 0; i < b->ninner; i++) {
+        bool there = false;
+        for (int n = 0; n < both.ninner; n++)
+            there |= both.inner[n] == b->inner[i];
+        if (!there && both.ninner == DC_ATTENTION_INNER)
+            return false;
+        if (!there)
+            both.inner[both.ninner++] = b->inner[i];
+    }
+    both.dot[1] = b->dot[0];
+    both.top[1] = b->top[0];
+    both.n = 2;
+    *a = both;
+    return true;
+}
+
+static void join_all(finding *w)
+{
+    for (uint32_t i = 0; i < w->kernel.n; i++)
+        for (uint32_t j = i + 1; j < w->kernel.n; j++)
+            if (join(w, &w->kernel.at[i], &w->kernel.at[j])) {
+                memmove(&w->kernel.at[j], &w->kernel.at[j + 1],
+                        (w->kernel.n - j - 1) * sizeof *w->kernel.at);
+                w->kernel.n--;
+                break;
+            }
+}
+
+dc_attention dc_attention_in(const dc_func *f, dc_arena *a)
+{
+    finding w = {.f = f, .a = a, .live = dc_func_live(f, a)};
+    w.carries = dc_attention_carries(f, w.live, a);
+    if (w.carries == NULL)
+        return (dc_attention){0};
+    w.seen = DC_NEW_ARRAY(a, uint32_t, f->node.n);
+    list_users(&w);
+    find_chains(&w);
+    uint8_t *place = DC_NEW_ARRAY(a, uint8_t, f->node.n);
+    drop_others(&w, place);
+    if (w.kernel.n == 0)
+        return (dc_attention){0};
+    for (uint32_t i = 0; i < w.kernel.n; i++)
+        find_top(&w, place, &w.kernel.at[i], 0);
+    for (uint32_t i = 0; i < w.kernel.n; i++) {
+        dc_attention_kernel *k = &w.kernel.at[i];
+        k->stores_max = k->max != 0 && is_read_outside(&w, place, i, k->max);
+        k->stores_sum = k->sum != 0 && is_read_outside(&w, place, i, k->sum);
+    }
+    join_all(&w);
+    dc_attention t = {.n = w.kernel.n, .at = w.kernel.at, .place = place};
+    t.kernel_of = DC_NEW_ARRAY(a, uint32_t, f->node.n);
+    for (uint32_t i = 0; i < t.n; i++) {
+        const dc_attention_kernel *k = &t.at[i];
+        for (int n = 0; n < k->n; n++)
+            for (dc_ref r = k->dot[n];; r = w.user[w.first[r]]) {
+                place[r] = DC_ATTENTION_KEPT;
+                t.kernel_of[r] = i;
+                if (r == k->top[n])
+                    break;
+            }
+        const dc_ref row[2] = {k->max, k->sum};
+        for (int n = 0; n < 2; n++)
+            if (row[n] != 0) {
+                place[row[n]] = DC_ATTENTION_KEPT;
+                t.kernel_of[row[n]] = i;
+            }
+    }
+    return t;
+}

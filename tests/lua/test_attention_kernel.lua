@@ -1,0 +1,216 @@
+-- Attention as one kernel that stores no matrix of weights (jit/rewrite/attention.h): its values and gradients beside
+-- the same formula in f64, whose contractions are kernels of their own.
+-- luacheck: ignore 431 432
+local lu = require "luaunit"
+local dc = require "deepc"
+local nn = require "deepc.nn"
+
+TestAttentionKernel = {}
+
+local device = os.getenv "DEEPC_DEVICE" or "cpu"
+local blocks = device:find "^cpu" or device == "sim:cpu"
+local strict = (os.getenv "DEEPC_MATH" or ""):find "strict"
+
+local function random(shape, dtype, seed)
+  return dc.randn(("%s[%s]"):format(dtype, table.concat(shape, ", ")), { seed = seed })
+end
+
+local function type_of(shape, dtype)
+  return ("%s[%s]"):format(dtype, table.concat(shape, ", "))
+end
+
+-- The result and the gradients of a sum of cubes of it, for q, k and v.
+local function passes(formula, q, k, v, dtype)
+  local y = { table.unpack(q) }
+  y[#y] = v[#v]
+  local takes = ("q: %s, k: %s, v: %s"):format(type_of(q, dtype), type_of(k, dtype), type_of(v, dtype))
+  local gives = ("%s, %s, %s, %s"):format(type_of(y, dtype), type_of(q, dtype), type_of(k, dtype), type_of(v, dtype))
+  return dc.fn(("passes(%s) -> %s"):format(takes, gives), function(q, k, v)
+    local y = formula(q, k, v)
+    return y, table.unpack(dc.grad((y * y * y):sum(), { q, k, v }))
+  end)
+end
+
+local function worst(a, b)
+  local d = (a:cast "f64" - b):abs():max():item()
+  return d / math.max(b:abs():max():item(), 1e-30)
+end
+
+-- Are a formula's results in f32 near those in f64? What f32 has of a kernel of attention is told by its name, A_...
+local function compare(what, formula, q, k, v, seed, fused)
+  local f, wide = passes(formula, q, k, v, "f32"), passes(formula, q, k, v, "f64")
+  local a, b, c = random(q, "f32", seed), random(k, "f32", seed + 1), random(v, "f32", seed + 2)
+  local got = { f(a, b, c) }
+  local want = { wide(a:cast "f64", b:cast "f64", c:cast "f64") }
+  for i, name in ipairs { "y", "dq", "dk", "dv" } do
+    local error = worst(got[i], want[i])
+    lu.assertTrue(error < 2e-5, ("%s: %s is off by %g (seed %d)"):format(what, name, error, seed))
+  end
+  local text = f:explain()
+  if blocks and not strict and fused ~= nil then
+    lu.assertEquals(text:find("A_%d") ~= nil, fused, what .. "\n" .. text)
+  end
+  return text
+end
+
+local function attention(options)
+  return function(q, k, v)
+    local y = nn.scaled_dot_product_attention(q, k, v, options)
+    return y
+  end
+end
+
+function TestAttentionKernel:test_sizes()
+  for i, c in ipairs { { 16, 16, 8 }, { 17, 16, 1 }, { 33, 97, 20 }, { 65, 95, 13, 7 },
+    { 130, 257, 48, 80 } } do
+    local t, s, d, n = c[1], c[2], c[3], c[4] or c[3]
+    for _, causal in ipairs { false, true } do
+      compare(("%d by %d, %d, %d%s"):format(t, s, d, n, causal and ", causal" or ""), attention { causal = causal },
+        { 2, 3, t, d }, { 2, 3, s, d }, { 2, 3, s, n }, 10 * i, true)
+    end
+  end
+end
+
+function TestAttentionKernel:test_few_rows_are_several_kernels()
+  compare("decode", attention(), { 3, 1, 16 }, { 3, 200, 16 }, { 3, 200, 16 }, 1, false)
+end
+
+function TestAttentionKernel:test_without_batches()
+  compare("one head", attention { causal = true }, { 100, 24 }, { 100, 24 }, { 100, 24 }, 7, true)
+end
+
+function TestAttentionKernel:test_grouped()
+  compare("grouped", attention { enable_gqa = true, causal = true }, { 2, 6, 40, 16 }, { 2, 2, 40, 16 },
+    { 2, 2, 40, 16 }, 5, true)
+end
+
+function TestAttentionKernel:test_masks()
+  local bools = (random({ 40, 70 }, "f32", 3)):gt(-0.5)
+  bools = bools & dc.iota(40):ne(7):reshape(-1, 1) -- a row that nothing counts for
+  for _, causal in ipairs { false, true } do
+    compare(causal and "bools, causal" or "bools", attention { mask = bools, causal = causal }, { 2, 40, 16 },
+      { 2, 70, 16 }, { 2, 70, 16 }, 11, true)
+  end
+  local bias = random({ 2, 40, 70 }, "f32", 4)
+  compare("bias", function(q, k, v)
+    local s = q:matmul(k:transpose()) + bias:cast(q.dtype)
+    return s:softmax(-1):matmul(v)
+  end, { 2, 40, 16 }, { 2, 70, 16 }, { 2, 70, 16 }, 13, true)
+  compare("soft cap", function(q, k, v)
+    local s = (q:matmul(k:transpose()) / 5):tanh() * 5
+    return s:softmax(-1):matmul(v)
+  end, { 2, 40, 16 }, { 2, 70, 16 }, { 2, 70, 16 }, 17, true)
+  for _, width in ipairs { 2, 100 } do -- keys i - width < j <= i
+    compare("window of " .. width, function(q, k, v)
+      local i, j = dc.iota(300):reshape(-1, 1), dc.iota(300):reshape(1, -1)
+      local counts = j:le(i) & i:lt(j + width)
+      local s = dc.where(counts, q:matmul(k:transpose()), -math.huge)
+      return s:softmax(-1):matmul(v)
+    end, { 300, 8 }, { 300, 8 }, { 300, 8 }, 19, true)
+  end
+end
+
+-- Keys behind a query, of which some come before it: the other way round.
+function TestAttentionKernel:test_anticausal()
+  compare("anticausal", function(q, k, v)
+    local i, j = dc.iota(200):reshape(-1, 1), dc.iota(250):reshape(1, -1)
+    local s = dc.where(i:lt(j), q:matmul(k:transpose()), -math.huge)
+    return s:softmax(-1):matmul(v)
+  end, { 2, 200, 8 }, { 2, 250, 8 }, { 2, 250, 8 }, 23, true)
+end
+
+-- Rows of nothing but -inf are NaN, whatever their blocks, and others are not.
+function TestAttentionKernel:test_rows_of_nothing()
+  local q, k = random({ 100, 16 }, "f32", 1), random({ 200, 16 }, "f32", 2)
+  local f = dc.fn("f(q: f32[100, 16], k: f32[200, 16]) -> f32[100, 16]", function(q, k)
+    local s = dc.where(dc.iota(100):reshape(-1, 1):ge(30), q:matmul(k:transpose()), -math.huge)
+    return s:softmax(-1):matmul(k)
+  end)
+  local y = f(q, k)
+  lu.assertTrue(y[{ { 1, 30 } }]:isnan():all():item())
+  lu.assertFalse(y[{ { 31, 100 } }]:isnan():any():item())
+end
+
+-- Scores so large that the maximum of each block is far from that of the next.
+function TestAttentionKernel:test_large_scores()
+  for _, order in ipairs { 1, -1 } do
+    compare("large scores", function(q, k, v)
+      local rise = (dc.iota(400):cast(q.dtype) * (0.5 * order)):reshape(1, -1)
+      return (q:matmul(k:transpose()) + rise):softmax(-1):matmul(v)
+    end, { 2, 20, 8 }, { 2, 400, 8 }, { 2, 400, 8 }, 29, true)
+  end
+  local f = dc.fn("f(q: f32[20, 8], k: f32[300, 8]) -> f32[20, 8]", function(q, k)
+    local s = q:matmul(k:transpose())
+    return dc.where(dc.iota(300):reshape(1, -1):eq(200), math.huge, s):softmax(-1):matmul(k)
+  end)
+  lu.assertTrue(f(dc.ones "f32[20, 8]", dc.ones "f32[300, 8]"):isnan():all():item())
+end
+
+-- Weights that are returned are stored, so there is no such kernel.
+function TestAttentionKernel:test_weights_as_a_result()
+  local f = dc.fn("f(q: f32[32, 8], k: f32[40, 8]) -> f32[32, 8], f32[32, 40]", function(q, k)
+    local w = q:matmul(k:transpose()):softmax(-1)
+    return w:matmul(k), w
+  end)
+  local q, k = random({ 32, 8 }, "f32", 1), random({ 40, 8 }, "f32", 2)
+  local y, w = f(q, k)
+  lu.assertTrue(worst(y, w:cast "f64":matmul(k:cast "f64")) < 1e-6)
+  lu.assertNil(f:explain():find("A_%d"))
+end
+
+-- The sum of exponentials, and maxima, read by something else as well.
+function TestAttentionKernel:test_rows_as_results()
+  local f = dc.fn("f(q: f32[70, 8], k: f32[200, 8]) -> f32[70, 8], f32[70]", function(q, k)
+    local s = q:matmul(k:transpose())
+    local top = s:max { axis = -1, keep = true }
+    local e = (s - top):exp()
+    local sum = e:sum { axis = -1, keep = true }
+    return e:matmul(k) / sum, (sum:log() + top):reshape(70)
+  end)
+  local q, k = random({ 70, 8 }, "f32", 1), random({ 200, 8 }, "f32", 2)
+  local y, lse = f(q, k)
+  local s = q:cast "f64":matmul(k:cast "f64":transpose())
+  lu.assertTrue(worst(lse, s:logsumexp(-1)) < 1e-6)
+  lu.assertTrue(worst(y, s:softmax(-1):matmul(k:cast "f64")) < 1e-6)
+end
+
+function TestAttentionKernel:test_several_layers()
+  compare("two layers", function(q, k, v)
+    local attend = attention { causal = true }
+    local y = attend(q, k, v)
+    return attend(y + q, k + y, v)
+  end, { 2, 50, 16 }, { 2, 50, 16 }, { 2, 50, 16 }, 31, true)
+end
+
+-- Temporaries grow with the length, not with its square.
+function TestAttentionKernel:test_memory()
+  local function temporaries(t)
+    local f = dc.fn(("f(q: f32[1, %d, 16]) -> f32[1, %d, 16]"):format(t, t), function(q)
+      local y = nn.scaled_dot_product_attention(q, q, q, { causal = true })
+      return dc.grad(y:square():sum(), q)
+    end)
+    f(dc.ones(("f32[1, %d, 16]"):format(t)))
+    return tonumber(f:explain():match "temporaries +([%d.]+) KiB")
+  end
+  if blocks and not strict then
+    lu.assertTrue(temporaries(4096) < 2.1 * temporaries(2048))
+  end
+end
+
+-- Options, sizes and masks at random.
+function TestAttentionKernel:test_random()
+  local seed = tonumber(os.getenv "DEEPC_SEED") or os.time()
+  math.randomseed(seed)
+  for n = 1, 4 do
+    local t, s, d = math.random(1, 150), math.random(1, 300), math.random(1, 70)
+    local e, heads = math.random(1, 70), math.random(1, 3)
+    local options = { causal = math.random(2) == 1, scale = math.random() }
+    if math.random(3) == 1 then
+      options.mask = random({ t, s }, "f32", n):gt(-1)
+    end
+    local text = ("random %d of seed %d: %d heads, %d by %d, %d, %d%s%s"):format(n, seed, heads, t, s, d, e,
+      options.causal and ", causal" or "", options.mask and ", mask" or "")
+    compare(text, attention(options), { heads, t, d }, { heads, s, d }, { heads, s, e }, n)
+  end
+end
+
