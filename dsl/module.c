@@ -305,7 +305,7 @@ static const struct {
     int method;
 } written_in_lua[] = {
     {"checkpoint", "deepc.files", FUNCTION},
-    {"load", "deepc.files", FUNCTION},
+    {"load", "deepc.load", FUNCTION},
     {"options", "deepc.options", FUNCTION},
     {"fail", "deepc.options", FUNCTION},
     {"progress", "deepc.progress", FUNCTION},
@@ -504,6 +504,7 @@ static const dc_bindings *const all[] = {
     &dc_bytes_bindings,       &dc_tables_bindings,      &dc_order_bindings,
     &dc_source_bindings,      &dc_media_bindings,       &dc_fetch_bindings,
     &dc_folder_bindings,      &dc_complex_bindings,     &dc_fft_bindings,
+    &dc_tensor_file_bindings,
 };
 
 /* Every type of userdata but the context, and its own functions. */

@@ -58,6 +58,17 @@ dc_status dc_infile_read(dc_job *j, const char *path, int fd, int64_t at, void *
     return DC_OK;
 }
 
+dc_status dc_infile_unchanged(dc_job *j, const char *path, int fd, const struct stat *was)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return dc_path_fail(j, DC_ERR_FILE, path, "%s", strerror(errno));
+    if (st.st_size != was->st_size || st.st_mtim.tv_sec != was->st_mtim.tv_sec ||
+        st.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
+        return dc_path_fail(j, DC_ERR_FORMAT, path, "was changed while it was read");
+    return DC_OK;
+}
+
 /* ---- whole files ------------------------------------------------------------------------------ */
 
 typedef struct whole {

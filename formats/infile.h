@@ -17,6 +17,9 @@ void dc_infile_defer(dc_job *j, int fd);
 dc_status dc_infile_read(dc_job *j, const char *path, int fd, int64_t at, void *to, size_t n,
                          size_t *got);
 
+/* FORMAT where the file is not as it was: it has been written to since. */
+dc_status dc_infile_unchanged(dc_job *j, const char *path, int fd, const struct stat *was);
+
 /*
  * Where a reader puts what it has read: called once, when the type is known and checked against what the file can
  * hold. Memory for all elements, which is the caller's, whatever becomes of the reading.

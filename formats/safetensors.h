@@ -17,8 +17,8 @@
 typedef struct dc_st_tensor {
     const char *name;
     dc_type type;
-    const char
-        *unread; /* its dtype in the file where that is none of ours: type is none; else NULL */
+    /* Its dtype in the file where that is none of ours, else NULL: type is none, or of floats of 8 bits u8 with their sizes. */
+    const char *unread;
     int64_t at, bytes; /* its place in the file */
 } dc_st_tensor;
 
@@ -50,7 +50,7 @@ const char *dc_safetensors_text(const dc_st_file *f, const char *key);          
 /* FORMAT where the tensor has a dtype that is not read; to be called before its value is read. */
 dc_status dc_safetensors_readable(const dc_st_file *f, dc_job *j, const dc_st_tensor *t);
 /* n bytes of a tensor, from one of them on. FORMAT where the file has become shorter. */
-dc_status dc_safetensors_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, size_t from,
+dc_status dc_safetensors_read(const dc_st_file *f, dc_job *j, const dc_st_tensor *t, size_t from,
                               size_t n, void *to);
 /* FORMAT if the file has been written to since it was opened. */
 dc_status dc_safetensors_unchanged(const dc_st_file *f, dc_job *j);

@@ -1,7 +1,5 @@
 #include "formats/ststore.h"
 
-#include <string.h>
-
 dc_status dc_ststore_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, dc_storage *to)
 {
     dc_device *dev = to->rt->device;
@@ -17,40 +15,6 @@ dc_status dc_ststore_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, dc_st
         if (status == DC_OK)
             status = dev->ops->upload(dev, j, (char *)to->mem + at, piece, n);
     }
-    dc_arena_rewind(&j->scratch, mark);
-    return status;
-}
-
-/* to[c][r] = from[r][c], by squares that stay in the near cache. */
-static dc_status turn(dc_job *j, const char *from, char *to, size_t rows, size_t columns,
-                      size_t size)
-{
-    enum { SIDE = 32, LOOK = 256 };
-    size_t n = 0;
-    for (size_t r0 = 0; r0 < rows; r0 += SIDE)
-        for (size_t c0 = 0; c0 < columns; c0 += SIDE) {
-            if (n++ % LOOK == 0)
-                DC_TRY(dc_job_ended(j));
-            for (size_t r = r0; r < rows && r < r0 + SIDE; r++)
-                for (size_t c = c0; c < columns && c < c0 + SIDE; c++)
-                    memcpy(to + (c * rows + r) * size, from + (r * columns + c) * size, size);
-        }
-    return DC_OK;
-}
-
-dc_status dc_ststore_read_turned(dc_st_file *f, dc_job *j, const dc_st_tensor *t, dc_storage *to)
-{
-    dc_device *dev = to->rt->device;
-    const size_t bytes = dc_type_bytes(&t->type);
-    const dc_mark mark = dc_arena_mark(&j->scratch);
-    char *there = dc_arena_alloc(&j->scratch, bytes + 1);
-    char *here = dev->ops->host ? to->mem : dc_arena_alloc(&j->scratch, bytes + 1);
-    dc_status status = dc_safetensors_read(f, j, t, 0, bytes, there);
-    if (status == DC_OK)
-        status = turn(j, there, here, (size_t)t->type.dim[0], (size_t)t->type.dim[1],
-                      dc_dtype_size((dc_dtype)t->type.dtype));
-    if (status == DC_OK && !dev->ops->host)
-        status = dev->ops->upload(dev, j, to->mem, here, bytes);
     dc_arena_rewind(&j->scratch, mark);
     return status;
 }

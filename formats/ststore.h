@@ -8,9 +8,6 @@
 /* All of a tensor; `to` is at least as large. What fails may have written a part. */
 dc_status dc_ststore_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, dc_storage *to);
 
-/* The same of a matrix that the file has with its axes the other way round. */
-dc_status dc_ststore_read_turned(dc_st_file *f, dc_job *j, const dc_st_tensor *t, dc_storage *to);
-
 /* Item i is what stands at mem[i], of the device. */
 dc_status dc_ststore_write(dc_job *j, dc_device *dev, const char *path, const dc_st_item *item,
                            const void *const *mem, uint32_t ncommand, const dc_st_text *text,

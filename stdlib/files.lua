@@ -1,9 +1,8 @@
--- dc.save, dc.load, dc.checkpoint: what a model is made of, by name, to a safetensors file and back.
+-- dc.save, dc.checkpoint: what a model is made of, by name, to a file; dc.load is in load.lua.
 -- Their annotations are in api/scripts.lua.
 --
--- What is saved becomes a list of entries { name, value, also }: a cell that stands in several places has
--- one tensor in the file, under its first name; the others are metadata. Keys of metadata that begin with
--- "deepc." are ours:
+-- A cell that stands in several places has one tensor in the file, under its first name; the others are metadata. Keys
+-- of metadata that begin with "deepc." are ours:
 --
 --   deepc.alias:NAME      the name of the tensor that NAME shares
 --   deepc.linear:NAME     "in, out": the weight of a linear layer, its axes in this order; or "out, in"
@@ -16,113 +15,18 @@
 
 local dc = require "deepc"
 local _, core = ...
+require "deepc.cells"
+require "deepc.load"
+
+local cells, loading = core.cells, core.loading
+local collect, check_path, is_linear, plain = cells.collect, cells.check_path, cells.is_linear, cells.plain
+local describe = core.describe
 
 local files = {}
 
 local OURS = "^deepc%."
 
--- ---- what is saved ----
-
-local function before(a, b)
-  if type(a) ~= type(b) then
-    return type(a) == "number"
-  end
-  return a < b
-end
-
--- Layers, optimisers: whatever lists its cells.
-local function lists_cells(v)
-  local ok, method = pcall(function()
-    return getmetatable(v) ~= nil and v.named_cells
-  end)
-  return ok and type(method) == "function"
-end
-
-local function plain(v)
-  return type(v) == "table" and getmetatable(v) == nil
-end
-
-local describe = core.describe
-
-local function add(c, name, value)
-  local entry = c.entry_of[value]
-  if c.taken[name] then
-    core.fail("ARG", c.op, ("two values have the name '%s'"):format(name))
-  end
-  c.taken[name] = true
-  if entry then
-    entry.also[#entry.also + 1] = name
-  else
-    entry = { name = name, value = value, also = {} }
-    c.entry_of[value] = entry
-    c.list[#c.list + 1] = entry
-  end
-end
-
-local function add_cells(c, prefix, object)
-  for _, named in ipairs(object:named_cells()) do
-    add(c, prefix .. named[1], named[2])
-    for _, name in ipairs(named.also or {}) do
-      add(c, prefix .. name, named[2])
-    end
-  end
-end
-
-local function sorted_keys(c, prefix, t)
-  local keys = {}
-  for key in next, t do
-    if type(key) ~= "string" and math.type(key) ~= "integer" then
-      core.fail("ARG", c.op, ("a key at '%s' is %s; names and whole numbers are needed"):format(
-        prefix, describe(key)))
-    end
-    keys[#keys + 1] = key
-  end
-  table.sort(keys, before)
-  return keys
-end
-
-local function add_table(c, prefix, t, above)
-  above[t] = true
-  for _, key in ipairs(sorted_keys(c, prefix, t)) do
-    local value, name = t[key], prefix .. key
-    if core.kind(value) then
-      add(c, name, value)
-    elseif lists_cells(value) then
-      add_cells(c, name .. ".", value)
-    elseif not plain(value) then
-      core.fail("ARG", c.op, ("'%s' is %s"):format(name, describe(value)),
-        "tensors, cells, layers, optimisers and tables of these have a place in a file; texts are metadata")
-    elseif above[value] then
-      core.fail("ARG", c.op, ("the table '%s' contains itself"):format(name))
-    else
-      add_table(c, name .. ".", value, above)
-    end
-  end
-  above[t] = nil
-end
-
--- The entries of a layer, an optimiser or a table.
-local function collect(op, what)
-  local c = { op = op, list = {}, entry_of = {}, taken = {} }
-  if core.kind(what) then
-    core.fail("ARG", op, "a tensor alone has no name", "{ x = x } gives it one")
-  elseif lists_cells(what) then
-    add_cells(c, "", what)
-  elseif plain(what) then
-    add_table(c, "", what, {})
-  else
-    core.fail("ARG", op, ("a layer, an optimiser or a table is needed, not %s"):format(describe(what)))
-  end
-  return c.list
-end
-
 -- ---- saving ----
-
-local function check_path(op, path)
-  if type(path) ~= "string" then
-    core.fail("ARG", op, ("a path is needed, not %s"):format(describe(path)))
-  end
-end
 
 local function check_metadata(metadata)
   if metadata ~= nil and not plain(metadata) then
@@ -136,10 +40,6 @@ local function check_metadata(metadata)
       core.fail("ARG", "save", ("metadata '%s': names that begin with 'deepc.' are kept"):format(key))
     end
   end
-end
-
-local function is_linear(value)
-  return core.is_linear ~= nil and core.is_linear[value] == true
 end
 
 -- Metadata as two lists, the names of shared cells among it.
@@ -168,263 +68,6 @@ function files.save(path, what, metadata)
   check_path("save", path)
   check_metadata(metadata)
   write(path, collect("save", what), metadata or {})
-end
-
--- ---- loading ----
-
--- What the file says besides tensors: names to the names they share, and the script's own texts.
-local function read_metadata(all)
-  local aliases, metadata, ours = {}, {}, {}
-  for key, text in pairs(all) do
-    local alias = key:match "^deepc%.alias:(.*)$"
-    if alias then
-      aliases[alias] = text
-    elseif key:find(OURS) then
-      ours[key] = text
-    else
-      metadata[key] = text
-    end
-  end
-  return aliases, metadata, ours
-end
-
-local function quoted(names)
-  local list = {}
-  for i = 1, math.min(#names, 3) do
-    list[i] = "'" .. names[i] .. "'"
-  end
-  return table.concat(list, ", ") .. (#names > 3 and (" and %d more"):format(#names - 3) or "")
-end
-
--- What may be meant where names of the model are missing and others are there.
-local function hint_for(missing, unexpected)
-  local name, set = missing[1], {}
-  if not name then
-    return nil
-  end
-  for _, other in ipairs(unexpected) do
-    set[other] = true
-    local suffix = "." .. name
-    if other:sub(-#suffix) == suffix then
-      return ("names in the file begin with '%s'"):format(other:sub(1, -#name - 1))
-    end
-    suffix = "." .. other
-    if name:sub(-#suffix) == suffix then
-      return ("the file has '%s'; it was saved of a part of this"):format(other)
-    end
-  end
-  return core.near(set, name)
-end
-
-local function refuse_names(path, missing, unexpected, partial)
-  local texts = {}
-  if #missing > 0 then
-    texts[1] = "has no tensor " .. quoted(missing)
-  end
-  if #unexpected > 0 then
-    texts[#texts + 1] = ("%s %s no place in what is loaded into"):format(quoted(unexpected),
-      #unexpected == 1 and "has" or "have")
-  end
-  local hint = hint_for(missing, unexpected)
-  if #missing == 0 and partial == nil then
-    hint = "{ partial = true } leaves out what has no place"
-  end
-  core.fail("MISFIT", "load", ("%s: %s"):format(path, table.concat(texts, "; ")), hint)
-end
-
--- The name in the file of an entry's tensor; nil if it has none.
-local function name_in(entry, there, aliases)
-  for i = 0, #entry.also do
-    local name = i == 0 and entry.name or entry.also[i]
-    if there[name] then
-      return name
-    elseif aliases[name] and there[aliases[name]] then
-      return aliases[name]
-    end
-  end
-end
-
--- ---- layouts of linear layers ----
---
--- PyTorch keeps their weights as [outputs, inputs]. What is not square shows which it is, the rest follows; where
--- nothing shows it, the caller has to say.
-
-local LAYOUTS = { ["in, out"] = true, ["out, in"] = true }
-
-local function check_linear(into, linear)
-  if linear == nil then
-    return nil
-  elseif not LAYOUTS[linear] then
-    core.fail("ARG", "load", ("linear is %s"):format(describe(linear)),
-      'linear = "out, in" in files of PyTorch, or "in, out"')
-  elseif into == nil then
-    core.fail("ARG", "load", "linear is for loading into layers; dc.load(path) gives tensors as the file has them")
-  end
-  return linear
-end
-
--- "in, out", "out, in", "square", or nil where the sizes are others.
-local function layout_of(there, here)
-  if #there ~= 2 or #here ~= 2 then
-    return nil
-  elseif there[1] == here[1] and there[2] == here[2] then
-    return here[1] ~= here[2] and "in, out" or here[1] > 1 and "square" or nil
-  end
-  return there[1] == here[2] and there[2] == here[1] and "out, in" or nil
-end
-
-local function sizes_text(shape)
-  return ("[%d, %d]"):format(shape[1], shape[2])
-end
-
-local function refuse_layout(path, name, shape, text, hint)
-  core.fail("MISFIT", "load", ("%s: tensor '%s' is %s: %s"):format(path, name, sizes_text(shape), text), hint)
-end
-
--- Matrices of a script's own layers, in a file of [out, in]: their orientation cannot be known.
-local function tell_unknown(file, from, cells, ours)
-  for i, name in ipairs(from) do
-    local known = core.is_linear ~= nil and core.is_linear[cells[i]] ~= nil
-    if not known and core.kind(cells[i]) == "param" and not ours["deepc.linear:" .. name]
-      and layout_of(core.file_shape(file, name), cells[i].shape) == "square" then
-      core.note(("load: '%s' is square and of no nn.Linear: taken as it is; linear layers of this file are [out, in]")
-        :format(name))
-    end
-  end
-end
-
--- Which of the weights, by position, are turned: `from` are names in the file, `ours` says what the file says of them.
-local function find_turned(path, file, from, cells, ours, linear)
-  local turned, shapes, seen, first = {}, {}, {}, nil
-  for i, name in ipairs(from) do
-    local said = ours["deepc.linear:" .. name] or ours["deepc.linear"]
-    if is_linear(cells[i]) and said then
-      turned[i] = said == "out, in"
-    elseif is_linear(cells[i]) then
-      local shape = core.file_shape(file, name)
-      local layout = layout_of(shape, cells[i].shape)
-      shapes[i] = shape
-      first = first or layout == "square" and i or nil
-      if layout and layout ~= "square" then
-        seen[layout] = seen[layout] or i
-        turned[i] = layout == "out, in"
-      end
-    end
-  end
-  local a, b = seen["in, out"], seen["out, in"]
-  local other = linear and seen[linear == "in, out" and "out, in" or "in, out"]
-  if other then
-    refuse_layout(path, from[other], shapes[other], ("the other way round than linear = %q"):format(linear))
-  elseif a and b and first then
-    refuse_layout(path, from[first], shapes[first],
-      ("the file has '%s' as [in, out], as it is here, and '%s' as [out, in]"):format(from[a], from[b]),
-      "dc.load with { linear = ..., partial = true } of a part at a time")
-  elseif first and not (linear or a or b) then
-    refuse_layout(path, from[first], shapes[first],
-      "a linear layer keeps [in, out] here, PyTorch [out, in], and the file does not say which this is",
-      '{ linear = "out, in" } for files of PyTorch, { linear = "in, out" } for what is as it is here')
-  end
-  linear = linear or (b and "out, in") or "in, out"
-  if linear == "out, in" then
-    tell_unknown(file, from, cells, ours)
-  end
-  for i in pairs(shapes) do
-    if turned[i] == nil then
-      turned[i] = linear == "out, in" and layout_of(shapes[i], cells[i].shape) == "square"
-    end
-  end
-  return turned
-end
-
--- PyTorch's norms count batches, which ours do only where that is the weight of a batch.
-local function is_count_of_batches(name, used)
-  local path = name:match "^(.*)num_batches_tracked$"
-  return path ~= nil and used[path .. "running_mean"] == true
-end
-
--- Names in a file that counts the parts of lists from 0.
-local function count_from_zero(list)
-  local function name_there(name)
-    return (("." .. name):gsub("%.(%d+)%f[.\0]", function(n) return (".%d"):format(tonumber(n) - 1) end):sub(2))
-  end
-  for _, entry in ipairs(list) do
-    entry.name = name_there(entry.name)
-    for i, name in ipairs(entry.also) do
-      entry.also[i] = name_there(name)
-    end
-  end
-end
-
--- Names in the file and cells that belong together; the names of cells without a tensor. partial: nil where
--- it was not asked for, false where it cannot be.
-local function match(path, list, names, aliases, partial)
-  local there, used, from, cells, missing, unexpected = {}, {}, {}, {}, {}, {}
-  for _, name in ipairs(names) do
-    there[name] = true
-  end
-  for _, entry in ipairs(list) do
-    local name = name_in(entry, there, aliases)
-    if core.kind(entry.value) == "tensor" then
-      core.fail("ARG", "load", ("'%s' is a tensor, which does not change"):format(entry.name),
-        "dc.param and dc.state make cells; dc.load(path) gives tensors")
-    elseif name then
-      from[#from + 1], cells[#cells + 1], used[name] = name, entry.value, true
-    else
-      missing[#missing + 1] = entry.name
-    end
-  end
-  for _, name in ipairs(names) do
-    if not used[name] and not is_count_of_batches(name, used) then
-      unexpected[#unexpected + 1] = name
-    end
-  end
-  if not partial and #missing + #unexpected > 0 then
-    refuse_names(path, missing, unexpected, partial)
-  end
-  return from, cells, missing
-end
-
--- Without those of a dtype that is not read, which a line tells.
-local function take_all(file, names, aliases, unread)
-  local tensors = {}
-  for _, name in ipairs(names) do
-    if not unread[name] then
-      tensors[name] = core.file_take(file, name)
-    else
-      core.note(("load: tensor '%s' is left out: dtype '%s' is not read"):format(name, unread[name]))
-    end
-  end
-  for alias, name in pairs(aliases) do
-    tensors[alias] = tensors[alias] or tensors[name]
-  end
-  return tensors
-end
-
-function files.load(path, into, options)
-  core.refuse_tracing("dc.load")
-  check_path("load", path)
-  core.options("load", options, "partial", "linear", "first")
-  local first = options and options.first
-  local linear = check_linear(into, options and options.linear)
-  local list = into ~= nil and collect("load", into)
-  if first ~= nil and first ~= 0 and first ~= 1 then
-    core.fail("ARG", "load", ("first is 0 or 1, not %s"):format(core.shown(first)),
-      "first = 0 where the file counts the parts of lists from 0, as those of PyTorch do")
-  elseif first == 0 and list then
-    count_from_zero(list)
-  end
-  local file <close> = core.file_open(path)
-  if not file then
-    return {}, {}
-  end
-  local names, all, unread = core.file_list(file)
-  local aliases, metadata, ours = read_metadata(all)
-  if not list then
-    return take_all(file, names, aliases, unread), metadata, next(unread) and unread or nil
-  end
-  local from, cells, missing = match(path, list, names, aliases, options and options.partial or nil)
-  core.file_put(file, from, cells, find_turned(path, file, from, cells, ours, linear))
-  return metadata, missing
 end
 
 -- ---- checkpoints ----
@@ -587,12 +230,11 @@ function Checkpoint:load()
   local saved, sets = split(self.parts)
   local list = collect("load", saved)
   local file <close> = core.file_open(self.path)
-  local names, all = core.file_list(file)
-  local aliases, _, ours = read_metadata(all)
+  local choice, _, ours = loading.read(self.path, file, {})
   local values, positions = read_state(self.path, ours)
   check_sets(self.path, sets, positions)
-  local from, cells = match(self.path, list, names, aliases, false)
-  core.file_put(file, from, cells)
+  local from, into = loading.match(self.path, list, choice, false)
+  core.file_put(file, from, into)
   for name, set in pairs(sets) do
     set:restore(positions[name])
   end

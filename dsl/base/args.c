@@ -29,6 +29,30 @@ const char *dc_args_text(lua_State *L, dc_dsl *d, int idx, const char *op)
     return text;
 }
 
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+uint32_t dc_args_list_length(lua_State *L, int idx)
+{
+    luaL_checktype(L, idx, LUA_TTABLE);
+    return (uint32_t)lua_rawlen(L, idx);
+}
+
+const char *dc_args_list_text(lua_State *L, dc_dsl *d, int list, uint32_t i, const char *op)
+{
+    lua_rawgeti(L, list, i + 1);
+    const char *text = dc_args_text(L, d, -1, op);
+    lua_pop(L, 1);
+    return text;
+}
+
+dc_handle *dc_args_list_handle(lua_State *L, dc_dsl *d, int list, uint32_t i, const char *op)
+{
+    lua_rawgeti(L, list, i + 1);
+    dc_handle *h = dc_handle_check(L, d, -1, op);
+    lua_pop(L, 1);
+    return h;
+}
+
 /* ---- types ----------------------------------------------------------------------------------- */
 
 typedef struct parsing {

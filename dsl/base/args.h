@@ -11,6 +11,10 @@ void dc_args_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out
 void dc_args_like(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out);
 /* The string at idx; one with a zero byte is an error. */
 const char *dc_args_text(lua_State *L, dc_dsl *d, int idx, const char *op);
+/* Of the list at idx: its length, its string i from 0 on, which the list keeps, and its tensor or cell. */
+uint32_t dc_args_list_length(lua_State *L, int idx);
+const char *dc_args_list_text(lua_State *L, dc_dsl *d, int idx, uint32_t i, const char *op);
+dc_handle *dc_args_list_handle(lua_State *L, dc_dsl *d, int idx, uint32_t i, const char *op);
 int dc_args_axis_of(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const char *op);
 int dc_args_axis(lua_State *L, dc_dsl *d, int idx, const dc_handle *h,
                  const char *op); /* 0-based */

@@ -18,23 +18,33 @@ local dc = {}
 ---@param metadata? table<string, string>
 function dc.save(path, what, metadata) end
 
----The tensors of a safetensors file by name, and its metadata. With `into`, sets the cells of a layer, an
----optimiser or a table instead: all names, dtypes and sizes are compared before anything is changed.
----`partial` loads what has the same name on both sides. `linear` says how the file keeps the weights of linear
----layers, "in, out" or, as PyTorch does, "out, in", where it does not say so itself. `first = 0` is for files that
----count the parts of lists from 0, as those of PyTorch do: "0.weight" is the weight of net[1].
+---The tensors of a file by name, and its metadata: safetensors or GGUF, whichever the content is. With `into`, sets the
+---cells of a layer, an optimiser or a table instead: all names, dtypes and sizes are compared before anything is
+---changed. Quantised tensors of GGUF files become f32; floats become those of wider cells exactly.
+---
+---`partial` loads what has the same name on both sides. `only`, a list of names or a function of a name, says which
+---tensors of the file there are; the rest is never read. `rename` is a function from a name in the file to ours, nil to
+---leave the tensor out. `cast` rounds floats to the dtypes of narrower cells; without `into` a dtype for all floats, or
+---true, which reads floats of 8 bits as f32. `packed` gives quantised tensors as they lie, u8[..., bytes of a row], and
+---{ type = "q4_1", shape = { 3, 64 } } of each as the third result. `progress` is called with the bytes read and those
+---in all.
+---
+---`linear` says how the file keeps the weights of linear layers, "in, out" or, as PyTorch does, "out, in", where it
+---does not say so itself. `first = 0` is for files that count the parts of lists from 0, as those of PyTorch do:
+---"0.weight" is the weight of net[1].
 ---
 ---    local path = os.tmpname()
 ---    dc.save(path, net)
 ---    dc.load(path, net)
+---    print(dc.load(path, nil, { only = { "weight" }, cast = "bf16" }).weight)
 ---
 ---Errors: DC0801 where the file cannot be read, DC0802 where it is damaged, DC0804 where it does not fit.
 ---@param path string
 ---@param into? deepc.nn.Layer|deepc.optim.Optimizer|table
----@param options? { partial?: boolean, linear?: string, first?: integer } as above
----@return table<string, deepc.Tensor>|table<string, string> # tensors by name; with `into`, metadata
----@return table<string, string>|string[] # metadata; with `into`, the names of cells that got nothing
----@return table<string, string>? # without `into`: dtypes that are not read, by the names of tensors left out
+---@param options? table partial, linear, first, only, rename, cast, packed, progress
+---@return table<string, deepc.Tensor>|table<string, any> # tensors by name; with `into`, metadata
+---@return table<string, any>|string[] # metadata; with `into`, the names of cells that got nothing
+---@return table<string, string|table>? # without `into`: types of tensors left out; of packed ones type and shape
 function dc.load(path, into, options) end
 
 ---All that training needs to go on exactly as if it had not been interrupted, in one file; see

@@ -1,0 +1,461 @@
+/*
+ * Tensors and cells from files, for stdlib/files.lua. Names are the file's.
+ *
+ *   file_open(path)               a file, what stands before its data read and checked
+ *   file_format(file)             "safetensors"
+ *   file_list(file)               names of tensors in order; a table of metadata
+ *   file_about(file, name)        "F32", its type there; its sizes; its bytes or nil; what it is read as: a dtype, nil where
+ *                                 it is not read; "q4_1" where it is packed; true where a conversion has to be asked for
+ *   file_kinds(file)              the types of metadata by key: "u32", "list of text"
+ *   file_shape(file, name)        its sizes
+ *   file_take(file, name, how)    a tensor: of its own dtype; "packed": as it lies; of another float dtype
+ *   file_put(file, names, cells, turned, cast [, first, last])
+ *                                 cell i gets tensor names[i], transposed if turned[i]; all or, where the disk fails on the
+ *                                 way, none that can be read (cells that are torn). Of several calls in order, each reads
+ *                                 its part of the list. cast: floats are rounded to narrower ones
+ *   file_close(file)
+ */
+#include "core/runtime/outcome.h"
+#include "dsl/base/args.h"
+#include "dsl/base/binding.h"
+#include "dsl/base/error.h"
+#include "dsl/base/interrupt.h"
+#include "dsl/base/run.h"
+#include "dsl/internals.h"
+#include "formats/convert.h"
+#include "formats/tensor_store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+const dc_utype dc_file_type = {"deepc.file"};
+
+typedef struct open_file {
+    dc_uhead head;
+    dc_tensor_file *file; /* NULL: closed */
+    char path[200];       /* the end of it, for messages */
+} open_file;
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static open_file *check_file(lua_State *L, dc_dsl *d)
+{
+    open_file *f = dc_udata_check(L, 1, &dc_file_type);
+    if (f->file == NULL)
+        dc_error_raisef(L, d, DC_ERR_CLOSED, "load", "the file is closed");
+    return f;
+}
+
+typedef struct opening {
+    const char *path;
+    open_file *f;
+} opening;
+
+static dc_status open_file_body(dc_job *j, void *arg)
+{
+    const opening *a = arg;
+    return dc_tensor_file_open(j, a->path, &a->f->file);
+}
+
+/* nil for `deepc check` where there is no such file: it may be one that the script makes. */
+static int l_open(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    opening a = {dc_args_text(L, d, 1, "load"), NULL};
+    a.f = dc_udata_new(L, &dc_file_type, sizeof *a.f, 0);
+    const size_t n = strlen(a.path), most = sizeof a.f->path - 1;
+    snprintf(a.f->path, sizeof a.f->path, "%s", n > most ? a.path + n - most : a.path);
+    const dc_status status = dc_run_once(d, open_file_body, &a);
+    if (status == DC_E_FILE && d->rt->job.err.id == DC_ERR_FILE && d->rt->check) {
+        d->rt->check_unknown = true;
+        return 0;
+    }
+    dc_error_check(L, d, status);
+    return 1;
+}
+
+static int l_close(lua_State *L)
+{
+    open_file *f = dc_udata_check(L, 1, &dc_file_type);
+    dc_tensor_file_close(f->file);
+    f->file = NULL;
+    return 0;
+}
+
+static int l_format(lua_State *L)
+{
+    lua_pushstring(L, dc_tensor_file_format(check_file(L, dc_dsl_of(L))->file));
+    return 1;
+}
+
+/* ---- metadata -------------------------------------------------------------------------------- */
+
+static void push_meta(lua_State *L, dc_dsl *d, const dc_meta *v);
+
+static void push_meta_list(lua_State *L, dc_dsl *d, dc_meta list)
+{
+    uint32_t seen = 0;
+    luaL_checkstack(L, 8, "load");
+    lua_createtable(L, list.n < INT32_MAX ? (int)list.n : 0, 0);
+    for (lua_Integer i = 1; list.n > 0; i++) {
+        const dc_meta v = dc_meta_next(&list);
+        dc_interrupt_poll_often(L, d, &seen);
+        push_meta(L, d, &v);
+        lua_rawseti(L, -2, i);
+    }
+}
+
+/* An integer beyond Lua's becomes a float. */
+static void push_meta(lua_State *L, dc_dsl *d, const dc_meta *v)
+{
+    switch (v->kind) {
+    case DC_META_U8:
+    case DC_META_U16:
+    case DC_META_U32:
+    case DC_META_U64:
+        if (v->u > INT64_MAX)
+            lua_pushnumber(L, (lua_Number)v->u);
+        else
+            lua_pushinteger(L, (lua_Integer)v->u);
+        return;
+    case DC_META_I8:
+    case DC_META_I16:
+    case DC_META_I32:
+    case DC_META_I64:
+        lua_pushinteger(L, v->i);
+        return;
+    case DC_META_BOOL:
+        lua_pushboolean(L, v->u != 0);
+        return;
+    case DC_META_F32:
+    case DC_META_F64:
+        lua_pushnumber(L, v->f);
+        return;
+    case DC_META_TEXT:
+        lua_pushlstring(L, v->text, (size_t)v->n);
+        return;
+    case DC_META_LIST:
+        push_meta_list(L, d, *v);
+        return;
+    case DC_META__COUNT:
+        break;
+    }
+    DC_BUG("metadata of kind %d", (int)v->kind);
+}
+
+static int l_kinds(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const open_file *f = check_file(L, d);
+    uint32_t n;
+    const dc_meta_entry *e = dc_tensor_file_metadata(f->file, &n);
+    lua_createtable(L, 0, (int)n);
+    for (uint32_t i = 0; i < n; i++) {
+        dc_interrupt_poll(L, d);
+        if (e[i].value.kind == DC_META_LIST)
+            lua_pushfstring(L, "list of %s", dc_meta_kind_name(e[i].value.of));
+        else
+            lua_pushstring(L, dc_meta_kind_name(e[i].value.kind));
+        lua_setfield(L, -2, e[i].key);
+    }
+    return 1;
+}
+
+/* ---- what is in it --------------------------------------------------------------------------- */
+
+static int l_list(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const open_file *f = check_file(L, d);
+    uint32_t n;
+    const dc_file_tensor *t = dc_tensor_file_list(f->file, &n);
+    lua_createtable(L, (int)n, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        dc_interrupt_poll(L, d);
+        lua_pushstring(L, t[i].name);
+        lua_rawseti(L, -2, i + 1);
+    }
+    const dc_meta_entry *e = dc_tensor_file_metadata(f->file, &n);
+    lua_createtable(L, 0, (int)n);
+    for (uint32_t i = 0; i < n; i++) {
+        dc_interrupt_poll(L, d);
+        push_meta(L, d, &e[i].value);
+        lua_setfield(L, -2, e[i].key);
+    }
+    return 2;
+}
+
+static const dc_file_tensor *find_tensor(lua_State *L, const open_file *f, const char *name)
+{
+    const dc_file_tensor *t = dc_tensor_file_find(f->file, name);
+    if (t == NULL)
+        luaL_error(L, "no tensor '%s'", name); /* stdlib/files.lua asks for those of the list */
+    return t;
+}
+
+static void push_shape(lua_State *L, const dc_type *t)
+{
+    lua_createtable(L, t->rank, 0);
+    for (int i = 0; i < t->rank; i++) {
+        lua_pushinteger(L, t->dim[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+static int l_shape(lua_State *L)
+{
+    const open_file *f = check_file(L, dc_dsl_of(L));
+    push_shape(L, &find_tensor(L, f, luaL_checkstring(L, 2))->type);
+    return 1;
+}
+
+static int l_about(lua_State *L)
+{
+    const open_file *f = check_file(L, dc_dsl_of(L));
+    const dc_file_tensor *t = find_tensor(L, f, luaL_checkstring(L, 2));
+    lua_pushstring(L, t->format);
+    push_shape(L, &t->type);
+    if (t->bytes >= 0)
+        lua_pushinteger(L, t->bytes);
+    else
+        lua_pushnil(L);
+    lua_pushstring(L, t->unread ? NULL : dc_dtype_name((dc_dtype)t->type.dtype));
+    lua_pushstring(L, t->packing != NULL ? t->packing->name : NULL);
+    lua_pushboolean(L, t->asks);
+    return 6;
+}
+
+/* ---- tensors --------------------------------------------------------------------------------- */
+
+typedef struct taking {
+    dc_dsl *d;
+    const open_file *f;
+    dc_tensor_want want;
+    dc_type type; /* of the result */
+    dc_handle *h;
+} taking;
+
+static dc_status take_tensor_body(dc_job *j, void *arg)
+{
+    const taking *a = arg;
+    dc_tensor *t;
+    DC_TRY(dc_tensor_file_readable(a->f->file, j, a->want.tensor));
+    DC_TRY(dc_tensor_new(a->d->rt, j, &a->type, &t));
+    dc_handle_fill(a->h, t);
+    DC_TRY(dc_tensor_store_read(a->f->file, j, &a->want, t->store));
+    return dc_tensor_file_unchanged(a->f->file, j);
+}
+
+/* Bytes of rows, as they lie. */
+static dc_type packed_type(const dc_file_tensor *t)
+{
+    dc_type type = t->type;
+    type.dtype = DC_U8;
+    if (type.rank > 0)
+        type.dim[type.rank - 1] =
+            (int64_t)dc_packing_bytes(t->packing, (size_t)type.dim[type.rank - 1]);
+    return type;
+}
+
+static int l_take(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *how = luaL_optstring(L, 3, NULL);
+    dc_collector_step(L, d);
+    taking a = {.d = d, .f = check_file(L, d)};
+    const dc_file_tensor *t = find_tensor(L, a.f, luaL_checkstring(L, 2));
+    a.want = (dc_tensor_want){.tensor = t, .dtype = (dc_dtype)t->type.dtype};
+    a.want.packed = how != NULL && t->packing != NULL && strcmp(how, "packed") == 0;
+    if (how != NULL && dc_dtype_is_float(a.want.dtype))
+        dc_dtype_find(how, strlen(how), &a.want.dtype);
+    a.type = t->type;
+    a.type.dtype = (uint8_t)a.want.dtype;
+    if (a.want.packed)
+        a.type = packed_type(t);
+    a.h = dc_handle_new(L, d);
+    a.h->origin = dc_place_intern(d, "'%.60s' of %s", t->name, a.f->path);
+    const dc_run_made made = {.out = &a.h, .nout = 1};
+    dc_error_check(L, d, dc_run_again(L, d, take_tensor_body, &a, &made));
+    return 1;
+}
+
+/* ---- cells ----------------------------------------------------------------------------------- */
+
+typedef struct putting {
+    dc_dsl *d;
+    const open_file *f;
+    dc_tensor_want *want;
+    dc_cell **cell;
+    uint32_t n;
+    bool cast;
+    uint32_t first, end; /* those of this call */
+} putting;
+
+/* What can fail without a trace. Cells of earlier calls are done with. */
+static dc_status ready_cells(const putting *a, dc_job *j)
+{
+    for (uint32_t i = a->first; i < a->n; i++) {
+        DC_TRY(dc_cell_check(a->cell[i], j, "load", false));
+        DC_TRY(dc_tensor_file_readable(a->f->file, j, a->want[i].tensor));
+    }
+    return dc_tensor_file_unchanged(a->f->file, j);
+}
+
+/* Then cells count as torn until all of them are read. */
+static dc_status put_cells_body(dc_job *j, void *arg)
+{
+    const putting *a = arg;
+    dc_device *dev = a->d->rt->device;
+    DC_TRY(ready_cells(a, j));
+    if (a->d->rt->check)
+        return DC_OK;
+    if (dev->ops->finish != NULL)
+        DC_TRY(dev->ops->finish(dev, j));
+    for (uint32_t i = a->first; i < a->n; i++)
+        DC_TRY(dc_storage_evict(a->cell[i]->store, j));
+    for (uint32_t i = a->first; i < a->n; i++)
+        dc_cell_written(a->cell[i], true);
+    if (a->n > 0)
+        dc_cell_writing(a->cell[0], j);
+    for (uint32_t i = a->first; i < a->end; i++)
+        DC_TRY(dc_tensor_store_read(a->f->file, j, &a->want[i], a->cell[i]->store));
+    DC_TRY(dc_tensor_file_unchanged(a->f->file, j));
+    for (uint32_t i = 0; i < a->n && a->end == a->n; i++) {
+        if (a->cell[i]->growth != NULL)
+            a->cell[i]->type.dim[0] = a->want[i].tensor->type.dim[a->want[i].turned ? 1 : 0];
+        dc_cell_written(a->cell[i], false);
+    }
+    return DC_OK;
+}
+
+/* "axis 1: 784 against 700", the first thing that differs. */
+static void difference(const dc_type *file, const dc_type *cell, char *out, size_t size)
+{
+    if (file->rank != cell->rank) {
+        snprintf(out, size, "%d axes against %d", file->rank, cell->rank);
+        return;
+    }
+    for (int i = 0; i < file->rank; i++)
+        if (file->dim[i] != cell->dim[i]) {
+            snprintf(out, size, "axis %d: %" PRId64 " against %" PRId64, i + 1, file->dim[i],
+                     cell->dim[i]);
+            return;
+        }
+    snprintf(out, size, "%s against %s", dc_dtype_name((dc_dtype)file->dtype),
+             dc_dtype_name((dc_dtype)cell->dtype));
+}
+
+static bool both_floats(const dc_type *a, const dc_type *b)
+{
+    return dc_dtype_is_float((dc_dtype)a->dtype) && dc_dtype_is_float((dc_dtype)b->dtype);
+}
+
+/* What to do where a type differs as files of other programs do; NULL: nothing is known. */
+static const char *advice(const dc_type *file, const dc_type *cell)
+{
+    const bool turned = file->rank == 2 && cell->rank == 2 && file->dim[0] == cell->dim[1] &&
+                        file->dim[1] == cell->dim[0] && file->dim[0] != file->dim[1];
+    if (turned)
+        return "the file has it transposed, as PyTorch keeps matrices: "
+               "cell:set(dc.load(path)[name]:transpose())";
+    if (!dc_type_same_shape(file, cell))
+        return NULL;
+    return both_floats(file, cell) ? "{ cast = true } rounds what is narrower here"
+                                   : "dc.load(path) gives tensors: cell:set(t:cast(cell.dtype))";
+}
+
+/* Can elements of the tensor become those of the cell? Floats of 8 bits are in all others. */
+static bool converts(const dc_file_tensor *t, const dc_type *cell, bool cast)
+{
+    const dc_dtype from = (dc_dtype)t->type.dtype, to = (dc_dtype)cell->dtype;
+    return from == to ||
+           (both_floats(&t->type, cell) && (cast || t->asks || dc_convert_exact(from, to)));
+}
+
+static void check_fit(lua_State *L, dc_dsl *d, const putting *a, uint32_t i)
+{
+    char in_file[DC_TYPE_TEXT], in_cell[DC_TYPE_TEXT], what[100], text[600];
+    const dc_file_tensor *t = a->want[i].tensor;
+    const dc_cell *c = a->cell[i];
+    dc_type as_set = t->type;
+    if (a->want[i].turned) {
+        as_set.dim[0] = t->type.dim[1];
+        as_set.dim[1] = t->type.dim[0];
+    }
+    dc_type own = c->type;
+    const dc_growth *g = c->growth;
+    if (g != NULL && as_set.rank > 0)
+        own.dim[0] = as_set.dim[0];
+    const bool same = dc_type_same_shape(&as_set, &own) && converts(t, &own, a->cast);
+    const bool fits = g == NULL || (own.dim[0] >= g->least && own.dim[0] <= g->most);
+    if (t->unread || (same && fits))
+        return;
+    dc_type_print(&t->type, in_file, sizeof in_file);
+    dc_type_print(g != NULL ? &g->inside : &c->type, in_cell, sizeof in_cell);
+    if (same)
+        snprintf(what, sizeof what, "axis 1 has from %" PRId64 " to %" PRId64, g->least, g->most);
+    else
+        difference(&t->type, &own, what, sizeof what);
+    snprintf(text, sizeof text, "%s: tensor '%.60s' is %.80s, the %s %.80s: %s", a->f->path,
+             t->name, in_file, c->trainable ? "parameter" : "state", in_cell, what);
+    dc_error_fact(
+        L, d, DC_ERR_MISFIT, &(dc_fact){.op = "load", .word = {text}},
+        &(dc_blame){.expected = in_cell, .got = in_file, .hint = advice(&t->type, &c->type)});
+}
+
+static void fill_want(lua_State *L, dc_dsl *d, putting *a, uint32_t i)
+{
+    const dc_handle *h = dc_args_list_handle(L, d, 3, i, "load");
+    luaL_argcheck(L, h->kind == DC_HANDLE_CELL, 3, "cells are needed");
+    a->cell[i] = h->cell;
+    a->want[i] = (dc_tensor_want){
+        .tensor = find_tensor(L, a->f, dc_args_list_text(L, d, 2, i, "load")),
+        .dtype = (dc_dtype)h->cell->type.dtype,
+    };
+    if (lua_istable(L, 4))
+        lua_rawgeti(L, 4, i + 1);
+    else
+        lua_pushnil(L);
+    a->want[i].turned = lua_toboolean(L, -1) && a->want[i].tensor->type.rank == 2;
+    lua_pop(L, 1);
+    check_fit(L, d, a, i);
+}
+
+static int l_put(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    putting a = {.d = d, .f = check_file(L, d), .n = dc_args_list_length(L, 2)};
+    a.cast = lua_toboolean(L, 5);
+    a.first = (uint32_t)luaL_optinteger(L, 6, 1) - 1;
+    a.end = (uint32_t)luaL_optinteger(L, 7, a.n);
+    luaL_argcheck(L, a.first <= a.end && a.end <= a.n, 6, "a part of the list");
+    luaL_checkstack(L, 8, "load");
+    a.want = lua_newuserdatauv(L, a.n * sizeof *a.want + 1, 0);
+    a.cell = lua_newuserdatauv(L, a.n * sizeof *a.cell + 1, 0);
+    for (uint32_t i = 0; i < a.n; i++)
+        fill_want(L, d, &a, i);
+    dc_run(L, d, put_cells_body, &a);
+    return 0;
+}
+
+static const dc_binding of_file[] = {
+    {"__gc", l_close, DC_ANY, DC_IN_META},
+    {"__close", l_close, DC_ANY, DC_IN_META},
+};
+
+const dc_bindings dc_file_methods = DC_BINDINGS(of_file);
+
+static const dc_binding bindings[] = {
+    {"file_open", l_open, DC_ANY, DC_IN_LIBRARY},
+    {"file_format", l_format, DC_ANY, DC_IN_LIBRARY},
+    {"file_list", l_list, DC_ANY, DC_IN_LIBRARY},
+    {"file_about", l_about, DC_ANY, DC_IN_LIBRARY},
+    {"file_kinds", l_kinds, DC_ANY, DC_IN_LIBRARY},
+    {"file_shape", l_shape, DC_ANY, DC_IN_LIBRARY},
+    {"file_take", l_take, DC_ANY, DC_IN_LIBRARY},
+    {"file_put", l_put, DC_ANY, DC_IN_LIBRARY},
+    {"file_close", l_close, DC_ANY, DC_IN_LIBRARY},
+};
+
+const dc_bindings dc_tensor_file_bindings = DC_BINDINGS(bindings);

@@ -1,0 +1,268 @@
+#include "formats/tensor_file.h"
+
+#include "core/base/path.h"
+#include "core/runtime/split.h"
+#include "formats/convert.h"
+#include "formats/infile.h"
+#include "formats/tensor_formats.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct dc_tensor_file {
+    const dc_tensor_file_ops *ops;
+    void *file;
+    char *path;
+    dc_file_tensors tensor;
+    dc_meta_entries entry;
+};
+
+#define REFUSE(...) dc_path_fail(j, DC_ERR_FORMAT, f->path, __VA_ARGS__)
+
+dc_shown_name dc_show_name(const char *name)
+{
+    dc_shown_name out;
+    size_t n = 0;
+    for (; name[n] != '\0' && n < sizeof out.s - 4; n++)
+        out.s[n] = (unsigned char)name[n] < ' ' || name[n] == 0x7f ? '?' : name[n];
+    while (name[n] != '\0' && n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80)
+        n--; /* not in the middle of a character */
+    snprintf(out.s + n, 4, "%s", name[n] != '\0' ? "..." : "");
+    return out;
+}
+
+const char *dc_meta_kind_name(dc_meta_kind k)
+{
+    static const char *const name[] = {"u8",   "i8",   "u16",  "i16", "u32", "i32", "f32",
+                                       "bool", "text", "list", "u64", "i64", "f64"};
+    return name[k];
+}
+
+/* ---- opening ---------------------------------------------------------------------------------- */
+
+void dc_tensor_file_close(dc_tensor_file *f)
+{
+    if (f == NULL)
+        return;
+    if (f->file != NULL)
+        f->ops->close(f->file);
+    DC_VEC_FREE(f->tensor);
+    DC_VEC_FREE(f->entry);
+    dc_xfree(f->path);
+    dc_xfree(f);
+}
+
+static void close_file(void *f)
+{
+    dc_tensor_file_close(f);
+}
+
+void dc_tensor_file_defer(dc_job *j, dc_tensor_file *f)
+{
+    dc_job_defer(j, close_file, f);
+}
+
+static int by_name(const void *x, const void *y)
+{
+    const dc_file_tensor *a = x, *b = y;
+    return strcmp(a->name, b->name);
+}
+
+static int by_key(const void *x, const void *y)
+{
+    const dc_meta_entry *a = x, *b = y;
+    return strcmp(a->key, b->key);
+}
+
+static dc_status check_names(dc_tensor_file *f, dc_job *j)
+{
+    if (f->tensor.n > 1)
+        qsort(f->tensor.at, f->tensor.n, sizeof *f->tensor.at, by_name);
+    if (f->entry.n > 1)
+        qsort(f->entry.at, f->entry.n, sizeof *f->entry.at, by_key);
+    for (uint32_t i = 1; i < f->tensor.n; i++)
+        if (by_name(&f->tensor.at[i - 1], &f->tensor.at[i]) == 0)
+            return REFUSE("tensor '%s' occurs twice", dc_show_name(f->tensor.at[i].name).s);
+    for (uint32_t i = 1; i < f->entry.n; i++)
+        if (by_key(&f->entry.at[i - 1], &f->entry.at[i]) == 0)
+            return REFUSE("metadata '%s' occurs twice", dc_show_name(f->entry.at[i].key).s);
+    return DC_OK;
+}
+
+dc_status dc_tensor_file_make(dc_job *j, const char *path, const dc_tensor_file_ops *ops,
+                              void *file, dc_file_tensors *tensors, dc_meta_entries *entries,
+                              dc_tensor_file **out)
+{
+    dc_tensor_file *f = dc_xalloc(sizeof *f);
+    dc_tensor_file_defer(j, f);
+    f->path = dc_xalloc(strlen(path) + 1);
+    strcpy(f->path, path);
+    f->ops = ops;
+    f->tensor = *tensors;
+    f->entry = *entries;
+    *tensors = (dc_file_tensors){0};
+    *entries = (dc_meta_entries){0};
+    const dc_status status = check_names(f, j);
+    f->file = status == DC_OK ? file : NULL;
+    DC_TRY(dc_job_settle(j, f, status));
+    *out = f;
+    return DC_OK;
+}
+
+/* Which format begins so? What is none of the others is read as safetensors, whose reader says what is wrong. */
+dc_status dc_tensor_file_open(dc_job *j, const char *path, dc_tensor_file **out)
+{
+    unsigned char begin[8] = {0};
+    struct stat st;
+    size_t got;
+    int fd;
+    DC_TRY(dc_infile_open(j, path, &fd, &st));
+    const dc_status status = dc_infile_read(j, path, fd, 0, begin, sizeof begin, &got);
+    close(fd);
+    DC_TRY(status);
+    return memcmp(begin, "GGUF", 4) == 0 ? dc_gguf_open(j, path, out)
+                                         : dc_safetensors_open_file(j, path, out);
+}
+
+/* ---- what is in it ---------------------------------------------------------------------------- */
+
+const char *dc_tensor_file_format(const dc_tensor_file *f)
+{
+    return f->ops->format;
+}
+
+const dc_file_tensor *dc_tensor_file_list(const dc_tensor_file *f, uint32_t *n)
+{
+    *n = f->tensor.n;
+    return f->tensor.at;
+}
+
+const dc_meta_entry *dc_tensor_file_metadata(const dc_tensor_file *f, uint32_t *n)
+{
+    *n = f->entry.n;
+    return f->entry.at;
+}
+
+const dc_file_tensor *dc_tensor_file_find(const dc_tensor_file *f, const char *name)
+{
+    const dc_file_tensor key = {.name = name};
+    return f->tensor.n == 0
+               ? NULL
+               : bsearch(&key, f->tensor.at, f->tensor.n, sizeof *f->tensor.at, by_name);
+}
+
+/* ---- reading ---------------------------------------------------------------------------------- */
+
+dc_status dc_tensor_file_readable(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t)
+{
+    return !t->unread ? DC_OK
+                      : REFUSE("tensor '%s' has dtype '%s', which is not read",
+                               dc_show_name(t->name).s, dc_show_name(t->format).s);
+}
+
+dc_status dc_tensor_file_unchanged(const dc_tensor_file *f, dc_job *j)
+{
+    return f->ops->unchanged(f->file, j);
+}
+
+/* Threads are for what is long, where there may be any. */
+static dc_status split(dc_job *j, size_t pieces, dc_piece piece, void *ctx)
+{
+    if (pieces > 1 && pieces <= UINT32_MAX && (j->opt == NULL || j->opt->threads != 1))
+        return dc_split(j, (uint32_t)pieces, piece, ctx);
+    for (size_t i = 0; i < pieces; i++)
+        DC_TRY(piece(j, ctx, (uint32_t)i));
+    return DC_OK;
+}
+
+/* Elements of a piece that one thread reads, and of what is converted at once and stays in its cache. */
+enum { PIECE = 1 << 20, CHUNK = 1 << 13 };
+
+typedef struct reading {
+    const dc_tensor_file *f;
+    const dc_file_tensor *t;
+    size_t from, n;
+    dc_dtype own, wanted;
+    size_t own_bytes, wanted_bytes; /* of PIECE elements */
+    char *to;
+} reading;
+
+/* Bytes in the file of n elements, a multiple of a block's. */
+static size_t file_bytes(const dc_file_tensor *t, size_t n)
+{
+    return t->packing != NULL ? dc_packing_bytes(t->packing, n)
+                              : n * dc_dtype_size((dc_dtype)t->type.dtype);
+}
+
+/* Some elements, CHUNK at most, by way of memory of their own. */
+static dc_status convert_chunk(const reading *r, dc_job *j, size_t from, size_t n, char *to)
+{
+    union {
+        unsigned char bytes[CHUNK * 8];
+        double aligned;
+    } packed;
+    float floats[CHUNK];
+    const dc_packing *p = r->t->packing;
+    DC_TRY(r->f->ops->read(r->f->file, j, r->t, file_bytes(r->t, from), file_bytes(r->t, n),
+                           packed.bytes));
+    if (p == NULL) {
+        dc_convert(r->own, packed.bytes, r->wanted, to, n);
+        return DC_OK;
+    }
+    const bool here = r->wanted == DC_F32;
+    p->unpack(packed.bytes, here ? (float *)(void *)to : floats, n / p->elements);
+    if (!here)
+        dc_convert(DC_F32, floats, r->wanted, to, n);
+    return DC_OK;
+}
+
+static dc_status read_piece(dc_job *j, void *ctx, uint32_t piece)
+{
+    const reading *r = ctx;
+    const size_t begin = (size_t)piece * PIECE, rest = r->n - begin;
+    const size_t n = rest < PIECE ? rest : PIECE, size = dc_dtype_size(r->wanted);
+    char *to = r->to + begin * size;
+    if (r->t->packing == NULL && r->own == r->wanted)
+        return r->f->ops->read(r->f->file, j, r->t, (r->from + begin) * size, n * size, to);
+    for (size_t at = 0, k; at < n; at += k) {
+        k = n - at < CHUNK ? n - at : CHUNK;
+        DC_TRY(convert_chunk(r, j, r->from + begin + at, k, to + at * size));
+    }
+    return DC_OK;
+}
+
+dc_status dc_tensor_file_read(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,
+                              size_t from, size_t n, dc_dtype dtype, void *to)
+{
+    reading r = {.f = f, .t = t, .from = from, .n = n, .wanted = dtype, .to = to};
+    r.own = (dc_dtype)t->type.dtype;
+    DC_ASSERT(!t->unread &&
+                  (r.own == dtype || (dc_dtype_is_float(r.own) && dc_dtype_is_float(dtype))),
+              "%s as %s", t->format, dc_dtype_name(dtype));
+    return split(j, n / PIECE + (n % PIECE != 0), read_piece, &r);
+}
+
+typedef struct bytes_reading {
+    const dc_tensor_file *f;
+    const dc_file_tensor *t;
+    size_t from, n;
+    char *to;
+} bytes_reading;
+
+static dc_status read_bytes_piece(dc_job *j, void *ctx, uint32_t piece)
+{
+    const bytes_reading *r = ctx;
+    const size_t begin = piece * DC_PIECE_BYTES;
+    return r->f->ops->read(r->f->file, j, r->t, r->from + begin, dc_piece_of(r->n - begin),
+                           r->to + begin);
+}
+
+dc_status dc_tensor_file_bytes(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,
+                               size_t from, size_t n, void *to)
+{
+    bytes_reading r = {f, t, from, n, to};
+    return split(j, n / DC_PIECE_BYTES + (n % DC_PIECE_BYTES != 0), read_bytes_piece, &r);
+}

@@ -1,0 +1,15 @@
+/* The formats that formats/tensor_file.c opens, each as a file of tensors. */
+#ifndef DC_FORMATS_TENSOR_FORMATS_H
+#define DC_FORMATS_TENSOR_FORMATS_H
+
+#include "formats/tensor_file.h"
+
+dc_status dc_safetensors_open_file(dc_job *j, const char *path, dc_tensor_file **out);
+
+/*
+ * GGUF, versions 2 and 3, little-endian (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md). Axes are in our
+ * order, the last one along memory. Tensors lie in the file and do not overlap; there may be gaps.
+ */
+dc_status dc_gguf_open(dc_job *j, const char *path, dc_tensor_file **out);
+
+#endif

@@ -1,0 +1,361 @@
+-- dc.load of files of other programs: GGUF, conversions, a part of a file, other names.
+local lu = require "luaunit"
+local dc = require "deepc"
+local check = require "tests.lua.check"
+
+local fails = check.fails
+
+local dir
+
+local function at(name)
+  return dir .. "/" .. name
+end
+
+local function write(path, bytes)
+  local f <close> = assert(io.open(path, "wb"))
+  f:write(bytes)
+end
+
+local Base = {}
+
+function Base:setUp()
+  dir = os.tmpname()
+  os.remove(dir)
+  os.execute("mkdir " .. dir)
+end
+
+function Base:tearDown()
+  os.execute("rm -rf " .. dir)
+end
+
+local function whole_message(...)
+  local ok, err = pcall(...)
+  lu.assertFalse(ok)
+  return (tostring(err):gsub("\n.*", ""):gsub("^[^ ]*: ", ""):gsub(dir, "DIR"))
+end
+
+-- ---- GGUF, written here by hand ----
+
+local function text(s)
+  return string.pack("<s8", s)
+end
+
+local KIND = { u8 = { 0, "<B" }, i8 = { 1, "<b" }, u16 = { 2, "<I2" }, i16 = { 3, "<i2" }, u32 = { 4, "<I4" },
+  i32 = { 5, "<i4" }, f32 = { 6, "<f" }, bool = { 7, "<B" }, text = { 8, "<s8" }, u64 = { 10, "<I8" },
+  i64 = { 11, "<i8" }, f64 = { 12, "<d" } }
+
+local function one(kind, v)
+  return string.pack(KIND[kind][2], v)
+end
+
+local function list(kind, values)
+  local parts = {}
+  for i, v in ipairs(values) do
+    parts[i] = one(kind, v)
+  end
+  return string.pack("<I4I8", KIND[kind][1], #values) .. table.concat(parts)
+end
+
+-- entries: { key, kind, value } or { key, { kind }, values }; tensors: { name, sizes as the file has them, number of
+-- the type, bytes }.
+local function gguf(entries, tensors, version)
+  local head = { "GGUF", string.pack("<I4I8I8", version or 3, #tensors, #entries) }
+  for _, e in ipairs(entries) do
+    local listed = type(e[2]) == "table"
+    head[#head + 1] = text(e[1]) .. (listed and string.pack("<I4", 9) .. list(e[2][1], e[3])
+      or string.pack("<I4", KIND[e[2]][1]) .. one(e[2], e[3]))
+  end
+  local data = ""
+  for _, t in ipairs(tensors) do
+    data = data .. ("\0"):rep(-#data % 32)
+    head[#head + 1] = text(t[1]) .. string.pack("<I4", #t[2])
+    for _, size in ipairs(t[2]) do
+      head[#head + 1] = string.pack("<I8", size)
+    end
+    head[#head + 1] = string.pack("<I4I8", t[3], #data)
+    data = data .. t[4]
+  end
+  local bytes = table.concat(head)
+  return bytes .. ("\0"):rep(-#bytes % 32) .. data
+end
+
+TestGguf = { setUp = Base.setUp, tearDown = Base.tearDown }
+
+function TestGguf:test_metadata_and_tensors()
+  local entries = { { "u8", "u8", 200 }, { "i8", "i8", -3 }, { "u16", "u16", 65535 }, { "i16", "i16", -300 },
+    { "u32", "u32", 4000000000 }, { "i32", "i32", -5 }, { "f32", "f32", 0.5 }, { "bool", "bool", 1 },
+    { "text", "text", "Zoë\0\n" }, { "u64", "u64", 1 << 62 }, { "i64", "i64", -1 << 60 }, { "f64", "f64", 0.1 },
+    { "texts", { "text" }, { "a", "", "b" } }, { "bools", { "bool" }, { 0, 1 } }, { "floats", { "f32" }, { 1, 0.5 } },
+    { "none", { "i32" }, {} } }
+  local floats = string.pack("<ffffff", 1, 2, 3, 4, 5, 6)
+  for version = 2, 3 do
+    write(at "a", gguf(entries, { { "w", { 3, 2 }, 0, floats }, { "i", { 2 }, 27, string.pack("<i8i8", 7, -8) },
+      { "s", {}, 0, string.pack("<f", 9) } }, version))
+    local t, metadata, told = dc.load(at "a")
+    lu.assertNil(told)
+    lu.assertEquals(t.w:totable(), { { 1, 2, 3 }, { 4, 5, 6 } })
+    lu.assertEquals(t.i.dtype, "i64")
+    lu.assertEquals(t.i:totable(), { 7, -8 })
+    lu.assertEquals(t.s:item(), 9)
+    lu.assertEquals(metadata, { u8 = 200, i8 = -3, u16 = 65535, i16 = -300, u32 = 4000000000, i32 = -5, f32 = 0.5,
+      bool = true, text = "Zoë\0\n", u64 = 1 << 62, i64 = -1 << 60, f64 = 0.1, texts = { "a", "", "b" },
+      bools = { false, true }, floats = { 1, 0.5 }, none = {} })
+    lu.assertEquals(math.type(metadata.u8), "integer")
+    lu.assertEquals(math.type(metadata.floats[1]), "float")
+  end
+end
+
+function TestGguf:test_quantised_types_have_the_bits_of_the_package_gguf()
+  local want = dc.load "tests/lua/tensors/quantised.safetensors"
+  local got, _, told = dc.load "tests/lua/tensors/quantised.gguf"
+  lu.assertNil(told)
+  for name, t in pairs(want) do
+    lu.assertEquals(got[name].shape, { 2, 256 })
+    lu.assertTrue(got[name]:eq(t):all():item(), name)
+  end
+  local halves = dc.load("tests/lua/tensors/quantised.gguf", nil, { cast = "bf16", only = { "q6_k" } })
+  lu.assertEquals(halves.q6_k.dtype, "bf16")
+  lu.assertTrue(halves.q6_k:eq(want.q6_k:cast "bf16"):all():item())
+end
+
+function TestGguf:test_packed()
+  local t, _, told = dc.load("tests/lua/tensors/quantised.gguf", nil, { packed = true, only = { "q4_1", "q6_k" } })
+  lu.assertEquals(told, { q4_1 = { type = "q4_1", shape = { 2, 256 } }, q6_k = { type = "q6_k", shape = { 2, 256 } } })
+  lu.assertEquals({ t.q4_1.dtype, t.q4_1.shape }, { "u8", { 2, 160 } })
+  lu.assertEquals({ t.q6_k.dtype, t.q6_k.shape }, { "u8", { 2, 210 } })
+  local bytes = check.read "tests/lua/tensors/quantised.gguf"
+  local from = bytes:find(t.q4_1:bytes(), 1, true)
+  lu.assertNotNil(from)
+end
+
+function TestGguf:test_types_that_are_not_read_refuse_their_tensor_alone()
+  write(at "a", gguf({}, { { "a", { 2 }, 0, string.pack("<ff", 1, 2) }, { "b", { 256 }, 23, ("x"):rep(136) },
+    { "c", { 2 }, 99, "xx" } }))
+  local t, _, told = dc.load(at "a")
+  lu.assertEquals(t.a:totable(), { 1, 2 })
+  lu.assertEquals(told, { b = "IQ4_XS", c = "type 99" })
+  fails("tensor 'b' has dtype 'IQ4_XS', which is not read", dc.load, at "a", { b = dc.param "f32[256]" },
+    { partial = true })
+end
+
+function TestGguf:test_files_that_are_wrong()
+  local good = gguf({ { "k", "u32", 7 }, { "l", { "text" }, { "abc" } } }, { { "w", { 2, 2 }, 0, ("x"):rep(16) } })
+  local function changed(from, bytes)
+    return good:sub(1, from - 1) .. bytes .. good:sub(from + #bytes)
+  end
+  local key = good:find("k", 1, true) + 1   -- the type of k
+  local l = good:find("l", 9, true) + 1     -- of l, the type of its elements, their number
+  local w = good:find("w", 1, true) + 1     -- the axes of w
+  local wrong = {
+    { "GGUF", "truncated: the file ends within its first 24 bytes" },
+    { changed(5, string.pack("<I4", 1)), "GGUF version 1, 2 and 3 are read" },
+    { changed(5, string.pack(">I4", 3)), "a GGUF file of big-endian numbers, which are not read" },
+    { changed(9, string.pack("<I8", -1)), "18446744073709551615 tensors and 2 metadata in a file of 144 bytes" },
+    { changed(17, string.pack("<I8", 1 << 40)), "1 tensors and 1099511627776 metadata in a file of 144 bytes" },
+    { changed(25, string.pack("<I8", 1 << 60)), "truncated: the file ends within metadata" },
+    { changed(33, "\0"), "metadata has a zero byte in its name" },
+    { changed(key, string.pack("<I4", 13)), "metadata 'k' has type 13, 0 to 12 are known" },
+    { changed(key, string.pack("<I4I4", 7, 2)), "metadata 'k' is bool and has a byte 0x02" },
+    { changed(l + 4, string.pack("<I4", 77)), "metadata 'l' is a list of type 77, 0 to 12 are known" },
+    { changed(l + 8, string.pack("<I8", 1 << 61)), "truncated: the file ends within metadata" },
+    { changed(l + 4, string.pack("<I4I8", 4, 1 << 62)), "truncated: the file ends within metadata" },
+    { changed(l + 16, string.pack("<I8", 1 << 61)), "truncated: the file ends within metadata" },
+    { changed(w, string.pack("<I4", 9)), "tensor 'w' has 9 axes, 8 is the most" },
+    { changed(w + 4, string.pack("<I8I8", 1 << 40, 1 << 40)), "tensor 'w' is too large to address" },
+    { changed(w + 4, string.pack("<I8", -1)), "tensor 'w' is too large to address" },
+    { changed(w + 4, string.pack("<I8", 3)), "tensor 'w' has 24 bytes from byte 0 on, in 16 bytes of data" },
+    { changed(w + 20, string.pack("<I4", 2)),
+      "tensor 'w' is Q4_0 and has rows of 2 elements, which are no multiple of 32" },
+    { changed(w + 24, string.pack("<I8", 8)), "tensor 'w' begins at byte 8 of the data, no multiple of 32" },
+    { changed(w + 24, string.pack("<I8", 32)), "tensor 'w' has 16 bytes from byte 32 on, in 16 bytes of data" },
+    { changed(w + 24, string.pack("<I8", -32)),
+      "tensor 'w' begins at byte 18446744073709551584 of the data, no multiple of 32" },
+    { gguf({}, { { "a", { 2 }, 0, ("x"):rep(8) }, { "a", { 2 }, 0, ("x"):rep(8) } }), "tensor 'a' occurs twice" },
+    { gguf({ { "k", "u8", 1 }, { "k", "u8", 1 } }, {}), "metadata 'k' occurs twice" },
+    { gguf({ { "general.alignment", "u32", 24 } }, {}),
+      "general.alignment is no power of two up to 1048576, of type u32" },
+    { gguf({ { "general.alignment", "u64", 32 } }, {}),
+      "general.alignment is no power of two up to 1048576, of type u32" },
+  }
+  local deep = text "k" .. string.pack("<I4", 9) .. string.pack("<I4I8", 9, 1):rep(5)
+  wrong[#wrong + 1] = { "GGUF" .. string.pack("<I4I8I8", 3, 0, 1) .. deep,
+    "metadata 'k' has lists in lists, more than 4 deep" }
+  for _, case in ipairs(wrong) do
+    write(at "a", case[1])
+    lu.assertEquals(whole_message(dc.load, at "a"), "DIR/a: " .. case[2])
+  end
+  local overlapping = gguf({}, { { "a", { 16 }, 0, ("x"):rep(64) }, { "b", { 16 }, 0, ("x"):rep(64) } })
+  local second = overlapping:find("b", 1, true) + 1 + 4 + 8 + 4
+  write(at "a", overlapping:sub(1, second - 1) .. string.pack("<I8", 32) .. overlapping:sub(second + 8))
+  lu.assertEquals(whole_message(dc.load, at "a"), "DIR/a: tensors 'a' and 'b' overlap")
+end
+
+-- ---- conversions ----
+
+TestConversions = { setUp = Base.setUp, tearDown = Base.tearDown }
+
+function TestConversions:test_wider_cells_take_narrower_floats()
+  local x = dc.tensor({ 1, 0.1, -3e-7, 60000, 1e-40 }, "f32[5]")
+  for _, dtype in ipairs { "f16", "bf16", "f32" } do
+    local t = x:cast(dtype)
+    dc.save(at "a", { x = t })
+    for _, wider in ipairs { "f32", "f64" } do
+      local cell = dc.state(wider .. "[5]")
+      dc.load(at "a", { x = cell })
+      lu.assertTrue(cell:eq(t:cast(wider)):all():item())
+    end
+  end
+end
+
+function TestConversions:test_narrowing_is_asked_for()
+  dc.save(at "a", { x = dc.tensor({ 1, 0.1, 70000, -3e-7 }, "f32[4]"), y = dc.ones "f64[2]" })
+  for _, dtype in ipairs { "f16", "bf16" } do
+    local cells = { x = dc.state(dtype .. "[4]"), y = dc.state(dtype .. "[2]") }
+    lu.assertEquals(whole_message(dc.load, at "a", cells),
+      ("load: DIR/a: tensor 'x' is f32[4], the state %s[4]: f32 against %s"):format(dtype, dtype))
+    dc.load(at "a", cells, { cast = true })
+    lu.assertTrue(cells.x:eq(dc.load(at "a").x:cast(dtype)):all():item())
+    lu.assertEquals(cells.y:totable(), { 1, 1 })
+  end
+  dc.save(at "a", { x = dc.ones "i32[2]" })
+  fails("i32 against f32", dc.load, at "a", { x = dc.state "f32[2]" }, { cast = true })
+  dc.save(at "a", { x = dc.ones "bf16[2]" })
+  fails("bf16 against f16", dc.load, at "a", { x = dc.state "f16[2]" })
+end
+
+-- All bytes are elements.
+function TestConversions:test_floats_of_8_bits()
+  local bytes = {}
+  for i = 0, 255 do
+    bytes[i + 1] = string.char(i)
+  end
+  local function value(b, exponent_bits)
+    local fraction_bits = 7 - exponent_bits
+    local bias, sign = (1 << (exponent_bits - 1)) - 1, b >= 128 and -1 or 1
+    local e, m = (b & 127) >> fraction_bits, b & ((1 << fraction_bits) - 1)
+    if exponent_bits == 4 and b & 127 == 127 or exponent_bits == 5 and e == 31 and m > 0 then
+      return 0 / 0
+    elseif exponent_bits == 5 and e == 31 then
+      return sign * math.huge
+    end
+    return sign * (e > 0 and (1 + m / (1 << fraction_bits)) * 2.0 ^ (e - bias)
+      or m / (1 << fraction_bits) * 2.0 ^ (1 - bias))
+  end
+  for name, exponent_bits in pairs { F8_E4M3 = 4, F8_E5M2 = 5 } do
+    write(at "a", string.pack("<s8", ('{"x":{"dtype":"%s","shape":[16,16],"data_offsets":[0,256]}}'):format(name)) ..
+      table.concat(bytes))
+    local t, _, told = dc.load(at "a")
+    lu.assertNil(t.x)
+    lu.assertEquals(told, { x = name })
+    local got = dc.load(at "a", nil, { cast = true }).x
+    lu.assertEquals({ got.dtype, got.shape }, { "f32", { 16, 16 } })
+    local flat = got:reshape(256):totable()
+    for i = 0, 255 do
+      local want = value(i, exponent_bits)
+      lu.assertTrue(flat[i + 1] == want or want ~= want and flat[i + 1] ~= flat[i + 1], name .. i)
+    end
+    for _, dtype in ipairs { "f16", "bf16" } do
+      local cell = dc.state(dtype .. "[16, 16]")
+      dc.load(at "a", { x = cell })
+      lu.assertTrue(((cell:cast "f32"):eq(got) | got:ne(got)):all():item())
+    end
+  end
+  write(at "a", string.pack("<s8", '{"x":{"dtype":"F8_E4M3","shape":[3],"data_offsets":[0,2]}}') .. "ab")
+  fails("tensor 'x' is u8[3], 3 bytes, and has data_offsets 0 to 2", dc.load, at "a")
+end
+
+function TestConversions:test_by_several_threads()
+  local x = dc.rand("f32[1500, 1000]", { seed = 1 })
+  dc.save(at "a", { f32 = x, f16 = x:cast "f16", f64 = x:cast "f64" })
+  local t = dc.load(at "a")
+  lu.assertTrue(t.f32:eq(x):all():item())
+  local cells = { f32 = dc.state "f32[1500, 1000]", f16 = dc.state "f32[1500, 1000]", f64 = dc.state "f16[1500, 1000]" }
+  dc.load(at "a", cells, { cast = true })
+  lu.assertTrue(cells.f32:eq(x):all():item())
+  lu.assertTrue(cells.f16:eq(x:cast "f16":cast "f32"):all():item())
+  lu.assertTrue(cells.f64:eq(x:cast "f64":cast "f16"):all():item())
+end
+
+-- ---- a part of a file, other names ----
+
+TestChoices = { setUp = Base.setUp, tearDown = Base.tearDown }
+
+local function names_of(t)
+  local names = {}
+  for name in pairs(t) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  return names
+end
+
+function TestChoices:test_only()
+  dc.save(at "a", { a = dc.ones "f32[2]", b = dc.ones "f32[3]", ["x.c"] = dc.ones "f32[4]" })
+  lu.assertEquals(names_of(dc.load(at "a", nil, { only = { "a", "x.c" } })), { "a", "x.c" })
+  lu.assertEquals(names_of(dc.load(at "a", nil, { only = function(name) return name < "b" end })), { "a" })
+  local cell = dc.state "f32[2]"
+  dc.load(at "a", { a = cell }, { only = { "a" } })
+  lu.assertEquals(cell:totable(), { 1, 1 })
+  lu.assertEquals(whole_message(dc.load, at "a", nil, { only = { "aa" } }),
+    "load: DIR/a: has no tensor 'aa', which `only` asks for")
+  fails("only is a list of names or a function, not the number 3", dc.load, at "a", nil, { only = 3 })
+  fails("only[2] is the number 3; names of tensors are needed", dc.load, at "a", nil, { only = { "a", 3 } })
+  fails("only is a table without a list of names", dc.load, at "a", nil, { only = { a = true } })
+end
+
+function TestChoices:test_rename()
+  dc.save(at "a", { ["m.a"] = dc.ones "f32[2]", ["m.b"] = dc.ones "f32[3]", c = dc.ones "f32[4]" })
+  local function strip(name)
+    return name:match "^m%.(.*)"
+  end
+  lu.assertEquals(names_of(dc.load(at "a", nil, { rename = strip })), { "a", "b" })
+  local cells = { a = dc.state "f32[2]", b = dc.state "f32[3]" }
+  dc.load(at "a", cells, { rename = strip })
+  lu.assertEquals(cells.b:totable(), { 1, 1, 1 })
+  lu.assertEquals(whole_message(dc.load, at "a", nil, { rename = function() return "x" end }),
+    "load: DIR/a: rename gives 'x' to both 'c' and 'm.a'")
+  lu.assertEquals(whole_message(dc.load, at "a", nil, { rename = function() return 1 end }),
+    "load: rename gives the number 1 for 'c'; a name or nil is needed")
+  fails("has no tensor 'q'", dc.load, at "a", { q = dc.state "f32[2]" }, { rename = strip })
+end
+
+function TestChoices:test_shared_cells_under_other_names()
+  local w = dc.param("f32[2]", { 1, 2 })
+  dc.save(at "a", { a = w, b = w })
+  local t = dc.load(at "a", nil, { rename = function(name) return "x." .. name end })
+  lu.assertEquals(t["x.b"]:totable(), { 1, 2 })
+  lu.assertEquals(names_of(t), { "x.a", "x.b" })
+  local cell = dc.state "f32[2]"
+  dc.load(at "a", { q = cell }, { rename = function(name) return name == "b" and "q" or nil end, partial = true })
+end
+
+function TestChoices:test_progress()
+  local x = dc.rand("f32[3000, 1000]", { seed = 1 })
+  dc.save(at "a", { a = x, b = x * 2, c = x * 3 })
+  local calls = {}
+  local function progress(done, total)
+    calls[#calls + 1] = { done, total }
+  end
+  dc.load(at "a", nil, { progress = progress })
+  lu.assertEquals(calls, { { 12000000, 36000000 }, { 24000000, 36000000 }, { 36000000, 36000000 } })
+  calls = {}
+  local cells = { a = dc.state "f32[3000, 1000]", b = dc.state "f32[3000, 1000]", c = dc.state "f32[3000, 1000]" }
+  dc.load(at "a", cells, { progress = progress })
+  lu.assertEquals(calls, { { 24000000, 36000000 }, { 36000000, 36000000 } })
+  lu.assertTrue(cells.b:eq(x * 2):all():item())
+  -- a script that fails in between leaves cells that say so
+  fails("no more", dc.load, at "a", cells, { progress = function() error "no more" end })
+  lu.assertEquals(select(2, pcall(cells.c.totable, cells.c)).code, "DC0610")
+  dc.load(at "a", cells)
+  lu.assertTrue(cells.c:eq(x * 3):all():item())
+  fails("progress is a function, not the number 1", dc.load, at "a", cells, { progress = 1 })
+end
+
+function TestChoices:test_options()
+  dc.save(at "a", { a = dc.ones "f32[2]" })
+  local cell = { a = dc.state "f32[2]" }
+  fails("packed is for dc.load(path) without cells", dc.load, at "a", cell, { packed = true })
+  fails("cast is the string 'f16'", dc.load, at "a", cell, { cast = "f16" })
+  fails("cast is the string 'i8'", dc.load, at "a", nil, { cast = "i8" })
+  lu.assertEquals(dc.load(at "a", nil, { cast = "f16" }).a.dtype, "f16")
+end

@@ -1,0 +1,201 @@
+/* formats/gguf.c, tensor_file.c: what is read, truncations and mutations, every block of packed floats. */
+#define _POSIX_C_SOURCE 200809L
+#include "formats/convert.h"
+#include "formats/floats.h"
+#include "formats/tensor_file.h"
+
+#include <math.h>
+
+#include "tests/unit/filekit.h"
+
+static filekit kit;
+static float values[1024];
+static uint32_t ntensor, nvalue;
+
+static void walk(dc_meta v)
+{
+    nvalue++;
+    while (v.kind == DC_META_LIST && v.n > 0)
+        walk(dc_meta_next(&v));
+}
+
+/* All there is in a file. */
+static dc_status read_body(dc_job *j, void *arg)
+{
+    dc_tensor_file *f;
+    DC_UNUSED(arg);
+    DC_TRY(dc_tensor_file_open(j, kit.path, &f));
+    dc_tensor_file_defer(j, f);
+    const dc_meta_entry *e = dc_tensor_file_metadata(f, &nvalue);
+    const uint32_t n = nvalue;
+    nvalue = 0;
+    for (uint32_t i = 0; i < n; i++)
+        walk(e[i].value);
+    const dc_file_tensor *t = dc_tensor_file_list(f, &ntensor);
+    for (uint32_t i = 0; i < ntensor; i++) {
+        const size_t count = (size_t)dc_type_count(&t[i].type);
+        DC_TRY(dc_tensor_file_readable(f, j, &t[i]));
+        if (count <= DC_COUNTOF(values) && dc_dtype_is_float((dc_dtype)t[i].type.dtype))
+            DC_TRY(dc_tensor_file_read(f, j, &t[i], 0, count, DC_F32, values));
+    }
+    return dc_tensor_file_unchanged(f, j);
+}
+
+/* ---- a file by hand --------------------------------------------------------------------------- */
+
+static unsigned char bytes[4096];
+static size_t length;
+
+static void put(uint64_t v, int n)
+{
+    for (int i = 0; i < n; i++)
+        bytes[length++] = (unsigned char)(v >> 8 * i);
+}
+
+static void put_text(const char *s)
+{
+    put(strlen(s), 8);
+    memcpy(bytes + length, s, strlen(s));
+    length += strlen(s);
+}
+
+static void put_tensor(const char *name, uint32_t type, int64_t columns, int64_t rows, uint64_t at)
+{
+    put_text(name);
+    put(2, 4);
+    put((uint64_t)columns, 8);
+    put((uint64_t)rows, 8);
+    put(type, 4);
+    put(at, 8);
+}
+
+/* Metadata of most kinds; a tensor as it is and two packed ones. */
+static void make(void)
+{
+    length = 0;
+    memcpy(bytes, "GGUF", 4);
+    length = 4;
+    put(3, 4);
+    put(3, 8);
+    put(5, 8);
+    put_text("a");
+    put(DC_META_U32, 4);
+    put(7, 4);
+    put_text("b");
+    put(DC_META_BOOL, 4);
+    put(1, 1);
+    put_text("c");
+    put(DC_META_LIST, 4);
+    put(DC_META_TEXT, 4);
+    put(2, 8);
+    put_text("x");
+    put_text("yz");
+    put_text("d");
+    put(DC_META_LIST, 4);
+    put(DC_META_LIST, 4);
+    put(2, 8);
+    put(DC_META_I16, 4);
+    put(2, 8);
+    put(0x0000ffff, 4);
+    put(DC_META_BOOL, 4);
+    put(1, 8);
+    put(1, 1);
+    put_text("general.alignment");
+    put(DC_META_U32, 4);
+    put(8, 4);
+    put_tensor("w", 0, 2, 2, 0);
+    put_tensor("q", 8, 32, 2, 16);
+    put_tensor("k", 14, 256, 1, 88);
+    length = dc_align_up(length, 8);
+    for (size_t i = 0; i < 88 + 210; i++)
+        bytes[length++] = (unsigned char)(i * 37);
+}
+
+static void test_good(void)
+{
+    make();
+    filekit_write(&kit, bytes, length);
+    if (!CHECK_EQ(filekit_read(&kit), DC_OK))
+        printf("%s\n", kit.message);
+    CHECK_EQ(ntensor, 3);
+    CHECK_EQ(nvalue, 1 + 1 + 3 + 6 + 1);
+}
+
+static void test_damage(void)
+{
+    make();
+    filekit_damage(&kit, bytes, length, true, 6000, 11u);
+}
+
+/* ---- floats ----------------------------------------------------------------------------------- */
+
+static void test_floats(void)
+{
+    for (uint32_t h = 0; h < 65536; h++) {
+        const float f = dc_float_of_half(h), b = dc_float_of_bfloat(h);
+        if (isnan(f) ? (dc_half_of_float(f) & 0x7c00) != 0x7c00 : dc_half_of_float(f) != h)
+            CHECK_EQ(dc_half_of_float(f), h);
+        if (isnan(b) ? !isnan(dc_float_of_bfloat(dc_bfloat_of_float(b)))
+                     : dc_bfloat_of_float(b) != h)
+            CHECK_EQ(dc_bfloat_of_float(b), h);
+    }
+    CHECK_EQ(dc_half_of_float(65519.996f), 0x7bff);
+    CHECK_EQ(dc_half_of_float(65520), 0x7c00);
+    CHECK_EQ(dc_half_of_float(2.9802322e-8f), 0); /* half of the least: ties to even */
+    CHECK_EQ(dc_half_of_float(2.9802326e-8f), 1);
+    CHECK_EQ(dc_half_of_float(-8.940697e-8f), 0x8002); /* 1.5 of the least */
+    CHECK_EQ(dc_half_of_float(6.1020e-5f), 0x0400);    /* a denormal that becomes normal */
+}
+
+static void test_conversions(void)
+{
+    const uint16_t half[3] = {0x3c00, 0x0001, 0xfbff};
+    double d[3];
+    uint16_t b[3];
+    dc_convert(DC_F16, half, DC_F64, d, 3);
+    CHECK(d[0] == 1 && d[1] == 0x1p-24 && d[2] == -65504);
+    dc_convert(DC_F64, d, DC_BF16, b, 3);
+    CHECK(b[0] == 0x3f80 && b[1] == 0x3380 && b[2] == 0xc780);
+    CHECK(dc_convert_exact(DC_F16, DC_F32) && dc_convert_exact(DC_F32, DC_F64));
+    CHECK(!dc_convert_exact(DC_F16, DC_BF16) && !dc_convert_exact(DC_F64, DC_F32));
+}
+
+/* What is packed and unpacked again is near; what cannot be packed says so. */
+static void test_packing(void)
+{
+    const char *const name[] = {"q8_0", "q4_0"};
+    float x[64], y[64];
+    unsigned char packed[128];
+    for (size_t i = 0; i < DC_COUNTOF(name); i++) {
+        const dc_packing *p = dc_packing_find(name[i]);
+        for (int k = 0; k < 64; k++)
+            x[k] = (float)(k * 37 % 61 - 30) / 8;
+        CHECK(p->pack(x, packed, 2));
+        p->unpack(packed, y, 2);
+        for (int k = 0; k < 64; k++)
+            CHECK(fabsf(x[k] - y[k]) <= (i == 0 ? 0.02f : 0.6f));
+        x[40] = NAN;
+        CHECK(!p->pack(x, packed, 2));
+        x[40] = INFINITY;
+        CHECK(!p->pack(x, packed, 2));
+        x[40] = 1e8f;
+        CHECK(!p->pack(x, packed, 2));
+        x[40] = 0;
+        memset(x, 0, sizeof x);
+        x[3] = 1e-42f;
+        CHECK(p->pack(x, packed, 2));
+    }
+    CHECK(dc_packing_find("q9") == NULL);
+}
+
+int main(void)
+{
+    filekit_init(&kit, read_body, NULL);
+    test_good();
+    test_damage();
+    test_floats();
+    test_conversions();
+    test_packing();
+    filekit_fini(&kit);
+    return t_done();
+}
