@@ -2,7 +2,7 @@
  * What stdlib/files.lua and others need of files: tensors and cells to safetensors; texts and images. What reads tensors is
  * in tensor_files.c.
  *
- *   file_save(path, names, values, keys, texts)
+ *   file_save(path, names, values, keys, texts [, piece])   a safetensors file; several of `piece` bytes and an index
  *   file_exists(op, path)
  *   write_file(op, path, text)
  *   write_png(op, path, width, height, rgb)
@@ -45,6 +45,7 @@ typedef struct saving {
     uint32_t ncommand;
     dc_st_text *text;
     uint32_t ntext;
+    int64_t piece; /* bytes of one file of several; 0: one file */
 } saving;
 
 static dc_status save_body(dc_job *j, void *arg)
@@ -59,6 +60,9 @@ static dc_status save_body(dc_job *j, void *arg)
     for (uint32_t i = 0; i < a->ncommand; i++)
         mem[i] = a->value[i].cell != NULL ? a->value[i].cell->store->mem
                                           : dc_tensor_mem(a->value[i].tensor);
+    if (a->piece > 0)
+        return dc_ststore_write_pieces(j, a->d->rt->device, a->path, a->item, mem, a->ncommand,
+                                       a->text, a->ntext, a->piece);
     return dc_ststore_write(j, a->d->rt->device, a->path, a->item, mem, a->ncommand, a->text,
                             a->ntext);
 }
@@ -79,6 +83,7 @@ static int l_save(lua_State *L)
     saving a = {.d = d, .path = dc_args_text(L, d, 1, "save")};
     a.ncommand = dc_args_list_length(L, 2);
     a.ntext = dc_args_list_length(L, 4);
+    a.piece = luaL_optinteger(L, 6, 0);
     luaL_checkstack(L, 8, "save");
     a.item = lua_newuserdatauv(L, a.ncommand * sizeof *a.item + 1, 0);
     a.value = lua_newuserdatauv(L, a.ncommand * sizeof *a.value + 1, 0);

@@ -246,3 +246,89 @@ bool dc_json_print(dc_text *t, const char *s)
     dc_text_puts(t, "\"");
     return true;
 }
+
+/* ---- what is of no interest ------------------------------------------------------------------ */
+
+char dc_json_peek(dc_json *r)
+{
+    skip_blanks(r);
+    return r->at < r->n ? r->text[r->at] : '\0';
+}
+
+bool dc_json_try_whole(dc_json *r, int64_t *out)
+{
+    dc_json copy = *r;
+    if (!dc_json_whole(&copy, out))
+        return false;
+    *r = copy;
+    return true;
+}
+
+static size_t skip_digits(dc_json *r)
+{
+    const size_t from = r->at;
+    while (r->at < r->n && r->text[r->at] >= '0' && r->text[r->at] <= '9')
+        r->at++;
+    return r->at - from;
+}
+
+static bool skip_sign(dc_json *r, const char *signs)
+{
+    const bool there = r->at < r->n && strchr(signs, r->text[r->at]) != NULL && r->text[r->at] != 0;
+    r->at += there;
+    return there;
+}
+
+static bool skip_number(dc_json *r)
+{
+    const size_t from = r->at;
+    skip_sign(r, "-");
+    bool ok = skip_digits(r) > 0;
+    if (ok && skip_sign(r, "."))
+        ok = skip_digits(r) > 0;
+    if (ok && skip_sign(r, "eE")) {
+        skip_sign(r, "+-");
+        ok = skip_digits(r) > 0;
+    }
+    return ok || fail_at(r, from, "a number without digits");
+}
+
+static bool skip_word(dc_json *r)
+{
+    static const char *const word[] = {"true", "false", "null"};
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++) {
+        const size_t n = strlen(word[i]);
+        if (r->n - r->at >= n && memcmp(r->text + r->at, word[i], n) == 0) {
+            r->at += n;
+            return true;
+        }
+    }
+    return expected(r, "a value");
+}
+
+static bool skip_value(dc_json *r, int depth)
+{
+    char *text;
+    const char begin = dc_json_peek(r), end = begin == '{' ? '}' : ']';
+    if (begin == '"')
+        return dc_json_string(r, &text);
+    if (begin != '{' && begin != '[')
+        return begin == '-' || (begin >= '0' && begin <= '9') ? skip_number(r) : skip_word(r);
+    if (depth == 32)
+        return fail_at(r, r->at, "nested more than 32 deep");
+    r->at++;
+    if (dc_json_accept(r, end))
+        return true;
+    do {
+        if (begin == '{' && (!dc_json_string(r, &text) || !dc_json_expect(r, ':')))
+            return false;
+        if (!skip_value(r, depth + 1))
+            return false;
+    } while (dc_json_accept(r, ','));
+    return dc_json_expect(r, end);
+}
+
+bool dc_json_skip(dc_json *r)
+{
+    return skip_value(r, 0);
+}

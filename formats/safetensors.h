@@ -80,4 +80,10 @@ dc_status dc_safetensors_write(dc_job *j, const char *path, const dc_st_item *it
                                uint32_t ncommand, const dc_st_text *text, uint32_t ntext,
                                dc_st_fetch *fetch, void *ctx);
 
+/* The same but for the commit, which is the caller's. */
+struct dc_outfile;
+dc_status dc_safetensors_begin(dc_job *j, const char *path, const dc_st_item *item,
+                               uint32_t ncommand, const dc_st_text *text, uint32_t ntext,
+                               dc_st_fetch *fetch, void *ctx, struct dc_outfile **out);
+
 #endif

@@ -13,4 +13,13 @@ dc_status dc_ststore_write(dc_job *j, dc_device *dev, const char *path, const dc
                            const void *const *mem, uint32_t ncommand, const dc_st_text *text,
                            uint32_t ntext);
 
+/*
+ * In files of some `piece` bytes of data each, one tensor at least, and an index, which is `path` and ends with
+ * ".safetensors.index.json" (formats/shards.c). All files are written beside their places, then renamed, the index last.
+ * Texts are in the index. items and mem are sorted by name on the way.
+ */
+dc_status dc_ststore_write_pieces(dc_job *j, dc_device *dev, const char *path, dc_st_item *item,
+                                  const void **mem, uint32_t ncommand, const dc_st_text *text,
+                                  uint32_t ntext, int64_t piece);
+
 #endif

@@ -140,12 +140,11 @@ static dc_status write_item(const writing *w, dc_outfile *out, uint32_t i, dc_st
     return DC_OK;
 }
 
-dc_status dc_safetensors_write(dc_job *j, const char *path, const dc_st_item *item,
+dc_status dc_safetensors_begin(dc_job *j, const char *path, const dc_st_item *item,
                                uint32_t ncommand, const dc_st_text *text, uint32_t ntext,
-                               dc_st_fetch *fetch, void *ctx)
+                               dc_st_fetch *fetch, void *ctx, dc_outfile **out)
 {
     writing *w = DC_NEW(&j->scratch, writing);
-    dc_outfile *out;
     unsigned char length[LENGTH];
     *w = (writing){.job = j, .path = path, .item = item, .ncommand = ncommand, .ntext = ntext};
     dc_job_defer_text(j, &w->header);
@@ -153,10 +152,19 @@ dc_status dc_safetensors_write(dc_job *j, const char *path, const dc_st_item *it
     DC_TRY(print_header(w));
     for (int i = 0; i < LENGTH; i++)
         length[i] = (unsigned char)((uint64_t)w->header.n >> 8 * i);
-    DC_TRY(dc_outfile_open(j, path, &out));
-    DC_TRY(dc_outfile_write(out, length, sizeof length));
-    DC_TRY(dc_outfile_write(out, w->header.s, w->header.n));
+    DC_TRY(dc_outfile_open(j, path, out));
+    DC_TRY(dc_outfile_write(*out, length, sizeof length));
+    DC_TRY(dc_outfile_write(*out, w->header.s, w->header.n));
     for (uint32_t i = 0; i < ncommand; i++)
-        DC_TRY(write_item(w, out, (uint32_t)(w->sorted[i] - item), fetch, ctx));
+        DC_TRY(write_item(w, *out, (uint32_t)(w->sorted[i] - item), fetch, ctx));
+    return DC_OK;
+}
+
+dc_status dc_safetensors_write(dc_job *j, const char *path, const dc_st_item *item,
+                               uint32_t ncommand, const dc_st_text *text, uint32_t ntext,
+                               dc_st_fetch *fetch, void *ctx)
+{
+    dc_outfile *out;
+    DC_TRY(dc_safetensors_begin(j, path, item, ncommand, text, ntext, fetch, ctx, &out));
     return dc_outfile_commit(out);
 }

@@ -113,18 +113,30 @@ dc_status dc_tensor_file_make(dc_job *j, const char *path, const dc_tensor_file_
 }
 
 /* Which format begins so? What is none of the others is read as safetensors, whose reader says what is wrong. */
+static dc_status open_as(dc_job *j, const char *path, const unsigned char *begin, size_t n,
+                         dc_tensor_file **out)
+{
+    if (memcmp(begin, "GGUF", 4) == 0)
+        return dc_gguf_open(j, path, out);
+    if (n == 8 && begin[0] == '{' && memchr(begin, '\0', n) == NULL) /* no length of a header */
+        return dc_shards_open(j, path, out);
+    return dc_safetensors_open_file(j, path, out);
+}
+
 dc_status dc_tensor_file_open(dc_job *j, const char *path, dc_tensor_file **out)
 {
     unsigned char begin[8] = {0};
     struct stat st;
-    size_t got;
+    size_t got = 0;
     int fd;
-    DC_TRY(dc_infile_open(j, path, &fd, &st));
-    const dc_status status = dc_infile_read(j, path, fd, 0, begin, sizeof begin, &got);
+    DC_TRY(dc_path_open(j, path, &fd));
+    const bool folder = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+    const bool file = !folder && S_ISREG(st.st_mode);
+    const dc_status status =
+        file ? dc_infile_read(j, path, fd, 0, begin, sizeof begin, &got) : DC_OK;
     close(fd);
     DC_TRY(status);
-    return memcmp(begin, "GGUF", 4) == 0 ? dc_gguf_open(j, path, out)
-                                         : dc_safetensors_open_file(j, path, out);
+    return folder ? dc_shards_open_folder(j, path, out) : open_as(j, path, begin, got, out);
 }
 
 /* ---- what is in it ---------------------------------------------------------------------------- */
@@ -265,4 +277,10 @@ dc_status dc_tensor_file_bytes(const dc_tensor_file *f, dc_job *j, const dc_file
 {
     bytes_reading r = {f, t, from, n, to};
     return split(j, n / DC_PIECE_BYTES + (n % DC_PIECE_BYTES != 0), read_bytes_piece, &r);
+}
+
+dc_status dc_tensor_file_stretch(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,
+                                 size_t from, size_t n, void *to)
+{
+    return f->ops->read(f->file, j, t, from, n, to);
 }

@@ -6,6 +6,7 @@
  * converted on the way.
  *
  *   formats/safetensors.c   safetensors
+ *   formats/shards.c        several of them with an index
  *   formats/gguf.c          GGUF
  *
  * Files are not trusted: what has been opened lies in the file, whole; a tensor of a type that is not known is in the list
@@ -121,6 +122,10 @@ typedef struct dc_tensor_file_ops {
 dc_status dc_tensor_file_make(dc_job *j, const char *path, const dc_tensor_file_ops *ops,
                               void *file, dc_file_tensors *tensors, dc_meta_entries *entries,
                               dc_tensor_file **out);
+
+/* Bytes as they lie, on the calling thread. */
+dc_status dc_tensor_file_stretch(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,
+                                 size_t from, size_t n, void *to);
 
 /* A name as messages show it: of bounded length, without what would disturb a terminal. */
 typedef struct dc_shown_name {

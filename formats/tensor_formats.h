@@ -12,4 +12,8 @@ dc_status dc_safetensors_open_file(dc_job *j, const char *path, dc_tensor_file *
  */
 dc_status dc_gguf_open(dc_job *j, const char *path, dc_tensor_file **out);
 
+/* The index of several safetensors files (formats/shards.c); a folder that has one, or has one such file. */
+dc_status dc_shards_open(dc_job *j, const char *path, dc_tensor_file **out);
+dc_status dc_shards_open_folder(dc_job *j, const char *folder, dc_tensor_file **out);
+
 #endif

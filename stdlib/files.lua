@@ -43,7 +43,7 @@ local function check_metadata(metadata)
 end
 
 -- Metadata as two lists, the names of shared cells among it.
-local function write(path, list, metadata)
+local function write(path, list, metadata, piece)
   local names, values, keys, texts = {}, {}, {}, {}
   local function text(key, value)
     keys[#keys + 1], texts[#keys + 1] = key, value
@@ -60,14 +60,33 @@ local function write(path, list, metadata)
   for key, value in pairs(metadata) do
     text(key, value)
   end
-  core.file_save(path, names, values, keys, texts)
+  core.file_save(path, names, values, keys, texts, piece)
 end
 
-function files.save(path, what, metadata)
+local INDEX = "%.safetensors%.index%.json$"
+
+-- The bytes of a file of several; nil: there is one.
+local function check_pieces(path, metadata, pieces)
+  if pieces == nil then
+    return nil
+  elseif math.type(pieces) ~= "integer" or pieces < 1 then
+    core.fail("ARG", "save", ("pieces is %s; a number of bytes is needed"):format(describe(pieces)), "pieces = 2 << 30")
+  elseif not path:find(INDEX) then
+    core.fail("ARG", "save", ("'%s' is no name of an index"):format(path),
+      '"model.safetensors.index.json" is one, whose pieces are model-00001-of-00003.safetensors and so on')
+  elseif metadata and metadata.total_size ~= nil then
+    core.fail("ARG", "save", "metadata 'total_size': an index has its own")
+  end
+  return pieces
+end
+
+function files.save(path, what, metadata, options)
   core.refuse_tracing("dc.save")
   check_path("save", path)
   check_metadata(metadata)
-  write(path, collect("save", what), metadata or {})
+  core.options("save", options, "pieces")
+  local pieces = check_pieces(path, metadata, options and options.pieces)
+  write(path, collect("save", what), metadata or {}, pieces)
 end
 
 -- ---- checkpoints ----

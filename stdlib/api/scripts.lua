@@ -8,19 +8,23 @@ local dc = {}
 -- ---- Files ----
 
 ---Writes a safetensors file, whole or not at all. Names are paths from what is saved; a cell that stands
----in several places is stored once. Equal content gives equal bytes.
+---in several places is stored once. Equal content gives equal bytes. `pieces` is a number of bytes: the path is that of
+---an index, "model.safetensors.index.json", and beside it are files of so many bytes, or of one tensor that is larger.
 ---
 ---    dc.save(os.tmpname(), net, { epoch = "5" })
+---    dc.save(os.tmpname() .. ".safetensors.index.json", net, nil, { pieces = 2 << 30 })
 ---
 ---Errors: DC0801 where the file cannot be written; the old one is as it was.
 ---@param path string
 ---@param what deepc.nn.Layer|deepc.optim.Optimizer|table of tensors, cells, layers, optimisers, tables of these
 ---@param metadata? table<string, string>
-function dc.save(path, what, metadata) end
+---@param options? { pieces?: integer } as above
+function dc.save(path, what, metadata, options) end
 
----The tensors of a file by name, and its metadata: safetensors or GGUF, whichever the content is. With `into`, sets the
----cells of a layer, an optimiser or a table instead: all names, dtypes and sizes are compared before anything is
----changed. Quantised tensors of GGUF files become f32; floats become those of wider cells exactly.
+---The tensors of a file by name, and its metadata: safetensors, the index of several such files or the folder that has
+---it, GGUF; the content tells. With `into`, sets the cells of a layer, an optimiser or a table instead: all names,
+---dtypes and sizes are compared before anything is changed. Quantised tensors of GGUF files become f32; floats become
+---those of wider cells exactly.
 ---
 ---`partial` loads what has the same name on both sides. `only`, a list of names or a function of a name, says which
 ---tensors of the file there are; the rest is never read. `rename` is a function from a name in the file to ours, nil to

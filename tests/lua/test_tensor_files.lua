@@ -359,3 +359,99 @@ function TestChoices:test_options()
   fails("cast is the string 'i8'", dc.load, at "a", nil, { cast = "i8" })
   lu.assertEquals(dc.load(at "a", nil, { cast = "f16" }).a.dtype, "f16")
 end
+
+-- ---- several files with an index ----
+
+TestShards = { setUp = Base.setUp, tearDown = Base.tearDown }
+
+local function list_dir()
+  local names = {}
+  local pipe <close> = assert(io.popen("ls -A " .. dir))
+  for name in pipe:lines() do
+    names[#names + 1] = name
+  end
+  return names
+end
+
+function TestShards:test_there_and_back()
+  local w = dc.rand("f32[10, 10]", { seed = 1 })
+  local shared = dc.param("f32[3]", { 1, 2, 3 })
+  local values = { a = w, b = w * 2, c = w * 3, d = dc.ones "i64[2]", big = dc.zeros "f32[300]", x = shared,
+    y = shared }
+  local path = at "model.safetensors.index.json"
+  dc.save(path, values, { epoch = "5" }, { pieces = 900 })
+  lu.assertEquals(list_dir(), { "model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
+    "model-00003-of-00003.safetensors", "model.safetensors.index.json" })
+  for _, from in ipairs { path, dir } do
+    local t, metadata = dc.load(from)
+    lu.assertEquals(metadata, { epoch = "5", total_size = 2428 })
+    for name, v in pairs(values) do
+      lu.assertTrue(t[name]:eq(v):all():item(), name)
+    end
+  end
+  local cells = { a = dc.state "f64[10, 10]", c = dc.state "f32[10, 10]" }
+  dc.load(dir, cells, { partial = true })
+  lu.assertTrue(cells.c:eq(w * 3):all():item())
+  local before = check.read(path)
+  dc.save(path, values, { epoch = "5" }, { pieces = 900 })
+  lu.assertEquals(check.read(path), before)
+  dc.save(path, {}, nil, { pieces = 1 })
+  lu.assertEquals((dc.load(path)), {})
+end
+
+function TestShards:test_a_folder()
+  fails("is a directory without model.safetensors.index.json or model.safetensors", dc.load, dir)
+  dc.save(at "model.safetensors", { x = dc.ones "f32[2]" })
+  lu.assertEquals(dc.load(dir).x:totable(), { 1, 1 })
+end
+
+function TestShards:test_arguments()
+  local x = { x = dc.ones "f32[2]" }
+  fails("'" .. at "a.safetensors" .. "' is no name of an index", dc.save, at "a.safetensors", x, nil, { pieces = 10 })
+  local path = at "a.safetensors.index.json"
+  fails("pieces is the number 0; a number of bytes is needed", dc.save, path, x, nil, { pieces = 0 })
+  fails("metadata 'total_size': an index has its own", dc.save, path, x, { total_size = "1" }, { pieces = 9 })
+  lu.assertEquals(list_dir(), {})
+end
+
+function TestShards:test_files_that_are_wrong()
+  dc.save(at "p", { x = dc.ones "f32[2]" })
+  local cases = {
+    { '{"weight_map": {"x": "../p"}}', "index: tensor 'x' is in '../p', which is no name of a file beside it" },
+    { '{"weight_map": {"x": "/etc/passwd"}}',
+      "index: tensor 'x' is in '/etc/passwd', which is no name of a file beside it" },
+    { '{"weight_map": {"x": ".."}}', "index: tensor 'x' is in '..', which is no name of a file beside it" },
+    { '{"weight_map": {"y": "p"}}', "index: file 'p' has no tensor 'y'" },
+    { '{"weight_map": {"x": "p", "x": "p"}}', "tensor 'x' occurs twice" },
+    { '{"weight_map": {"x": 3}}', "index: at byte 21: a string expected, not '3'" },
+    { '{"weight_map": {"x": "p"}', "index: at byte 25: '}' expected, not the end" },
+    { '{"weight_map": {"x": "p"}} x', "index: at byte 27: the end expected, not 'x'" },
+    { '{"weight_map": ["p"]        }', "index: at byte 15: '{' expected, not '['" },
+    { '{"metadata": {"a": "x"}}', "no safetensors file and no index of such files: it has no 'weight_map'" },
+    { '{"metadata": {"a": "1", "a": "2"}, "weight_map": {"x": "p"}}', "metadata 'a' occurs twice" },
+    { '{"metadata": {"a": 1.}, "weight_map": {"x": "p"}}', "index: at byte 19: a number without digits" },
+    { '{"metadata": {"a": nil}, "weight_map": {"x": "p"}}', "index: at byte 19: a value expected, not 'n'" },
+    { '{"other":  ' .. ("["):rep(40), "index: at byte 43: nested more than 32 deep" },
+  }
+  for _, case in ipairs(cases) do
+    write(at "a", case[1])
+    lu.assertEquals(whole_message(dc.load, at "a"), "DIR/a: " .. case[2])
+  end
+  write(at "a", '{"weight_map": {"x": "q"}}')
+  lu.assertEquals(whole_message(dc.load, at "a"), "DIR/q: No such file or directory")
+  write(at "a", '{"metadata": {"total_size": 1e9, "n": 7, "l": [1, -2.5e+3, {"k": [true, false, null]}]}, "x": {}, ' ..
+    '"weight_map": {"x": "p"}}')
+  local t, metadata = dc.load(at "a")
+  lu.assertEquals(t.x:totable(), { 1, 1 })
+  lu.assertEquals(metadata, { n = 7 })
+end
+
+-- Where one of the files cannot be written, none is.
+function TestShards:test_whole_or_not_at_all()
+  local path = at "m.safetensors.index.json"
+  dc.save(path, { a = dc.ones "f32[4]", b = dc.ones "f32[4]" }, nil, { pieces = 16 })
+  os.execute("rm " .. at "m-00002-of-00002.safetensors" .. " && mkdir " .. at "m-00002-of-00002.safetensors")
+  local before = check.read(at "m-00001-of-00002.safetensors")
+  fails("is a directory", dc.save, path, { a = dc.zeros "f32[4]", b = dc.zeros "f32[4]" }, nil, { pieces = 16 })
+  lu.assertEquals(check.read(at "m-00001-of-00002.safetensors"), before)
+end

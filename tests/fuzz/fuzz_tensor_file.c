@@ -1,4 +1,4 @@
-/* A GGUF file: header, metadata, places, all elements of all tensors as f32. */
+/* A file of tensors of any format: header, metadata, places, all elements of all tensors, floats as f32. */
 #include "formats/convert.h"
 #include "formats/tensor_file.h"
 
