@@ -3,6 +3,8 @@
  * in tensor_files.c.
  *
  *   file_save(path, names, values, keys, texts [, piece])   a safetensors file; several of `piece` bytes and an index
+ *   gguf_save(path, names, values, types, count, entries)   a GGUF file; types[i] is "q8_0", a dtype or false: its own.
+ *                                 entries: `count` metadata as they stand in the file
  *   file_exists(op, path)
  *   write_file(op, path, text)
  *   write_png(op, path, width, height, rgb)
@@ -45,7 +47,9 @@ typedef struct saving {
     uint32_t ncommand;
     dc_st_text *text;
     uint32_t ntext;
-    int64_t piece; /* bytes of one file of several; 0: one file */
+    int64_t piece;      /* bytes of one file of several; 0: one file */
+    dc_gguf_item *gguf; /* NULL: safetensors */
+    dc_gguf_entries entries;
 } saving;
 
 static dc_status save_body(dc_job *j, void *arg)
@@ -60,6 +64,9 @@ static dc_status save_body(dc_job *j, void *arg)
     for (uint32_t i = 0; i < a->ncommand; i++)
         mem[i] = a->value[i].cell != NULL ? a->value[i].cell->store->mem
                                           : dc_tensor_mem(a->value[i].tensor);
+    if (a->gguf != NULL)
+        return dc_ststore_write_gguf(j, a->d->rt->device, a->path, a->gguf, mem, a->ncommand,
+                                     &a->entries);
     if (a->piece > 0)
         return dc_ststore_write_pieces(j, a->d->rt->device, a->path, a->item, mem, a->ncommand,
                                        a->text, a->ntext, a->piece);
@@ -77,28 +84,64 @@ static void fill_value(lua_State *L, dc_dsl *d, saving *a, uint32_t i)
         a->value[i].tensor = dc_handle_realize(L, d, h); /* it has been already */
 }
 
-static int l_save(lua_State *L)
+/* Arguments 2 and 3. */
+static void read_items(lua_State *L, dc_dsl *d, saving *a)
 {
-    dc_dsl *d = dc_dsl_of(L);
-    saving a = {.d = d, .path = dc_args_text(L, d, 1, "save")};
-    a.ncommand = dc_args_list_length(L, 2);
-    a.ntext = dc_args_list_length(L, 4);
-    a.piece = luaL_optinteger(L, 6, 0);
+    a->ncommand = dc_args_list_length(L, 2);
     luaL_checkstack(L, 8, "save");
-    a.item = lua_newuserdatauv(L, a.ncommand * sizeof *a.item + 1, 0);
-    a.value = lua_newuserdatauv(L, a.ncommand * sizeof *a.value + 1, 0);
-    a.text = lua_newuserdatauv(L, a.ntext * sizeof *a.text + 1, 0);
-    memset(a.value, 0, a.ncommand * sizeof *a.value);
-    for (uint32_t i = 0; i < a.ncommand; i++) {
+    a->item = lua_newuserdatauv(L, a->ncommand * sizeof *a->item + 1, 0);
+    a->value = lua_newuserdatauv(L, a->ncommand * sizeof *a->value + 1, 0);
+    memset(a->value, 0, a->ncommand * sizeof *a->value);
+    for (uint32_t i = 0; i < a->ncommand; i++) {
         dc_handle *h = dc_args_list_handle(L, d, 3, i, "save");
         if (h->kind != DC_HANDLE_CELL)
             dc_handle_realize(L, d, h);
     }
-    for (uint32_t i = 0; i < a.ncommand; i++) /* nothing of the script runs from here on */
-        fill_value(L, d, &a, i);
+    for (uint32_t i = 0; i < a->ncommand; i++) /* nothing of the script runs from here on */
+        fill_value(L, d, a, i);
+}
+
+static int l_save(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    saving a = {.d = d, .path = dc_args_text(L, d, 1, "save")};
+    a.ntext = dc_args_list_length(L, 4);
+    a.piece = luaL_optinteger(L, 6, 0);
+    read_items(L, d, &a);
+    a.text = lua_newuserdatauv(L, a.ntext * sizeof *a.text + 1, 0);
     for (uint32_t i = 0; i < a.ntext; i++)
         a.text[i] = (dc_st_text){dc_args_list_text(L, d, 4, i, "save"),
                                  dc_args_list_text(L, d, 5, i, "save")};
+    dc_run(L, d, save_body, &a);
+    return 0;
+}
+
+/* The i-th of the list of types; "q8_0", a dtype, or false. */
+static dc_gguf_item gguf_item(lua_State *L, const dc_st_item *item, uint32_t i)
+{
+    dc_gguf_item out = {.name = item->name, .type = item->type};
+    out.dtype = (dc_dtype)item->type.dtype;
+    lua_rawgeti(L, 4, i + 1);
+    const char *type = lua_tostring(L, -1);
+    if (type != NULL && !dc_dtype_find(type, strlen(type), &out.dtype)) {
+        out.packing = dc_packing_find(type);
+        out.dtype = DC_F32;
+        luaL_argcheck(L, out.packing != NULL && out.packing->pack != NULL, 4, type);
+    }
+    lua_pop(L, 1);
+    return out;
+}
+
+static int l_gguf_save(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    saving a = {.d = d, .path = dc_args_text(L, d, 1, "save")};
+    a.entries.count = (uint64_t)luaL_checkinteger(L, 5);
+    a.entries.bytes = luaL_checklstring(L, 6, &a.entries.n);
+    read_items(L, d, &a);
+    a.gguf = lua_newuserdatauv(L, a.ncommand * sizeof *a.gguf + 1, 0);
+    for (uint32_t i = 0; i < a.ncommand; i++)
+        a.gguf[i] = gguf_item(L, &a.item[i], i);
     dc_run(L, d, save_body, &a);
     return 0;
 }
@@ -232,6 +275,7 @@ static int l_refuse_tracing(lua_State *L)
 
 static const dc_binding bindings[] = {
     {"file_save", l_save, DC_ANY, DC_IN_LIBRARY},
+    {"gguf_save", l_gguf_save, DC_ANY, DC_IN_LIBRARY},
     {"file_exists", l_exists, DC_ANY, DC_IN_LIBRARY},
     {"write_file", l_write_file, DC_ANY, DC_IN_LIBRARY},
     {"write_png", l_write_png, DC_ANY, DC_IN_LIBRARY},

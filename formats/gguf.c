@@ -7,6 +7,8 @@
  * left in the file before anything is kept.
  */
 #define _GNU_SOURCE
+#include "formats/gguf.h"
+
 #include "core/base/path.h"
 #include "formats/infile.h"
 #include "formats/tensor_formats.h"
@@ -47,6 +49,19 @@ static const ggml_type types[] = {
     [29] = {"IQ1_M", -1, NULL},   [30] = {"BF16", DC_BF16, NULL}, [34] = {"TQ1_0", -1, NULL},
     [35] = {"TQ2_0", -1, NULL},   [39] = {"MXFP4", -1, NULL},
 };
+
+int dc_gguf_number(dc_dtype dtype, const dc_packing *packing)
+{
+    for (size_t i = 0; i < DC_COUNTOF(types); i++) {
+        const ggml_type *t = &types[i];
+        if (t->name == NULL)
+            continue;
+        if (packing == NULL ? t->dtype == (int)dtype
+                            : t->packing != NULL && strcmp(t->packing, packing->name) == 0)
+            return (int)i;
+    }
+    return -1;
+}
 
 typedef struct gguf {
     char *path;

@@ -52,6 +52,18 @@ dc_status dc_ststore_write(dc_job *j, dc_device *dev, const char *path, const dc
     return dc_safetensors_write(j, path, item, ncommand, text, ntext, fetch, &w);
 }
 
+dc_status dc_ststore_write_gguf(dc_job *j, dc_device *dev, const char *path,
+                                const dc_gguf_item *item, const void *const *mem, uint32_t n,
+                                const dc_gguf_entries *entries)
+{
+    writing w = {.dev = dev, .mem = mem};
+    if (!dev->ops->host)
+        w.piece = dc_arena_alloc(&j->scratch, DC_ST_PIECE);
+    if (dev->ops->finish != NULL)
+        DC_TRY(dev->ops->finish(dev, j));
+    return dc_gguf_write(j, path, item, n, entries, fetch, &w);
+}
+
 /* ---- in pieces -------------------------------------------------------------------------------- */
 
 typedef struct piece {

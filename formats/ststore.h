@@ -1,9 +1,9 @@
-/* Safetensors files and memory of a device: straight where it is the host's, else by pieces. */
+/* Files and memory of a device: straight where it is the host's, else by pieces. */
 #ifndef DC_FORMATS_STSTORE_H
 #define DC_FORMATS_STSTORE_H
 
 #include "core/runtime/storage.h"
-#include "formats/safetensors.h"
+#include "formats/gguf.h"
 
 /* All of a tensor; `to` is at least as large. What fails may have written a part. */
 dc_status dc_ststore_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, dc_storage *to);
@@ -21,5 +21,10 @@ dc_status dc_ststore_write(dc_job *j, dc_device *dev, const char *path, const dc
 dc_status dc_ststore_write_pieces(dc_job *j, dc_device *dev, const char *path, dc_st_item *item,
                                   const void **mem, uint32_t ncommand, const dc_st_text *text,
                                   uint32_t ntext, int64_t piece);
+
+/* As GGUF: item i is what stands at mem[i]. */
+dc_status dc_ststore_write_gguf(dc_job *j, dc_device *dev, const char *path,
+                                const dc_gguf_item *item, const void *const *mem, uint32_t n,
+                                const dc_gguf_entries *entries);
 
 #endif

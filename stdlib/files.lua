@@ -17,6 +17,7 @@ local dc = require "deepc"
 local _, core = ...
 require "deepc.cells"
 require "deepc.load"
+require "deepc.gguf"
 
 local cells, loading = core.cells, core.loading
 local collect, check_path, is_linear, plain = cells.collect, cells.check_path, cells.is_linear, cells.plain
@@ -28,12 +29,12 @@ local OURS = "^deepc%."
 
 -- ---- saving ----
 
-local function check_metadata(metadata)
+local function check_metadata(metadata, typed)
   if metadata ~= nil and not plain(metadata) then
     core.fail("ARG", "save", ("metadata is a table of texts, not %s"):format(describe(metadata)))
   end
   for key, text in pairs(metadata or {}) do
-    if type(key) ~= "string" or type(text) ~= "string" then
+    if type(key) ~= "string" or type(text) ~= "string" and not typed then
       core.fail("ARG", "save", ("metadata '%s' is %s; keys and values are texts"):format(
         tostring(key), describe(text)), "tostring(x) makes one; dc.checkpoint keeps numbers")
     elseif key:find(OURS) then
@@ -42,25 +43,38 @@ local function check_metadata(metadata)
   end
 end
 
--- Metadata as two lists, the names of shared cells among it.
-local function write(path, list, metadata, piece)
-  local names, values, keys, texts = {}, {}, {}, {}
-  local function text(key, value)
-    keys[#keys + 1], texts[#keys + 1] = key, value
-  end
+-- Names, values and metadata, the names of shared cells among them.
+local function items(list, metadata)
+  local names, values, all = {}, {}, {}
   for i, entry in ipairs(list) do
     names[i], values[i] = entry.name, entry.value
     if is_linear(entry.value) then
-      text("deepc.linear:" .. entry.name, "in, out")
+      all["deepc.linear:" .. entry.name] = "in, out"
     end
     for _, name in ipairs(entry.also) do
-      text("deepc.alias:" .. name, entry.name)
+      all["deepc.alias:" .. name] = entry.name
     end
   end
   for key, value in pairs(metadata) do
-    text(key, value)
+    all[key] = value
+  end
+  return names, values, all
+end
+
+local function write(path, list, metadata, piece)
+  local names, values, all = items(list, metadata)
+  local keys, texts = {}, {}
+  for key, text in pairs(all) do
+    keys[#keys + 1], texts[#keys + 1] = key, text
   end
   core.file_save(path, names, values, keys, texts, piece)
+end
+
+local function write_gguf(path, list, metadata, type)
+  local names, values, all = items(list, metadata)
+  local types = core.gguf.types(names, values, type)
+  local count, entries = core.gguf.entries(all)
+  core.gguf_save(path, names, values, types, count, entries)
 end
 
 local INDEX = "%.safetensors%.index%.json$"
@@ -83,10 +97,19 @@ end
 function files.save(path, what, metadata, options)
   core.refuse_tracing("dc.save")
   check_path("save", path)
-  check_metadata(metadata)
-  core.options("save", options, "pieces")
-  local pieces = check_pieces(path, metadata, options and options.pieces)
-  write(path, collect("save", what), metadata or {}, pieces)
+  core.options("save", options, "pieces", "type")
+  local o, is_gguf = options or {}, path:find "%.gguf$" ~= nil
+  check_metadata(metadata, is_gguf)
+  if o.type ~= nil and not is_gguf then
+    core.fail("ARG", "save", "type is for GGUF files, whose names end with .gguf", "x:cast \"f16\" before dc.save")
+  end
+  local pieces = check_pieces(path, metadata, o.pieces)
+  local list = collect("save", what)
+  if is_gguf then
+    write_gguf(path, list, metadata or {}, o.type)
+  else
+    write(path, list, metadata or {}, pieces)
+  end
 end
 
 -- ---- checkpoints ----

@@ -7,18 +7,23 @@ local dc = {}
 
 -- ---- Files ----
 
----Writes a safetensors file, whole or not at all. Names are paths from what is saved; a cell that stands
----in several places is stored once. Equal content gives equal bytes. `pieces` is a number of bytes: the path is that of
----an index, "model.safetensors.index.json", and beside it are files of so many bytes, or of one tensor that is larger.
+---Writes a safetensors file, or GGUF where the path ends with ".gguf", whole or not at all. Names are paths from what
+---is saved; a cell that stands in several places is stored once. Equal content gives equal bytes.
+---
+---`pieces` is a number of bytes: the path is that of an index, "model.safetensors.index.json", and beside it are files
+---of so many bytes, or of one tensor that is larger. `type` is for GGUF: "f32", "f16", "bf16", "q8_0" or "q4_0" for
+---floats of two axes and more, or a function of a name and its value that gives one of these or nil, which keeps the
+---dtype. Metadata of GGUF are integers, floats, booleans, texts and lists of these.
 ---
 ---    dc.save(os.tmpname(), net, { epoch = "5" })
 ---    dc.save(os.tmpname() .. ".safetensors.index.json", net, nil, { pieces = 2 << 30 })
+---    dc.save(os.tmpname() .. ".gguf", net, { ["general.architecture"] = "mine", layers = 2 }, { type = "f16" })
 ---
----Errors: DC0801 where the file cannot be written; the old one is as it was.
+---Errors: DC0101 for what the file does not hold, DC0801 where it cannot be written; the old one is as it was.
 ---@param path string
 ---@param what deepc.nn.Layer|deepc.optim.Optimizer|table of tensors, cells, layers, optimisers, tables of these
----@param metadata? table<string, string>
----@param options? { pieces?: integer } as above
+---@param metadata? table<string, any> texts; of GGUF other values, too
+---@param options? { pieces?: integer, type?: string|function } as above
 function dc.save(path, what, metadata, options) end
 
 ---The tensors of a file by name, and its metadata: safetensors, the index of several such files or the folder that has

@@ -455,3 +455,88 @@ function TestShards:test_whole_or_not_at_all()
   fails("is a directory", dc.save, path, { a = dc.zeros "f32[4]", b = dc.zeros "f32[4]" }, nil, { pieces = 16 })
   lu.assertEquals(check.read(at "m-00001-of-00002.safetensors"), before)
 end
+
+-- ---- GGUF, written ----
+
+TestWrittenGguf = { setUp = Base.setUp, tearDown = Base.tearDown }
+
+function TestWrittenGguf:test_types_have_the_bits_of_the_package_gguf()
+  local x = dc.load("tests/lua/tensors/quantised.safetensors").q6_k
+  local theirs = dc.load("tests/lua/tensors/written.gguf", nil, { packed = true })
+  for name, want in pairs(theirs) do
+    dc.save(at "a.gguf", { x = x }, nil, { type = name })
+    local got, _, told = dc.load(at "a.gguf", nil, { packed = true })
+    lu.assertEquals({ got.x.dtype, got.x.shape }, { want.dtype, want.shape })
+    lu.assertEquals(got.x:bytes(), want:bytes(), name)
+    lu.assertEquals(told and told.x, name:find "^q" and { type = name, shape = { 2, 256 } } or nil)
+  end
+end
+
+function TestWrittenGguf:test_there_and_back()
+  local shared = dc.param("f32[3]", { 1, 2, 3 })
+  local values = { a = shared, b = shared, i = dc.tensor({ 1, -2 }, "i64[2]"), h = dc.ones "bf16[2, 3]",
+    s = dc.tensor(3.5), d = dc.ones "f64[2]", none = dc.zeros "f32[0, 4]" }
+  local metadata = { ["general.architecture"] = "x", n = 3, neg = -3, big = 1 << 40, f = 0.5, d = 1e300, b = true,
+    z = false, text = "a\0b", texts = { "a", "" }, ints = { 1, -3 }, longs = { 1, 1 << 40 },
+    floats = { 1, 2.5 }, bools = { true },
+    lists = { { 1 }, { 2.5, 3 } }, none = {} }
+  dc.save(at "a.gguf", values, metadata)
+  local t, got = dc.load(at "a.gguf")
+  lu.assertEquals(got, metadata)
+  lu.assertEquals(math.type(got.n), "integer")
+  for name, v in pairs(values) do
+    lu.assertEquals({ t[name].dtype, t[name].shape }, { v.dtype, v.shape })
+    lu.assertTrue(t[name]:eq(v):all():item(), name)
+  end
+  local before = check.read(at "a.gguf")
+  dc.save(at "a.gguf", values, metadata)
+  lu.assertEquals(check.read(at "a.gguf"), before)
+  dc.save(at "b.gguf", {}, { n = { type = "u64", value = 3 }, l = { type = "u8", value = { 1, 255 } } })
+  lu.assertEquals(select(2, dc.load(at "b.gguf")), { n = 3, l = { 1, 255 } })
+end
+
+function TestWrittenGguf:test_types_of_tensors()
+  local values = { m = dc.ones "f32[2, 64]", odd = dc.ones "f32[2, 33]", v = dc.ones "f16[64]",
+    i = dc.ones "i32[2, 32]" }
+  local function types(type)
+    dc.save(at "a.gguf", values, nil, { type = type })
+    local t, _, told = dc.load(at "a.gguf", nil, { packed = true })
+    local found = {}
+    for _, name in ipairs { "i", "m", "odd", "v" } do
+      found[#found + 1] = told and told[name] and told[name].type or t[name].dtype
+    end
+    return table.concat(found, " ")
+  end
+  lu.assertEquals(types(nil), "i32 f32 f32 f16")
+  lu.assertEquals(types "q8_0", "i32 q8_0 f32 f32")
+  lu.assertEquals(types "bf16", "i32 bf16 bf16 f32")
+  lu.assertEquals(types(function(name) return name == "v" and "q4_0" or nil end), "i32 f32 f32 q4_0")
+end
+
+function TestWrittenGguf:test_what_has_no_place()
+  local function refused(want, ...)
+    lu.assertEquals(whole_message(dc.save, at "a.gguf", ...), want)
+    lu.assertNil(io.open(at "a.gguf"))
+  end
+  refused("'x' is u8[2], a type that GGUF does not have", { x = dc.ones "u8[2]" })
+  refused("'x' is f32[1, 1, 1, 1, 2]: GGUF has 4 axes at most", { x = dc.ones "f32[1, 1, 1, 1, 2]" })
+  refused(("the name '%s' has 64 bytes, GGUF has 63 at most"):format(("n"):rep(64)), { [("n"):rep(64)] = dc.tensor(1) })
+  local wide = dc.ones "f32[2, 32]"
+  for _, v in ipairs { 1 / 0, -1 / 0, 0 / 0, 1e8 } do
+    refused("'x' has an element that q8_0 does not hold: NaN, an infinity or one that is too large",
+      { x = wide * v }, nil, { type = "q8_0" })
+  end
+  refused("'x' has an element that f16 does not hold: it is too large", { x = wide * 70000 }, nil, { type = "f16" })
+  dc.save(at "b.gguf", { x = wide / 0 }, nil, { type = "f16" })
+  lu.assertEquals(dc.load(at "b.gguf").x:min():item(), 1 / 0)
+  local x = { x = dc.ones "f32[2]" }
+  refused("save: type is the string 'q9'", x, nil, { type = "q9" })
+  refused("save: type is the string 'q9'", { x = wide }, nil, { type = function() return "q9" end })
+  refused("save: metadata 'a' is a function", x, { a = print })
+  refused("save: metadata 'a' is a table", x, { a = { 1, "b" } })
+  refused("save: metadata 'a' is a table with the key 'b'; lists are kept", x, { a = { b = 1 } })
+  refused("save: metadata 'a' has the type 'u7'", x, { a = { type = "u7", value = 3 } })
+  refused("save: metadata 'a' is the number 300, which is no u8", x, { a = { type = "u8", value = 300 } })
+  refused("save: metadata 'general.alignment' is set by what is written", x, { ["general.alignment"] = 64 })
+  fails("type is for GGUF files, whose names end with .gguf", dc.save, at "a", x, nil, { type = "f16" })
+end
