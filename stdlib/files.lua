@@ -77,6 +77,8 @@ local function write_gguf(path, list, metadata, type)
   core.gguf_save(path, names, values, types, count, entries)
 end
 
+core.saving = { write = write, write_gguf = write_gguf }
+
 local INDEX = "%.safetensors%.index%.json$"
 
 -- The bytes of a file of several; nil: there is one.

@@ -350,7 +350,7 @@ local function bytes_of(file, names)
   return total
 end
 
-local function take_all(file, choice, o)
+function loading.take_all(file, choice, o)
   local tensors, told, read, done, total = {}, {}, {}, 0, 0
   for _, name in ipairs(o.progress and choice.names or {}) do
     total = total + bytes_of(file, { choice.from[name] })
@@ -401,7 +401,7 @@ function files.load(path, into, options)
   end
   local choice, metadata, ours = loading.read(path, file, o)
   if not list then
-    local tensors, told = take_all(file, choice, o)
+    local tensors, told = loading.take_all(file, choice, o)
     return tensors, metadata, told
   end
   local from, cells, missing = loading.match(path, list, choice, o.partial or nil)

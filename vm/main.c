@@ -2,7 +2,7 @@
  * The program: runs scripts as `lua` does, with a context attached.
  *
  *   deepc [-e CODE] [-l MODULE] [-i] [-v] [FILE ARGS | -] | kernel FILE | explain CODE |
- *         sandbox FILE | cache | --replay FILE | --devices | --options | --help
+ *         sandbox FILE | inspect FILE | convert FROM TO | cache | --replay FILE | --devices | --options | --help
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -48,6 +48,8 @@ static const char usage[] =
     "  explain DC0301   what the code of an error means; without a code, all codes\n"
     "  sandbox FILE ARGS  run a script that may compute and print, and nothing else; deepc sandbox "
     "tells more\n"
+    "  inspect FILE     what is in a file of tensors; deepc inspect --help tells more\n"
+    "  convert FROM TO  writes its tensors as another file\n"
     "  cache [--clear]  what the cache of compiled kernels holds; empties it\n"
     "  --replay FILE    run again what a file about a bug tells; ends with 1 if it still fails\n"
     "  --devices        what there is to compute on, and why not\n"
@@ -151,8 +153,9 @@ typedef struct command {
     int argc;
     char **argv;
     dc_rt *rt;
-    int script;   /* its index, or argc */
-    bool i, e, v; /* options given */
+    const char *tool; /* a function of stdlib/tensor_tool.lua that is called instead; NULL */
+    int script;       /* its index, or argc */
+    bool i, e, v;     /* options given */
     int status;
 } command;
 
@@ -223,9 +226,24 @@ static int run_options(lua_State *L, const command *c)
     return 0;
 }
 
+static int run_tool(lua_State *L, const command *c)
+{
+    lua_getglobal(L, "require");
+    lua_pushstring(L, "deepc.tensor_tool");
+    if (docall(L, 1, 1) != LUA_OK)
+        return 1;
+    lua_getfield(L, -1, c->tool);
+    lua_getglobal(L, "arg");
+    const int status = docall(L, 1, 0) != LUA_OK;
+    lua_settop(L, 0);
+    return status;
+}
+
 /* The script, or what stands in its place. */
 static int run_rest(lua_State *L, const command *c)
 {
+    if (c->tool != NULL)
+        return run_tool(L, c);
     const bool script = c->script < c->argc;
     if (script) {
         const char *name = c->argv[c->script];
@@ -301,12 +319,22 @@ static int answer(const char *question)
     return 0;
 }
 
+/* deepc TOOL ARGUMENTS: the tool is the script of its arguments. */
+static bool read_tool(command *c)
+{
+    const bool is_tool =
+        c->argc >= 2 && (strcmp(c->argv[1], "inspect") == 0 || strcmp(c->argv[1], "convert") == 0);
+    c->tool = is_tool ? c->argv[1] : NULL;
+    c->script = is_tool ? 1 : c->argc;
+    return is_tool;
+}
+
 static int run_program(int argc, char **argv)
 {
     dc_config cfg = DC_CONFIG_INIT;
     command c = {.argc = argc, .argv = argv, .status = 1};
     cfg.log = dc_sink_stderr;
-    if (!read_options(&c))
+    if (!read_tool(&c) && !read_options(&c))
         return c.status;
     if (c.v && !c.i)
         printf("deepc %s, %s\n", DC_VERSION, LUA_RELEASE);
