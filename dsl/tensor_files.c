@@ -7,6 +7,7 @@
  *   file_about(file, name)        "F32", its type there; its sizes; its bytes or nil; what it is read as: a dtype, nil where
  *                                 it is not read; "q4_1" where it is packed; true where a conversion has to be asked for
  *   file_kinds(file)              the types of metadata by key: "u32", "list of text"
+ *   file_tree(file, tensors)      the tables of a format that has them, with tensors[name] in their places; nil
  *   file_shape(file, name)        its sizes
  *   file_take(file, name, how)    a tensor: of its own dtype; "packed": as it lies; of another float dtype
  *   file_put(file, names, cells, turned, cast [, first, last])
@@ -159,6 +160,49 @@ static int l_kinds(lua_State *L)
             lua_pushstring(L, dc_meta_kind_name(e[i].value.kind));
         lua_setfield(L, -2, e[i].key);
     }
+    return 1;
+}
+
+/* Argument 2 has tensors by name; `seen`, at that index, tables that have been made, by their trees. */
+static void push_tree(lua_State *L, dc_dsl *d, const dc_tree *t, int seen)
+{
+    luaL_checkstack(L, 8, "load");
+    if (t->kind == DC_TREE_NONE) {
+        lua_pushnil(L);
+        return;
+    }
+    if (t->kind == DC_TREE_VALUE) {
+        push_meta(L, d, &t->value);
+        return;
+    }
+    if (t->kind == DC_TREE_TENSOR) {
+        lua_getfield(L, 2, t->name);
+        return;
+    }
+    if (lua_rawgetp(L, seen, t) != LUA_TNIL)
+        return;
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, seen, t);
+    for (uint32_t i = 0; i < t->n; i++) {
+        dc_interrupt_poll(L, d);
+        push_meta(L, d, &t->key[i]);
+        push_tree(L, d, t->item[i], seen);
+        lua_rawset(L, -3);
+    }
+}
+
+static int l_tree(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const dc_tree *t = dc_tensor_file_tree(check_file(L, d)->file);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    if (t == NULL)
+        return 0;
+    lua_settop(L, 2);
+    lua_newtable(L);
+    push_tree(L, d, t, 3);
     return 1;
 }
 
@@ -452,6 +496,7 @@ static const dc_binding bindings[] = {
     {"file_list", l_list, DC_ANY, DC_IN_LIBRARY},
     {"file_about", l_about, DC_ANY, DC_IN_LIBRARY},
     {"file_kinds", l_kinds, DC_ANY, DC_IN_LIBRARY},
+    {"file_tree", l_tree, DC_ANY, DC_IN_LIBRARY},
     {"file_shape", l_shape, DC_ANY, DC_IN_LIBRARY},
     {"file_take", l_take, DC_ANY, DC_IN_LIBRARY},
     {"file_put", l_put, DC_ANY, DC_IN_LIBRARY},

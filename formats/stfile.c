@@ -22,7 +22,7 @@ static dc_status unchanged(const void *file, dc_job *j)
     return dc_safetensors_unchanged(file, j);
 }
 
-static const dc_tensor_file_ops ops = {"safetensors", close_file, read_bytes, unchanged};
+static const dc_tensor_file_ops ops = {"safetensors", close_file, read_bytes, unchanged, NULL};
 
 /* Floats of 8 bits: dtypes that are read as others. */
 static const dc_packing *packing_of(const dc_st_tensor *t)

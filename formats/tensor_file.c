@@ -5,6 +5,7 @@
 #include "formats/convert.h"
 #include "formats/infile.h"
 #include "formats/tensor_formats.h"
+#include "formats/zip.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,12 +113,40 @@ dc_status dc_tensor_file_make(dc_job *j, const char *path, const dc_tensor_file_
     return DC_OK;
 }
 
+static void close_zip(void *z)
+{
+    dc_zip_close(z);
+}
+
+/* PyTorch's archives have a pickle, NumPy's arrays alone. */
+static dc_status open_archive(dc_job *j, const char *path, dc_tensor_file **out)
+{
+    dc_zip *z;
+    bool arrays = false, pickle = false;
+    DC_TRY(dc_zip_open(j, path, "an archive of PyTorch or NumPy", &z));
+    dc_job_defer(j, close_zip, z);
+    for (uint32_t i = 0; i < z->n; i++) {
+        const char *name = z->entry[i].name, *end = strrchr(name, '.');
+        arrays = arrays || (end != NULL && strcmp(end, ".npy") == 0);
+        pickle = pickle || (strlen(name) > 9 && strcmp(name + strlen(name) - 9, "/data.pkl") == 0);
+    }
+    dc_job_keep(j, z);
+    dc_zip_close(z);
+    return arrays && !pickle ? dc_npyfile_open(j, path, true, out) : dc_torch_open(j, path, out);
+}
+
 /* Which format begins so? What is none of the others is read as safetensors, whose reader says what is wrong. */
 static dc_status open_as(dc_job *j, const char *path, const unsigned char *begin, size_t n,
                          dc_tensor_file **out)
 {
     if (memcmp(begin, "GGUF", 4) == 0)
         return dc_gguf_open(j, path, out);
+    if (memcmp(begin, "PK\3\4", 4) == 0)
+        return open_archive(j, path, out);
+    if (begin[0] == 0x80 && begin[1] >= 2 && begin[1] <= 5)
+        return dc_torch_open(j, path, out);
+    if (memcmp(begin, "\x93NUMPY", 6) == 0)
+        return dc_npyfile_open(j, path, false, out);
     if (n == 8 && begin[0] == '{' && memchr(begin, '\0', n) == NULL) /* no length of a header */
         return dc_shards_open(j, path, out);
     return dc_safetensors_open_file(j, path, out);
@@ -166,6 +195,11 @@ const dc_file_tensor *dc_tensor_file_find(const dc_tensor_file *f, const char *n
                : bsearch(&key, f->tensor.at, f->tensor.n, sizeof *f->tensor.at, by_name);
 }
 
+const dc_tree *dc_tensor_file_tree(const dc_tensor_file *f)
+{
+    return f->ops->tree != NULL ? f->ops->tree(f->file) : NULL;
+}
+
 /* ---- reading ---------------------------------------------------------------------------------- */
 
 dc_status dc_tensor_file_readable(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t)
@@ -209,25 +243,30 @@ static size_t file_bytes(const dc_file_tensor *t, size_t n)
                               : n * dc_dtype_size((dc_dtype)t->type.dtype);
 }
 
-/* Some elements, CHUNK at most, by way of memory of their own. */
+/* Elements as they lie to those that are wanted, CHUNK at most. */
+static void convert(const reading *r, const unsigned char *from, size_t n, char *to)
+{
+    float floats[CHUNK];
+    const dc_packing *p = r->t->packing;
+    const bool here = r->wanted == DC_F32;
+    if (p == NULL) {
+        dc_convert(r->own, from, r->wanted, to, n);
+        return;
+    }
+    p->unpack(from, here ? (float *)(void *)to : floats, n / p->elements);
+    if (!here)
+        dc_convert(DC_F32, floats, r->wanted, to, n);
+}
+
 static dc_status convert_chunk(const reading *r, dc_job *j, size_t from, size_t n, char *to)
 {
     union {
         unsigned char bytes[CHUNK * 8];
         double aligned;
-    } packed;
-    float floats[CHUNK];
-    const dc_packing *p = r->t->packing;
+    } there;
     DC_TRY(r->f->ops->read(r->f->file, j, r->t, file_bytes(r->t, from), file_bytes(r->t, n),
-                           packed.bytes));
-    if (p == NULL) {
-        dc_convert(r->own, packed.bytes, r->wanted, to, n);
-        return DC_OK;
-    }
-    const bool here = r->wanted == DC_F32;
-    p->unpack(packed.bytes, here ? (float *)(void *)to : floats, n / p->elements);
-    if (!here)
-        dc_convert(DC_F32, floats, r->wanted, to, n);
+                           there.bytes));
+    convert(r, there.bytes, n, to);
     return DC_OK;
 }
 
@@ -246,6 +285,28 @@ static dc_status read_piece(dc_job *j, void *ctx, uint32_t piece)
     return DC_OK;
 }
 
+/* At once, by way of memory of its own where it is converted. */
+static dc_status read_whole(const reading *r, dc_job *j)
+{
+    const size_t bytes = file_bytes(r->t, r->n), size = dc_dtype_size(r->wanted);
+    const bool as_is = r->t->packing == NULL && r->own == r->wanted;
+    char *there = as_is ? r->to : dc_try_realloc(NULL, bytes + 1);
+    if (there == NULL)
+        return dc_fail_memory(j, bytes + 1);
+    if (!as_is)
+        dc_job_defer(j, dc_xfree, there);
+    DC_TRY(r->f->ops->read(r->f->file, j, r->t, file_bytes(r->t, r->from), bytes, there));
+    if (as_is)
+        return DC_OK;
+    for (size_t at = 0, n; at < r->n; at += n) {
+        n = r->n - at < CHUNK ? r->n - at : CHUNK;
+        convert(r, (unsigned char *)there + file_bytes(r->t, at), n, r->to + at * size);
+    }
+    dc_job_keep(j, there);
+    dc_xfree(there);
+    return DC_OK;
+}
+
 dc_status dc_tensor_file_read(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,
                               size_t from, size_t n, dc_dtype dtype, void *to)
 {
@@ -254,7 +315,7 @@ dc_status dc_tensor_file_read(const dc_tensor_file *f, dc_job *j, const dc_file_
     DC_ASSERT(!t->unread &&
                   (r.own == dtype || (dc_dtype_is_float(r.own) && dc_dtype_is_float(dtype))),
               "%s as %s", t->format, dc_dtype_name(dtype));
-    return split(j, n / PIECE + (n % PIECE != 0), read_piece, &r);
+    return t->whole ? read_whole(&r, j) : split(j, n / PIECE + (n % PIECE != 0), read_piece, &r);
 }
 
 typedef struct bytes_reading {

@@ -8,6 +8,8 @@
  *   formats/safetensors.c   safetensors
  *   formats/shards.c        several of them with an index
  *   formats/gguf.c          GGUF
+ *   formats/torch.c         what torch.save of PyTorch writes
+ *   formats/npyfile.c       arrays of NumPy
  *
  * Files are not trusted: what has been opened lies in the file, whole; a tensor of a type that is not known is in the list
  * and cannot be read.
@@ -27,6 +29,7 @@ typedef struct dc_file_tensor {
         type; /* of its values: f32 where they are packed; of unread ones the sizes, where known */
     const dc_packing *packing; /* how they lie; NULL: as they are */
     bool unread;               /* its type is none that is read */
+    bool whole;                /* its elements are scattered: best read at once */
     bool asks;      /* it is read only where a conversion was asked for: floats of 8 bits */
     int64_t bytes;  /* in the file; -1: not known */
     int64_t at;     /* where; of the format's reader */
@@ -76,6 +79,26 @@ typedef struct dc_meta_entry {
 /* The first of the list that is left, which becomes shorter; there is one. A list of lists is at most 4 deep. */
 dc_meta dc_meta_next(dc_meta *list);
 
+/* ---- values in tables ---- */
+
+typedef enum dc_tree_kind {
+    DC_TREE_NONE,
+    DC_TREE_VALUE,
+    DC_TREE_LIST,
+    DC_TREE_TABLE,
+    DC_TREE_TENSOR
+} dc_tree_kind;
+
+/* What formats that have tables in tables say. Parts may be shared; there are no cycles. */
+typedef struct dc_tree {
+    dc_tree_kind kind;
+    dc_meta value;    /* VALUE */
+    const char *name; /* TENSOR: in the list of tensors */
+    uint32_t n;       /* LIST, TABLE */
+    dc_meta *key;     /* texts and whole numbers; of a LIST 1 to n */
+    struct dc_tree **item;
+} dc_tree;
+
 /* ---- files ---- */
 
 /* FILE: it cannot be read; FORMAT: it is not exactly what its format says. */
@@ -88,6 +111,9 @@ const char *dc_tensor_file_format(const dc_tensor_file *f); /* "safetensors" */
 const dc_file_tensor *dc_tensor_file_list(const dc_tensor_file *f, uint32_t *n);
 const dc_file_tensor *dc_tensor_file_find(const dc_tensor_file *f, const char *name); /* or NULL */
 const dc_meta_entry *dc_tensor_file_metadata(const dc_tensor_file *f, uint32_t *n);
+
+/* NULL: the format has no tables in tables. */
+const dc_tree *dc_tensor_file_tree(const dc_tensor_file *f);
 
 /* FORMAT where the tensor has a type that is not read. */
 dc_status dc_tensor_file_readable(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t);
@@ -116,6 +142,7 @@ typedef struct dc_tensor_file_ops {
     dc_status (*read)(const void *file, dc_job *j, const dc_file_tensor *t, size_t from, size_t n,
                       void *to);
     dc_status (*unchanged)(const void *file, dc_job *j);
+    const dc_tree *(*tree)(const void *file); /* NULL: the format has none */
 } dc_tensor_file_ops;
 
 /* Takes the file, and both lists, which may be in any order. FORMAT where a name or key occurs twice. */

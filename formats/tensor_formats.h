@@ -16,4 +16,13 @@ dc_status dc_gguf_open(dc_job *j, const char *path, dc_tensor_file **out);
 dc_status dc_shards_open(dc_job *j, const char *path, dc_tensor_file **out);
 dc_status dc_shards_open_folder(dc_job *j, const char *folder, dc_tensor_file **out);
 
+/*
+ * What torch.save of PyTorch writes: archives, and the older files of several pickles. Tensors, and tables and lists of them
+ * and of plain values; nothing of the file is run, and what is anything else is refused with its name (formats/pickle.h).
+ */
+dc_status dc_torch_open(dc_job *j, const char *path, dc_tensor_file **out);
+
+/* Arrays of NumPy: an archive, or one, whose name is "value" (formats/npyfile.c). */
+dc_status dc_npyfile_open(dc_job *j, const char *path, bool archive, dc_tensor_file **out);
+
 #endif

@@ -25,7 +25,8 @@ static dc_status read_by_pieces(const dc_tensor_file *f, dc_job *j, const dc_ten
         if (status == DC_OK)
             status = dev->ops->upload(dev, j, (char *)to->mem + at * size, piece, k * size);
     }
-    dc_arena_rewind(&j->scratch, mark);
+    if (status == DC_OK) /* what failed may have left something there for the end of the entry */
+        dc_arena_rewind(&j->scratch, mark);
     return status;
 }
 
@@ -59,7 +60,8 @@ static dc_status read_turned(const dc_tensor_file *f, dc_job *j, const dc_tensor
         status = turn(j, there, here, (size_t)type->dim[0], (size_t)type->dim[1], size);
     if (status == DC_OK && !dev->ops->host)
         status = dev->ops->upload(dev, j, to->mem, here, n * size);
-    dc_arena_rewind(&j->scratch, mark);
+    if (status == DC_OK) /* what failed may have left something there for the end of the entry */
+        dc_arena_rewind(&j->scratch, mark);
     return status;
 }
 

@@ -402,7 +402,7 @@ function files.load(path, into, options)
   local choice, metadata, ours = loading.read(path, file, o)
   if not list then
     local tensors, told = loading.take_all(file, choice, o)
-    return tensors, metadata, told
+    return not o.rename and core.file_tree(file, tensors) or tensors, metadata, told
   end
   local from, cells, missing = loading.match(path, list, choice, o.partial or nil)
   local turned = find_turned(path, file, from, cells, ours, o.linear)

@@ -27,7 +27,8 @@ local dc = {}
 function dc.save(path, what, metadata, options) end
 
 ---The tensors of a file by name, and its metadata: safetensors, the index of several such files or the folder that has
----it, GGUF; the content tells. With `into`, sets the cells of a layer, an optimiser or a table instead: all names,
+---it, GGUF, what torch.save of PyTorch writes, arrays of NumPy; the content tells. What PyTorch keeps in tables is in
+---tables here. With `into`, sets the cells of a layer, an optimiser or a table instead: all names,
 ---dtypes and sizes are compared before anything is changed. Quantised tensors of GGUF files become f32; floats become
 ---those of wider cells exactly.
 ---

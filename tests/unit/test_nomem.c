@@ -7,6 +7,7 @@
 #include "core/graph/simplify.h"
 #include "formats/idx.h"
 #include "formats/safetensors.h"
+#include "formats/tensor_file.h"
 #include "vm/deepc.h"
 
 #include <unistd.h>
@@ -554,6 +555,49 @@ static void after_st_read(bool done)
     st_file = NULL;
 }
 
+/* All elements of all tensors. */
+static const char *tensor_path;
+
+static dc_status do_tensor_file(dc_job *j, void *ctx)
+{
+    (void)ctx;
+    char room[1 << 12];
+    dc_tensor_file *f;
+    uint64_t hash = 0;
+    uint32_t n;
+    DC_TRY(dc_tensor_file_open(j, tensor_path, &f));
+    dc_tensor_file_defer(j, f);
+    const dc_file_tensor *t = dc_tensor_file_list(f, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        const size_t bytes = dc_type_bytes(&t[i].type);
+        if (bytes <= sizeof room)
+            DC_TRY(dc_tensor_file_read(f, j, &t[i], 0, (size_t)dc_type_count(&t[i].type),
+                                       (dc_dtype)t[i].type.dtype, room));
+        if (bytes <= sizeof room)
+            hash = dc_hash_bytes(hash, room, bytes);
+    }
+    same(&hash, sizeof hash);
+    return DC_OK;
+}
+
+static void after_tensor_file(bool done)
+{
+    (void)done;
+}
+
+static void try_tensor_files(void)
+{
+    static const char *const file[] = {
+        "tests/lua/tensors/quantised.gguf",  "tests/lua/tensors/torch.pt",
+        "tests/lua/tensors/torch_legacy.pt", "tests/fuzz/corpus/npy/deflated-npz",
+        "tests/fuzz/corpus/npy/fortran-npy", "tests/lua/tensors/torch.safetensors",
+    };
+    for (size_t i = 0; i < DC_COUNTOF(file); i++) {
+        tensor_path = file[i];
+        try(&(trial){.name = file[i], .body = do_tensor_file, .after = after_tensor_file});
+    }
+}
+
 /* What was there stays until all of the new one is. */
 static void after_st_write(bool done)
 {
@@ -614,6 +658,7 @@ static void try_files(void)
     write_old();
     try(&(trial){.name = "safetensors, writing", .body = do_st_write, .after = after_st_write});
     try(&(trial){.name = "safetensors, reading", .body = do_st_read, .after = after_st_read});
+    try_tensor_files();
     unlink(path);
     close_world();
 }

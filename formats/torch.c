@@ -1,0 +1,502 @@
+/*
+ * Files of torch.save (https://pytorch.org/docs/stable/notes/serialization.html).
+ *
+ * New ones are archives: NAME/data.pkl is the pickle, NAME/data/KEY the bytes of each storage, stored. Older ones are five
+ * pickles - a number, the version, facts about the machine, the value, the keys of storages - and for each key the number
+ * of its elements and their bytes. A storage's bytes are read where they lie.
+ */
+#define _GNU_SOURCE
+#include "core/base/path.h"
+#include "formats/infile.h"
+#include "formats/tensor_formats.h"
+#include "formats/torch_impl.h"
+#include "formats/zip.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_PICKLE = 1 << 27, FIRST = 1 << 20, MAGIC = 15 };
+
+/* Bytes of one storage. */
+typedef struct storage {
+    const char *key;
+    int64_t at, bytes;
+    bool packed; /* deflated: it is not read */
+} storage;
+
+typedef struct torch {
+    char *path;
+    int fd;
+    struct stat st;
+    unsigned char *bytes; /* of the pickle, into which values point */
+    dc_torch values;
+    DC_VEC(storage) storage; /* sorted by key */
+} torch;
+
+#define REFUSE(...) dc_path_fail(j, DC_ERR_FORMAT, f->path, __VA_ARGS__)
+
+static void close_torch(void *file)
+{
+    torch *f = file;
+    if (f->fd >= 0)
+        close(f->fd);
+    dc_pickle_free(&f->values.pickle);
+    DC_VEC_FREE(f->values.strides);
+    DC_VEC_FREE(f->values.tensor);
+    DC_VEC_FREE(f->values.entry);
+    dc_arena_free(&f->values.arena);
+    DC_VEC_FREE(f->storage);
+    dc_xfree(f->bytes);
+    dc_xfree(f->path);
+    dc_xfree(f);
+}
+
+/* ---- reading elements ------------------------------------------------------------------------- */
+
+static dc_status read_exactly(const torch *f, dc_job *j, int64_t at, void *to, size_t n)
+{
+    size_t got;
+    DC_TRY(dc_infile_read(j, f->path, f->fd, at, to, n, &got));
+    return got == n ? DC_OK : REFUSE("has been cut off since the file was opened");
+}
+
+/* Walks through the elements of a tensor in their order. */
+typedef struct walk {
+    const dc_type *type;
+    const int64_t *stride;
+    int64_t index[DC_MAX_RANK], at; /* in elements, from its first one on */
+} walk;
+
+static walk walk_from(const dc_file_tensor *t, const int64_t *stride, int64_t element)
+{
+    walk w = {.type = &t->type, .stride = stride};
+    for (int i = t->type.rank; i-- > 0;) {
+        w.index[i] = element % t->type.dim[i];
+        element /= t->type.dim[i];
+        w.at += w.index[i] * stride[i];
+    }
+    return w;
+}
+
+static void walk_on(walk *w)
+{
+    for (int i = w->type->rank; i-- > 0;) {
+        w->at += w->stride[i];
+        if (++w->index[i] < w->type->dim[i])
+            return;
+        w->at -= w->stride[i] * w->type->dim[i];
+        w->index[i] = 0;
+    }
+}
+
+/* Elements that are scattered: the stretch of the storage that has them, then each from its place. */
+static dc_status read_scattered(const torch *f, dc_job *j, const dc_file_tensor *t, size_t first,
+                                size_t n, size_t size, char *to)
+{
+    const int64_t *stride = f->values.strides.at[t->index].stride;
+    int64_t least = INT64_MAX, most = 0;
+    walk w = walk_from(t, stride, (int64_t)first);
+    for (size_t i = 0; i < n; i++, walk_on(&w)) {
+        if (i % 4096 == 0)
+            DC_TRY(dc_job_ended(j));
+        least = dc_min_i64(least, w.at);
+        most = dc_max_i64(most, w.at);
+    }
+    const size_t bytes = (size_t)(most - least + 1) * size;
+    char *stretch = dc_try_realloc(NULL, bytes);
+    if (stretch == NULL)
+        return dc_fail_memory(j, bytes);
+    dc_job_defer(j, dc_xfree, stretch);
+    DC_TRY(read_exactly(f, j, t->at + least * (int64_t)size, stretch, bytes));
+    w = walk_from(t, stride, (int64_t)first);
+    for (size_t i = 0; i < n; i++, walk_on(&w)) {
+        if (i % 4096 == 0)
+            DC_TRY(dc_job_ended(j));
+        memcpy(to + i * size, stretch + (size_t)(w.at - least) * size, size);
+    }
+    dc_job_keep(j, stretch);
+    dc_xfree(stretch);
+    return DC_OK;
+}
+
+static dc_status check_bools(const torch *f, dc_job *j, const dc_file_tensor *t, size_t from,
+                             const unsigned char *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (b[i] > 1)
+            return REFUSE("tensor '%s' is bool and has a byte 0x%02x at element %zu",
+                          dc_show_name(t->name).s, b[i], from + i);
+    return DC_OK;
+}
+
+static dc_status read_bytes(const void *file, dc_job *j, const dc_file_tensor *t, size_t from,
+                            size_t n, void *to)
+{
+    const torch *f = file;
+    const size_t size = t->packing != NULL ? 1 : dc_dtype_size((dc_dtype)t->type.dtype);
+    DC_ASSERT((int64_t)from <= t->bytes && (int64_t)n <= t->bytes - (int64_t)from,
+              "%zu bytes from %zu on", n, from);
+    if (t->index == UINT32_MAX)
+        DC_TRY(read_exactly(f, j, t->at + (int64_t)from, to, n));
+    else if (n > 0)
+        DC_TRY(read_scattered(f, j, t, from / size, n / size, size, to));
+    return t->type.dtype == DC_BOOL ? check_bools(f, j, t, from, to, n) : DC_OK;
+}
+
+static dc_status unchanged(const void *file, dc_job *j)
+{
+    const torch *f = file;
+    return dc_infile_unchanged(j, f->path, f->fd, &f->st);
+}
+
+static const dc_tree *tree_of(const void *file)
+{
+    const torch *f = file;
+    return f->values.tree;
+}
+
+static const dc_tensor_file_ops ops = {"pytorch", close_torch, read_bytes, unchanged, tree_of};
+
+/* ---- storages --------------------------------------------------------------------------------- */
+
+static int by_key(const void *x, const void *y)
+{
+    const storage *a = x, *b = y;
+    return strcmp(a->key, b->key);
+}
+
+static dc_status find_storage(void *ctx, const char *key, int64_t *at, int64_t *bytes)
+{
+    torch *f = ctx;
+    dc_job *j = f->values.job;
+    const storage wanted = {.key = key};
+    const storage *s = f->storage.n > 0 ? bsearch(&wanted, f->storage.at, f->storage.n,
+                                                  sizeof *f->storage.at, by_key)
+                                        : NULL;
+    if (s == NULL)
+        return REFUSE("has no storage '%s'", dc_show_name(key).s);
+    if (s->packed)
+        return REFUSE("storage '%s' is compressed, which torch.save does not do",
+                      dc_show_name(key).s);
+    *at = s->at;
+    *bytes = s->bytes;
+    return DC_OK;
+}
+
+static void sort_storages(torch *f)
+{
+    if (f->storage.n > 1)
+        qsort(f->storage.at, f->storage.n, sizeof *f->storage.at, by_key);
+}
+
+/* ---- archives --------------------------------------------------------------------------------- */
+
+static void close_zip(void *z)
+{
+    dc_zip_close(z);
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    const size_t n = strlen(s), m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+static dc_status unpack(torch *f, dc_job *j, const dc_zip *z, const dc_zip_entry *e, void *to,
+                        size_t n)
+{
+    dc_zip_stream *s;
+    size_t got;
+    char more;
+    DC_TRY(dc_zip_stream_open(z, j, e, &s));
+    DC_TRY(dc_zip_stream_read(s, j, to, n, &got));
+    if (got == n)
+        DC_TRY(dc_zip_stream_read(s, j, &more, 1, &got)); /* compares the checksum */
+    dc_zip_stream_close(s, j);
+    return got == 0 || n == 0 ? DC_OK
+                              : REFUSE("'%.80s' has another length than the archive says", e->name);
+}
+
+/* The pickle of NAME/data.pkl; *prefix becomes "NAME/". */
+static dc_status read_pickle(torch *f, dc_job *j, const dc_zip *z, const char **prefix, size_t *n)
+{
+    const dc_zip_entry *e = NULL;
+    for (uint32_t i = 0; i < z->n && e == NULL; i++)
+        if (ends_with(z->entry[i].name, "/data.pkl"))
+            e = &z->entry[i];
+    if (e == NULL)
+        return REFUSE("no PyTorch file: the archive has no 'data.pkl'");
+    if (e->size > MOST_PICKLE)
+        return REFUSE("'%.80s' has %" PRIu64 " bytes, %d are the most", e->name, e->size,
+                      MOST_PICKLE);
+    *n = (size_t)e->size;
+    f->bytes = dc_try_realloc(NULL, *n + 1);
+    if (f->bytes == NULL)
+        return dc_fail_memory(j, *n + 1);
+    *prefix =
+        dc_arena_printf(&j->scratch, "%.*s", (int)(strlen(e->name) - strlen("data.pkl")), e->name);
+    return unpack(f, j, z, e, f->bytes, *n);
+}
+
+static dc_status check_order(torch *f, dc_job *j, const dc_zip *z, const char *prefix)
+{
+    char order[8] = "little";
+    const dc_zip_entry *e = dc_zip_find(z, dc_arena_printf(&j->scratch, "%sbyteorder", prefix));
+    if (e != NULL && e->size < sizeof order)
+        DC_TRY(unpack(f, j, z, e, order, (size_t)e->size));
+    return strncmp(order, "big", 3) != 0 ? DC_OK
+                                         : REFUSE("has big-endian numbers, which are not read");
+}
+
+static dc_status list_storages(torch *f, dc_job *j, const dc_zip *z, const char *prefix)
+{
+    const char *data = dc_arena_printf(&j->scratch, "%sdata/", prefix);
+    const size_t n = strlen(data);
+    for (uint32_t i = 0; i < z->n; i++) {
+        const dc_zip_entry *e = &z->entry[i];
+        uint64_t at;
+        if (strncmp(e->name, data, n) != 0)
+            continue;
+        DC_TRY(dc_job_ended(j));
+        DC_TRY(dc_zip_place(z, j, e, &at));
+        if (at > (uint64_t)z->length || e->packed > (uint64_t)z->length - at)
+            return REFUSE("'%.80s' lies outside of the file", e->name);
+        const storage s = {.key = dc_arena_strdup(&f->values.arena, e->name + n),
+                           .at = (int64_t)at,
+                           .bytes = (int64_t)e->size,
+                           .packed = e->method != DC_ZIP_STORED};
+        DC_PUSH(f->storage, s);
+    }
+    sort_storages(f);
+    return DC_OK;
+}
+
+static dc_status read_archive(torch *f, dc_job *j)
+{
+    dc_zip *z;
+    size_t n = 0, end;
+    const char *prefix = "";
+    bool truncated = false;
+    dc_pickle_ref root;
+    DC_TRY(dc_zip_open(j, f->path, "a PyTorch file", &z));
+    dc_job_defer(j, close_zip, z);
+    DC_TRY(read_pickle(f, j, z, &prefix, &n));
+    DC_TRY(check_order(f, j, z, prefix));
+    DC_TRY(list_storages(f, j, z, prefix));
+    DC_TRY(dc_pickle_read(j, f->path, &f->values.pickle, f->bytes, n, dc_torch_known, &end,
+                          &truncated, &root));
+    if (end != n)
+        return REFUSE("bytes follow the pickle");
+    f->st = z->st;
+    f->fd = z->fd;
+    z->fd = -1;
+    dc_job_keep(j, z);
+    dc_zip_close(z);
+    return dc_torch_values(&f->values, root);
+}
+
+/* ---- files of several pickles ----------------------------------------------------------------- */
+
+/* A PROTO, then a LONG1 of ten bytes. */
+static const unsigned char magic[MAGIC] = {0x80, 2,    0x8a, 10,   0x6c, 0xfc, 0x9c, 0x46,
+                                           0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, '.'};
+
+typedef struct legacy {
+    torch *f;
+    size_t n; /* bytes in memory */
+    size_t at;
+    bool truncated;
+    dc_pickle_ref root, keys;
+} legacy;
+
+static dc_status next_pickle(legacy *l, dc_job *j, dc_pickle_ref *root)
+{
+    size_t end;
+    torch *f = l->f;
+    /* Values point into memory, which stays where it is from here on. */
+    DC_TRY(dc_pickle_read(j, f->path, &f->values.pickle, f->bytes + l->at, l->n - l->at,
+                          dc_torch_known, &end, &l->truncated, root));
+    l->at += end;
+    return DC_OK;
+}
+
+static dc_status parse(legacy *l, dc_job *j)
+{
+    torch *f = l->f;
+    dc_pickle_ref version, machine;
+    l->at = MAGIC;
+    DC_TRY(next_pickle(l, j, &version));
+    const dc_pickle_node *v = &f->values.pickle.node.at[version];
+    if (v->kind != DC_PICKLE_INT || v->i != 1001)
+        return REFUSE("a PyTorch file of another version than 1001");
+    DC_TRY(next_pickle(l, j, &machine));
+    DC_TRY(next_pickle(l, j, &l->root));
+    return next_pickle(l, j, &l->keys);
+}
+
+/* Reads more of the file until its pickles are whole. */
+static dc_status read_pickles(legacy *l, dc_job *j)
+{
+    torch *f = l->f;
+    for (size_t want = FIRST;; want *= 2) {
+        size_t got;
+        if (want > (uint64_t)f->st.st_size)
+            want = (size_t)f->st.st_size;
+        unsigned char *grown = dc_try_realloc(f->bytes, want + 1);
+        if (grown == NULL)
+            return dc_fail_memory(j, want + 1);
+        f->bytes = grown;
+        DC_TRY(dc_infile_read(j, f->path, f->fd, (int64_t)l->n, grown + l->n, want - l->n, &got));
+        l->n += got;
+        if (l->n < MAGIC || memcmp(grown, magic, MAGIC) != 0)
+            return REFUSE("a pickle that torch.save of PyTorch did not write");
+        dc_pickle_free(&f->values.pickle);
+        f->values.pickle = (dc_pickle){0};
+        l->truncated = false;
+        const dc_status status = parse(l, j);
+        if (!l->truncated || l->n == (uint64_t)f->st.st_size || l->n > MOST_PICKLE)
+            return status;
+        j->err = (dc_err){0};
+    }
+}
+
+static uint64_t get64(const unsigned char *p)
+{
+    uint64_t v = 0;
+    for (int i = 8; i-- > 0;)
+        v = v << 8 | p[i];
+    return v;
+}
+
+/* A storage's key, and the size of its elements, which the values that use it tell. */
+typedef struct use {
+    const char *key;
+    size_t n;
+    int64_t size;
+} use;
+
+typedef DC_VEC(use) uses;
+
+static int by_used_key(const void *x, const void *y)
+{
+    const use *a = x, *b = y;
+    return a->n != b->n ? (a->n > b->n) - (a->n < b->n) : memcmp(a->key, b->key, a->n);
+}
+
+static void list_uses(const dc_pickle *p, dc_arena *arena, uses *out)
+{
+    for (uint32_t i = 0; i < p->node.n; i++) {
+        const dc_pickle_node *n = &p->node.at[i];
+        const dc_pickle_node *id =
+            n->kind == DC_PICKLE_PERSISTENT ? &p->node.at[n->item.at[0]] : NULL;
+        if (id == NULL || id->kind != DC_PICKLE_LIST || id->item.n < 5)
+            continue;
+        const dc_pickle_node *type = &p->node.at[id->item.at[1]];
+        const dc_pickle_node *key = &p->node.at[id->item.at[2]];
+        if (type->kind != DC_PICKLE_GLOBAL || key->kind != DC_PICKLE_TEXT)
+            continue;
+        const use u = {key->text, (size_t)key->n, dc_torch_storage_size(type->text)};
+        if (u.size > 0)
+            DC_PUSH_IN(arena, *out, u);
+    }
+    if (out->n > 1)
+        qsort(out->at, out->n, sizeof *out->at, by_used_key);
+}
+
+static dc_status place_storages(legacy *l, dc_job *j)
+{
+    torch *f = l->f;
+    const dc_pickle *p = &f->values.pickle;
+    const dc_pickle_node *keys = &p->node.at[l->keys];
+    int64_t at = (int64_t)l->at;
+    uses used = {0};
+    list_uses(p, &j->scratch, &used);
+    if (keys->kind != DC_PICKLE_LIST)
+        return REFUSE("has no list of storages");
+    for (uint32_t i = 0; i < keys->item.n; i++) {
+        const dc_pickle_node *key = &p->node.at[keys->item.at[i]];
+        unsigned char head[8];
+        int64_t bytes;
+        DC_TRY(dc_job_ended(j));
+        if (key->kind != DC_PICKLE_TEXT || key->n > 200)
+            return REFUSE("has a storage whose name is no text");
+        const use wanted = {.key = key->text, .n = (size_t)key->n};
+        const use *u =
+            used.n > 0 ? bsearch(&wanted, used.at, used.n, sizeof *used.at, by_used_key) : NULL;
+        if (u == NULL)
+            return REFUSE("has a storage that no tensor uses");
+        if (f->st.st_size - at < 8)
+            return REFUSE("truncated: the file ends within its storages");
+        DC_TRY(read_exactly(f, j, at, head, sizeof head));
+        const uint64_t count = get64(head);
+        if (count > INT64_MAX || !dc_mul_ok((int64_t)count, u->size, &bytes) ||
+            bytes > f->st.st_size - at - 8)
+            return REFUSE("truncated: the file ends within its storages");
+        const storage s = {.key = dc_arena_printf(&f->values.arena, "%.*s", (int)key->n, key->text),
+                           .at = at + 8,
+                           .bytes = bytes};
+        DC_PUSH(f->storage, s);
+        at += 8 + bytes;
+    }
+    if (at != f->st.st_size)
+        return REFUSE("%" PRId64 " bytes follow the storages", (int64_t)f->st.st_size - at);
+    sort_storages(f);
+    return DC_OK;
+}
+
+static dc_status read_legacy(torch *f, dc_job *j)
+{
+    legacy l = {.f = f};
+    DC_TRY(dc_infile_open(j, f->path, &f->fd, &f->st));
+    DC_TRY(read_pickles(&l, j));
+    DC_TRY(place_storages(&l, j));
+    return dc_torch_values(&f->values, l.root);
+}
+
+/* Tensors may share a storage, and each gets memory of its own: a small file of large tensors is refused. */
+static dc_status check_total(const torch *f, dc_job *j)
+{
+    enum { MOST_TIMES = 16, SLACK = 1 << 20 };
+    int64_t total = 0;
+    for (uint32_t i = 0; i < f->values.tensor.n; i++) {
+        total += f->values.tensor.at[i].bytes;
+        if (total / MOST_TIMES > f->st.st_size + SLACK)
+            return REFUSE("tensors of more than %" PRId64 " bytes in a file of %" PRId64, total,
+                          (int64_t)f->st.st_size);
+    }
+    return DC_OK;
+}
+
+/* ---- both ------------------------------------------------------------------------------------- */
+
+static dc_status open_torch(torch *f, dc_job *j, dc_tensor_file **out)
+{
+    char begin[2] = {0};
+    size_t got;
+    int fd;
+    DC_TRY(dc_path_open(j, f->path, &fd));
+    const dc_status status = dc_infile_read(j, f->path, fd, 0, begin, sizeof begin, &got);
+    close(fd);
+    DC_TRY(status);
+    f->values.job = j;
+    f->values.path = f->path;
+    f->values.find = find_storage;
+    f->values.ctx = f;
+    DC_TRY(begin[0] == 'P' ? read_archive(f, j) : read_legacy(f, j));
+    DC_TRY(check_total(f, j));
+    f->values.job = NULL;
+    return dc_tensor_file_make(j, f->path, &ops, f, &f->values.tensor, &f->values.entry, out);
+}
+
+dc_status dc_torch_open(dc_job *j, const char *path, dc_tensor_file **out)
+{
+    torch *f = dc_xalloc(sizeof *f);
+    f->fd = -1;
+    dc_job_defer(j, close_torch, f);
+    f->path = dc_xalloc(strlen(path) + 1);
+    strcpy(f->path, path);
+    return dc_job_settle(j, f, open_torch(f, j, out));
+}

@@ -1,0 +1,291 @@
+-- dc.load of what torch.save writes; pickles that are wrong.
+local lu = require "luaunit"
+local dc = require "deepc"
+local nn = require "deepc.nn"
+local check = require "tests.lua.check"
+
+local fails = check.fails
+
+local dir
+
+local function at(name)
+  return dir .. "/" .. name
+end
+
+local function write(path, bytes)
+  local f <close> = assert(io.open(path, "wb"))
+  f:write(bytes)
+end
+
+local Base = {}
+
+function Base:setUp()
+  dir = os.tmpname()
+  os.remove(dir)
+  os.execute("mkdir " .. dir)
+end
+
+function Base:tearDown()
+  os.execute("rm -rf " .. dir)
+end
+
+local FILES = { "tests/lua/tensors/torch.pt", "tests/lua/tensors/torch_legacy.pt" }
+
+TestTorch = { setUp = Base.setUp, tearDown = Base.tearDown }
+
+function TestTorch:test_tables_and_tensors()
+  local want = dc.load "tests/lua/tensors/torch.safetensors"
+  for _, path in ipairs(FILES) do
+    local t, metadata, told = dc.load(path)
+    lu.assertEquals(told, { e4 = "float8_e4m3fn" })
+    for name, v in pairs(want) do
+      lu.assertEquals({ t.tensors[name].dtype, t.tensors[name].shape }, { v.dtype, v.shape }, name)
+      lu.assertEquals(t.tensors[name]:bytes(), v:bytes(), name)
+    end
+    t.tensors = nil
+    lu.assertEquals(t.list[4].b:totable(), { 1, 1 })
+    t.list[4] = nil
+    lu.assertEquals(t, { epoch = 5, lr = 0.5, name = "xé", flag = true, list = { 1, 2.5, "a" }, pair = { 1, 2 },
+      neg = -70000, big = 1 << 40, device = "cpu", dtype = "torch.float32", size = { 2, 3 }, state = { [0] = 1.5 } })
+    lu.assertEquals({ metadata.epoch, metadata["list.2"], metadata["state.0"] }, { 5, 2.5, 1.5 })
+    lu.assertEquals(dc.load(path, nil, { cast = true }).e4:totable(), { 1.5, -2, 0.0625 })
+  end
+end
+
+function TestTorch:test_a_part_under_other_names()
+  local path = FILES[1]
+  local t = dc.load(path, nil, { only = { "tensors.f32", "list.4.b" } })
+  lu.assertEquals(t.tensors.f32.shape, { 3, 4 })
+  lu.assertNil(t.tensors.f64)
+  lu.assertEquals(t.epoch, 5)
+  t = dc.load(path, nil, { rename = function(name) return name:match "^tensors%.(f%d+)$" end })
+  local names = {}
+  for name in pairs(t) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  lu.assertEquals(names, { "f16", "f32", "f64" })
+  local cells = { t = dc.state "f64[6, 4]", half_t = dc.state "f32[4, 3]", e4 = dc.state "f16[3]" }
+  dc.load(path, cells, { partial = true, rename = function(name) return (name:gsub("^tensors%.", "")) end })
+  local want = dc.load "tests/lua/tensors/torch.safetensors"
+  lu.assertTrue(cells.t:eq(want.t:cast "f64"):all():item())
+  lu.assertTrue(cells.half_t:eq(want.half_t:cast "f32"):all():item())
+  lu.assertEquals(cells.e4:totable(), { 1.5, -2, 0.0625 })
+end
+
+-- ---- pickles by hand, in an archive by hand ----
+
+local function crc32(s)
+  local crc = 0xffffffff
+  for i = 1, #s do
+    crc = crc ~ s:byte(i)
+    for _ = 1, 8 do
+      crc = crc >> 1 ~ (crc & 1) * 0xedb88320
+    end
+  end
+  return crc ~ 0xffffffff
+end
+
+local function zip(entries)
+  local parts, directory, offset = {}, {}, 0
+  for _, e in ipairs(entries) do
+    local name, bytes = e[1], e[2]
+    local common = string.pack("<I2I2I2I2I2I4I4I4I2I2", 20, 0, 0, 0, 0x21, crc32(bytes), #bytes, #bytes, #name, 0)
+    local head = "PK\3\4" .. common .. name
+    parts[#parts + 1] = head .. bytes
+    directory[#directory + 1] = "PK\1\2" .. string.pack("<I2", 20) .. common ..
+      string.pack("<I2I2I2I4I4", 0, 0, 0, 0, offset) .. name
+    offset = offset + #head + #bytes
+  end
+  local all = table.concat(directory)
+  return table.concat(parts) .. all .. "PK\5\6" ..
+    string.pack("<I2I2I2I2I4I4I2", 0, 0, #entries, #entries, #all, offset, 0)
+end
+
+local function text(s)
+  return "X" .. string.pack("<s4", s)
+end
+
+local function int(n)
+  return "J" .. string.pack("<i4", n)
+end
+
+local function tuple(...)
+  return "(" .. table.concat { ... } .. "t"
+end
+
+local function storage(key, count, type)
+  return tuple(text "storage", "ctorch\n" .. (type or "FloatStorage") .. "\n", text(key or "0"), text "cpu",
+    int(count or 4)) .. "Q"
+end
+
+-- A tensor of two rows and two columns, unless something is said.
+local function tensor(o)
+  o = o or {}
+  return "ctorch._utils\n_rebuild_tensor_v2\n" .. tuple(o.storage or storage(), int(o.offset or 0),
+    o.sizes or tuple(int(2), int(2)), o.strides or tuple(int(2), int(1)), "\x89", "}") .. "R"
+end
+
+local function dict(...)
+  return "}(" .. table.concat { ... } .. "u"
+end
+
+local function file(pickle, more)
+  local entries = { { "a/data.pkl", "\x80\2" .. pickle .. "." }, { "a/data/0", string.pack("<ffff", 1, 2, 3, 4) } }
+  for _, e in ipairs(more or {}) do
+    entries[#entries + 1] = e
+  end
+  return zip(entries)
+end
+
+TestPickles = { setUp = Base.setUp, tearDown = Base.tearDown }
+
+function TestPickles:test_good()
+  local shared = dict(text "x", tensor())
+  write(at "a", file(dict(text "w", tensor(), text "t", tensor { strides = tuple(int(1), int(2)) },
+    text "row", tensor { offset = 1, sizes = tuple(int(2)), strides = tuple(int(2)) },
+    text "one", tensor { offset = 3, sizes = ")", strides = ")" }, text "n", "K\7", text "l", "](K\1\x88Ne",
+    text "s", shared .. "q\5", text "again", "h\5")))
+  local t = dc.load(at "a")
+  lu.assertEquals(t.w:totable(), { { 1, 2 }, { 3, 4 } })
+  lu.assertEquals(t.t:totable(), { { 1, 3 }, { 2, 4 } })
+  lu.assertEquals(t.row:totable(), { 2, 4 })
+  lu.assertEquals(t.one:item(), 4)
+  lu.assertEquals({ t.n, t.l }, { 7, { 1, true } })
+  lu.assertTrue(t.again == t.s)
+  local cells = { s = { x = dc.state "f32[2, 2]" }, again = { x = dc.state "f32[2, 2]" } }
+  dc.load(at "a", cells, { partial = true })
+  lu.assertEquals(cells.again.x:totable(), { { 1, 2 }, { 3, 4 } })
+end
+
+function TestPickles:test_wrong()
+  local function w(o)
+    return file(dict(text "w", tensor(o)))
+  end
+  local deep = ("("):rep(70) .. ("t"):rep(70)
+  local long = ("n"):rep(300)
+  local function global(name)
+    return ("the pickle refers to '%s', and nothing of a file is run; in Python, "):format(name) ..
+      "torch.save(model.state_dict(), path) writes tensors alone"
+  end
+  local cases = {
+    { file(dict(text "w", "cos\nsystem\n" .. tuple(text "true") .. "R")),
+      global "os.system" },
+    { file(text "os" .. text "system" .. "\x93"),
+      global "os.system" },
+    { file "cbuiltins\neval\n",
+      global "builtins.eval" },
+    { file "ctorch\nFloatStorage",  "truncated: the file ends within a pickle" },
+    { file "\x80\1", "a pickle of protocol 1, 2 to 5 are read" },
+    { file "I3\n", "the pickle has the opcode 0x49, which is not read" },
+    { file "t", "the pickle is damaged: at byte 3 its stack has not what is wanted" },
+    { file "K\1a", "the pickle is damaged: at byte 5 its stack has not what is wanted" },
+    { file "K\1K\2", "the pickle is damaged: at byte 7 its stack has not what is wanted" },
+    { file "}(K\1u", "the pickle is damaged: at byte 7 its stack has not what is wanted" },
+    { file "](K\1e(K\1K\2u", "the pickle is damaged: at byte 13 its stack has not what is wanted" },
+    { file "h\3", "the pickle is damaged: number 3 of its memo is not set" },
+    { file "Nr\255\255\255\255", "the pickle is damaged: number 4294967295 of its memo" },
+    { file("X" .. string.pack("<I4", 1 << 31) .. "abc"), "truncated: the file ends within a pickle" },
+    { file("\x8d" .. string.pack("<I8", -1) .. "abc"), "truncated: the file ends within a pickle" },
+    { file(dict(text "w", "\x8a\9" .. ("\1"):rep(9))), "'w' is a number of more than 64 bits" },
+    { file(dict("N", "N")), "a dictionary at '' has a key that is neither a text nor a whole number" },
+    { file(dict(text "a\0b", "N")), "a dictionary at '' has a key with a zero byte" },
+    { file(dict(text(long:rep(20)), "N")), "the name '" .. ("n"):rep(60) .. "...' has more than 4096 bytes" },
+    { file(deep), "values are nested more than 64 deep" },
+    { file "]q\1h\1a", "values are nested more than 64 deep" },
+    { file("]q\0" .. ("0](h\0h\0eq\0"):rep(40)), "values are nested in more ways than there are values" },
+    { file(dict(text "w", storage())), "'w' is a storage without a tensor, which is not read" },
+    { file(dict(text "w", "ctorch\nSize\n)R")), "tensor 'w' is no tensor" },
+    { file(dict(text "w", "ctorch._utils\n_rebuild_tensor_v2\n)R")), "tensor 'w' is no tensor" },
+    { file(dict(text "w", "ctorch._utils\n_rebuild_parameter\n(Nt" .. "R")), "tensor 'w' is a parameter of no tensor" },
+    { w { storage = "NQ" }, "tensor 'w' has a storage that is none of torch.save's" },
+    { w { storage = tuple(text "module", "N", text "0", "N", int(1)) .. "Q" },
+      "tensor 'w' has a storage that is none of torch.save's" },
+    { w { storage = storage "7" }, "has no storage '7'" },
+    { w { storage = storage("0", 5) }, "tensor 'w' has a storage of 5 elements of 4 bytes in 16 bytes" },
+    { w { storage = storage("0", -1) }, "tensor 'w' has a storage of -1 elements of 4 bytes in 16 bytes" },
+    { w { storage = storage("0", 4, "float32") }, "tensor 'w' has a storage that is none of torch.save's" },
+    { w { offset = 1 }, "tensor 'w' has its last element at 4 of a storage of 4" },
+    { w { offset = -1 }, "tensor 'w' has its last element at 2 of a storage of 4" },
+    { w { sizes = tuple(int(2)) }, "tensor 'w' has sizes and strides that do not belong together" },
+    { w { sizes = tuple(int(2), int(-2)) }, "tensor 'w' has a size or a stride that is no whole number from 0 on" },
+    { w { sizes = tuple(int(2), "N") }, "tensor 'w' has a size or a stride that is no whole number from 0 on" },
+    { w { strides = tuple(int(-1), int(1)) }, "tensor 'w' has a size or a stride that is no whole number from 0 on" },
+    { w { sizes = tuple(int(9), int(9)), strides = tuple(int(0), int(0)) },
+      "tensor 'w' is expanded: it has more elements than its storage; x.contiguous() before torch.save" },
+    { w { sizes = "(" .. int(1):rep(9) .. "t", strides = "(" .. int(1):rep(9) .. "t" },
+      "tensor 'w' has 9 axes, 8 is the most" },
+    { w { sizes = "(" .. int(0x7fffffff):rep(4) .. "t", strides = "(" .. int(1):rep(4) .. "t" },
+      "tensor 'w' is too large to address" },
+    { w { sizes = tuple("\x8a\8" .. string.pack("<i8", 1 << 62), int(1)) }, "tensor 'w' is too large to address" },
+    { file(dict(text "a", dict(text "b", tensor()), text "a.b", tensor())), "tensor 'a.b' occurs twice" },
+    { file("N", { { "a/byteorder", "big" } }), "has big-endian numbers, which are not read" },
+    { file "N.N", "bytes follow the pickle" },
+    { zip { { "a/b", "x" } }, "no PyTorch file: the archive has no 'data.pkl'" },
+    { "PK\3\4" .. ("x"):rep(100), "not an archive of PyTorch or NumPy: no directory of an archive at its end" },
+    { "\x80\2}q\1.", "a pickle that torch.save of PyTorch did not write" },
+  }
+  for _, case in ipairs(cases) do
+    write(at "a", case[1])
+    local ok, err = pcall(dc.load, at "a")
+    lu.assertFalse(ok, case[2])
+    lu.assertEquals(tostring(err):gsub("\n.*", ""):gsub("^[^ ]*: ", ""):gsub(dir, "DIR"), "DIR/a: " .. case[2])
+  end
+  fails("the pickle refers to 'torch.nn.modules.linear.Linear', and nothing of a file is run", dc.load,
+    "tests/lua/tensors/torch_module.pt")
+  local bytes = file(dict(text "w", tensor { storage = storage("0", 16, "BoolStorage") }))
+  write(at "a", bytes)
+  fails("tensor 'w' is bool and has a byte 0x80 at element 2", dc.load, at "a")
+end
+
+function TestPickles:test_linear_layers_of_pytorch()
+  local linear = dict(text "0.weight", tensor { sizes = tuple(int(1), int(4)), strides = tuple(int(4), int(1)) },
+    text "0.bias", tensor { sizes = tuple(int(1)), strides = tuple(int(1)) })
+  write(at "a", file(linear))
+  local net = nn.Sequential { nn.Linear(4, 1) }
+  dc.load(at "a", net, { first = 0 })
+  lu.assertEquals(net[1].weight:totable(), { { 1 }, { 2 }, { 3 }, { 4 } })
+end
+
+-- ---- arrays of NumPy ----
+
+TestNumpy = { setUp = Base.setUp, tearDown = Base.tearDown }
+
+local function npy(descr, fortran, shape, bytes)
+  local header = ("{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }\n"):format(descr, fortran, shape)
+  return "\x93NUMPY\1\0" .. string.pack("<s2", header) .. bytes
+end
+
+function TestNumpy:test_arrays()
+  local rows = string.pack("<ffffff", 1, 2, 3, 4, 5, 6)
+  write(at "a.npz", zip { { "x.npy", npy("<f4", "False", "2, 3", rows) }, { "note", "?" },
+    { "y.npy", npy("<f4", "True", "2, 3", rows) }, { "z.npy", npy(">i2", "False", "2,", "\0\1\0\2") },
+    { "b.npy", npy("|b1", "False", "2,", "\0\1") } })
+  local t, metadata = dc.load(at "a.npz")
+  lu.assertEquals(metadata, {})
+  lu.assertEquals(t.x:totable(), { { 1, 2, 3 }, { 4, 5, 6 } })
+  lu.assertEquals(t.y:totable(), { { 1, 3, 5 }, { 2, 4, 6 } })
+  lu.assertEquals({ t.z.dtype, t.z:totable(), t.b:totable() }, { "i16", { 1, 2 }, { false, true } })
+  local cells = { x = dc.state "f64[2, 3]", y = dc.state "f32[2, 3]" }
+  dc.load(at "a.npz", cells, { partial = true })
+  lu.assertEquals(cells.y:totable(), { { 1, 3, 5 }, { 2, 4, 6 } })
+  lu.assertEquals(cells.x:totable(), { { 1, 2, 3 }, { 4, 5, 6 } })
+  write(at "a.npy", npy("<f4", "False", "3, 2", rows))
+  lu.assertEquals(dc.load(at "a.npy").value:totable(), { { 1, 2 }, { 3, 4 }, { 5, 6 } })
+end
+
+function TestNumpy:test_wrong()
+  local cases = {
+    { npy("<f4", "False", "3,", "12345678"), "'value' has 8 bytes of data, not 12" },
+    { npy("|O", "False", "3,", "12345678"), "elements are objects of Python, which are not read" },
+    { zip { { "x.npy", "no" } }, "'x.npy': not an npy file" },
+    { zip { { "x.npy", npy("<f4", "False", "1,", "1234") }, { "x.npy", npy("<f4", "False", "1,", "1234") } },
+      "tensor 'x' occurs twice" },
+  }
+  for _, case in ipairs(cases) do
+    write(at "a", case[1])
+    local ok, err = pcall(dc.load, at "a")
+    lu.assertFalse(ok)
+    lu.assertEquals(tostring(err):gsub("\n.*", ""):gsub("^[^ ]*: ", ""):gsub(dir, "DIR"), "DIR/a: " .. case[2])
+  end
+end

@@ -1,0 +1,63 @@
+/* formats/torch.c, pickle.c, zip.c: files of torch.save, cut and changed. */
+#define _POSIX_C_SOURCE 200809L
+#include "formats/tensor_file.h"
+
+#include "tests/unit/filekit.h"
+
+static filekit kit;
+static uint32_t ntensor, nvalue;
+static char values[1 << 12];
+
+static uint64_t walk(const dc_tree *t, int depth)
+{
+    uint64_t n = 1;
+    CHECK(depth < 100);
+    for (uint32_t i = 0; i < t->n && n < 100000; i++)
+        n += walk(t->item[i], depth + 1);
+    return n;
+}
+
+/* All there is in a file. */
+static dc_status read_body(dc_job *j, void *arg)
+{
+    dc_tensor_file *f;
+    DC_UNUSED(arg);
+    DC_TRY(dc_tensor_file_open(j, kit.path, &f));
+    dc_tensor_file_defer(j, f);
+    dc_tensor_file_metadata(f, &nvalue);
+    if (dc_tensor_file_tree(f) != NULL)
+        walk(dc_tensor_file_tree(f), 0);
+    const dc_file_tensor *t = dc_tensor_file_list(f, &ntensor);
+    for (uint32_t i = 0; i < ntensor; i++) {
+        const size_t count = (size_t)dc_type_count(&t[i].type);
+        DC_TRY(dc_tensor_file_readable(f, j, &t[i]));
+        if (dc_type_bytes(&t[i].type) <= sizeof values)
+            DC_TRY(dc_tensor_file_read(f, j, &t[i], 0, count, (dc_dtype)t[i].type.dtype, values));
+    }
+    return dc_tensor_file_unchanged(f, j);
+}
+
+static void test_file(const char *path, int rounds, uint32_t seed)
+{
+    static unsigned char bytes[1 << 14];
+    FILE *f = fopen(path, "rb");
+    if (!CHECK(f != NULL))
+        return;
+    const size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    filekit_write(&kit, bytes, n);
+    if (!CHECK_EQ(filekit_read(&kit), DC_OK))
+        printf("%s\n", kit.message);
+    CHECK_EQ(ntensor, 23);
+    CHECK_EQ(nvalue, 16);
+    filekit_damage(&kit, bytes, n, true, rounds, seed);
+}
+
+int main(void)
+{
+    filekit_init(&kit, read_body, NULL);
+    test_file("tests/lua/tensors/torch.pt", 3000, 21u);
+    test_file("tests/lua/tensors/torch_legacy.pt", 6000, 22u);
+    filekit_fini(&kit);
+    return t_done();
+}
