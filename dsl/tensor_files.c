@@ -9,7 +9,7 @@
  *   file_kinds(file)              the types of metadata by key: "u32", "list of text"
  *   file_tree(file, tensors)      the tables of a format that has them, with tensors[name] in their places; nil
  *   file_shape(file, name)        its sizes
- *   file_take(file, name, how)    a tensor: of its own dtype; "packed": as it lies; of another float dtype
+ *   file_take(file, names, hows)  a list of tensors, each of its own dtype; "packed": as it lies; of another float dtype
  *   file_put(file, names, cells, turned, cast [, first, last])
  *                                 cell i gets tensor names[i], transposed if turned[i]; all or, where the disk fails on the
  *                                 way, none that can be read (cells that are torn). Of several calls in order, each reads
@@ -275,19 +275,25 @@ static int l_about(lua_State *L)
 typedef struct taking {
     dc_dsl *d;
     const open_file *f;
-    dc_tensor_want want;
-    dc_type type; /* of the result */
-    dc_handle *h;
+    uint32_t n;
+    dc_tensor_want *want;
+    dc_type *type; /* of the results */
+    dc_handle **h;
+    dc_storage **to;
 } taking;
 
-static dc_status take_tensor_body(dc_job *j, void *arg)
+static dc_status take_tensors_body(dc_job *j, void *arg)
 {
     const taking *a = arg;
-    dc_tensor *t;
-    DC_TRY(dc_tensor_file_readable(a->f->file, j, a->want.tensor));
-    DC_TRY(dc_tensor_new(a->d->rt, j, &a->type, &t));
-    dc_handle_fill(a->h, t);
-    DC_TRY(dc_tensor_store_read(a->f->file, j, &a->want, t->store));
+    for (uint32_t i = 0; i < a->n; i++)
+        DC_TRY(dc_tensor_file_readable(a->f->file, j, a->want[i].tensor));
+    for (uint32_t i = 0; i < a->n; i++) {
+        dc_tensor *t;
+        DC_TRY(dc_tensor_new(a->d->rt, j, &a->type[i], &t));
+        dc_handle_fill(a->h[i], t);
+        a->to[i] = t->store;
+    }
+    DC_TRY(dc_tensor_store_read(a->f->file, j, a->want, a->to, a->n));
     return dc_tensor_file_unchanged(a->f->file, j);
 }
 
@@ -302,25 +308,44 @@ static dc_type packed_type(const dc_file_tensor *t)
     return type;
 }
 
+/* Tensor i, as the i-th of the list of ways says: "packed", a float dtype, or false. */
+static void want_tensor(lua_State *L, const taking *a, uint32_t i)
+{
+    lua_rawgeti(L, 2, i + 1);
+    lua_rawgeti(L, 3, i + 1);
+    const char *how = lua_tostring(L, -1);
+    const dc_file_tensor *t = find_tensor(L, a->f, luaL_checkstring(L, -2));
+    dc_tensor_want *w = &a->want[i];
+    *w = (dc_tensor_want){.tensor = t, .dtype = (dc_dtype)t->type.dtype};
+    w->packed = how != NULL && t->packing != NULL && strcmp(how, "packed") == 0;
+    if (how != NULL && dc_dtype_is_float(w->dtype))
+        dc_dtype_find(how, strlen(how), &w->dtype);
+    a->type[i] = w->packed ? packed_type(t) : t->type;
+    a->type[i].dtype = w->packed ? DC_U8 : (uint8_t)w->dtype;
+    lua_pop(L, 2);
+}
+
 static int l_take(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const char *how = luaL_optstring(L, 3, NULL);
     dc_collector_step(L, d);
-    taking a = {.d = d, .f = check_file(L, d)};
-    const dc_file_tensor *t = find_tensor(L, a.f, luaL_checkstring(L, 2));
-    a.want = (dc_tensor_want){.tensor = t, .dtype = (dc_dtype)t->type.dtype};
-    a.want.packed = how != NULL && t->packing != NULL && strcmp(how, "packed") == 0;
-    if (how != NULL && dc_dtype_is_float(a.want.dtype))
-        dc_dtype_find(how, strlen(how), &a.want.dtype);
-    a.type = t->type;
-    a.type.dtype = (uint8_t)a.want.dtype;
-    if (a.want.packed)
-        a.type = packed_type(t);
-    a.h = dc_handle_new(L, d);
-    a.h->origin = dc_place_intern(d, "'%.60s' of %s", t->name, a.f->path);
-    const dc_run_made made = {.out = &a.h, .nout = 1};
-    dc_error_check(L, d, dc_run_again(L, d, take_tensor_body, &a, &made));
+    taking a = {.d = d, .f = check_file(L, d), .n = dc_args_list_length(L, 2)};
+    luaL_checkstack(L, 12, "load");
+    a.want = lua_newuserdatauv(L, a.n * sizeof *a.want + 1, 0);
+    a.type = lua_newuserdatauv(L, a.n * sizeof *a.type + 1, 0);
+    a.h = lua_newuserdatauv(L, a.n * sizeof *a.h + 1, 0);
+    a.to = lua_newuserdatauv(L, a.n * sizeof *a.to + 1, 0);
+    for (uint32_t i = 0; i < a.n; i++)
+        want_tensor(L, &a, i);
+    lua_createtable(L, (int)a.n, 0);
+    for (uint32_t i = 0; i < a.n; i++) {
+        dc_interrupt_poll(L, d);
+        a.h[i] = dc_handle_new(L, d);
+        a.h[i]->origin = dc_place_intern(d, "'%.60s' of %s", a.want[i].tensor->name, a.f->path);
+        lua_rawseti(L, -2, i + 1);
+    }
+    const dc_run_made made = {.out = a.h, .nout = (int)a.n};
+    dc_error_check(L, d, dc_run_again(L, d, take_tensors_body, &a, &made));
     return 1;
 }
 
@@ -346,6 +371,15 @@ static dc_status ready_cells(const putting *a, dc_job *j)
     return dc_tensor_file_unchanged(a->f->file, j);
 }
 
+static dc_status read_cells(const putting *a, dc_job *j)
+{
+    dc_storage **to = DC_NEW_ARRAY(&j->scratch, dc_storage *, a->n + 1);
+    for (uint32_t i = a->first; i < a->end; i++)
+        to[i] = a->cell[i]->store;
+    return dc_tensor_store_read(a->f->file, j, a->want + a->first, to + a->first,
+                                a->end - a->first);
+}
+
 /* Then cells count as torn until all of them are read. */
 static dc_status put_cells_body(dc_job *j, void *arg)
 {
@@ -362,8 +396,7 @@ static dc_status put_cells_body(dc_job *j, void *arg)
         dc_cell_written(a->cell[i], true);
     if (a->n > 0)
         dc_cell_writing(a->cell[0], j);
-    for (uint32_t i = a->first; i < a->end; i++)
-        DC_TRY(dc_tensor_store_read(a->f->file, j, &a->want[i], a->cell[i]->store));
+    DC_TRY(read_cells(a, j));
     DC_TRY(dc_tensor_file_unchanged(a->f->file, j));
     for (uint32_t i = 0; i < a->n && a->end == a->n; i++) {
         if (a->cell[i]->growth != NULL)

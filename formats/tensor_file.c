@@ -229,11 +229,9 @@ enum { PIECE = 1 << 20, CHUNK = 1 << 13 };
 
 typedef struct reading {
     const dc_tensor_file *f;
-    const dc_file_tensor *t;
-    size_t from, n;
-    dc_dtype own, wanted;
-    size_t own_bytes, wanted_bytes; /* of PIECE elements */
-    char *to;
+    const dc_file_read *read;
+    uint32_t n;
+    uint32_t *first; /* the number of each one's first piece; behind them how many there are */
 } reading;
 
 /* Bytes in the file of n elements, a multiple of a block's. */
@@ -243,79 +241,112 @@ static size_t file_bytes(const dc_file_tensor *t, size_t n)
                               : n * dc_dtype_size((dc_dtype)t->type.dtype);
 }
 
+static bool is_as_is(const dc_file_read *r)
+{
+    return r->tensor->packing == NULL && (dc_dtype)r->tensor->type.dtype == r->dtype;
+}
+
 /* Elements as they lie to those that are wanted, CHUNK at most. */
-static void convert(const reading *r, const unsigned char *from, size_t n, char *to)
+static void convert(const dc_file_read *r, const unsigned char *from, size_t n, char *to)
 {
     float floats[CHUNK];
-    const dc_packing *p = r->t->packing;
-    const bool here = r->wanted == DC_F32;
+    const dc_packing *p = r->tensor->packing;
+    const bool here = r->dtype == DC_F32;
     if (p == NULL) {
-        dc_convert(r->own, from, r->wanted, to, n);
+        dc_convert((dc_dtype)r->tensor->type.dtype, from, r->dtype, to, n);
         return;
     }
     p->unpack(from, here ? (float *)(void *)to : floats, n / p->elements);
     if (!here)
-        dc_convert(DC_F32, floats, r->wanted, to, n);
+        dc_convert(DC_F32, floats, r->dtype, to, n);
 }
 
-static dc_status convert_chunk(const reading *r, dc_job *j, size_t from, size_t n, char *to)
+static dc_status convert_chunk(const dc_tensor_file *f, dc_job *j, const dc_file_read *r,
+                               size_t from, size_t n, char *to)
 {
     union {
         unsigned char bytes[CHUNK * 8];
         double aligned;
     } there;
-    DC_TRY(r->f->ops->read(r->f->file, j, r->t, file_bytes(r->t, from), file_bytes(r->t, n),
-                           there.bytes));
+    DC_TRY(f->ops->read(f->file, j, r->tensor, file_bytes(r->tensor, from),
+                        file_bytes(r->tensor, n), there.bytes));
     convert(r, there.bytes, n, to);
     return DC_OK;
 }
 
-static dc_status read_piece(dc_job *j, void *ctx, uint32_t piece)
-{
-    const reading *r = ctx;
-    const size_t begin = (size_t)piece * PIECE, rest = r->n - begin;
-    const size_t n = rest < PIECE ? rest : PIECE, size = dc_dtype_size(r->wanted);
-    char *to = r->to + begin * size;
-    if (r->t->packing == NULL && r->own == r->wanted)
-        return r->f->ops->read(r->f->file, j, r->t, (r->from + begin) * size, n * size, to);
-    for (size_t at = 0, k; at < n; at += k) {
-        k = n - at < CHUNK ? n - at : CHUNK;
-        DC_TRY(convert_chunk(r, j, r->from + begin + at, k, to + at * size));
-    }
-    return DC_OK;
-}
-
 /* At once, by way of memory of its own where it is converted. */
-static dc_status read_whole(const reading *r, dc_job *j)
+static dc_status read_whole(const dc_tensor_file *f, dc_job *j, const dc_file_read *r)
 {
-    const size_t bytes = file_bytes(r->t, r->n), size = dc_dtype_size(r->wanted);
-    const bool as_is = r->t->packing == NULL && r->own == r->wanted;
-    char *there = as_is ? r->to : dc_try_realloc(NULL, bytes + 1);
+    const dc_file_tensor *t = r->tensor;
+    const size_t bytes = file_bytes(t, r->n), size = dc_dtype_size(r->dtype);
+    if (is_as_is(r))
+        return f->ops->read(f->file, j, t, file_bytes(t, r->from), bytes, r->to);
+    unsigned char *there = dc_try_realloc(NULL, bytes + 1);
     if (there == NULL)
         return dc_fail_memory(j, bytes + 1);
-    if (!as_is)
-        dc_job_defer(j, dc_xfree, there);
-    DC_TRY(r->f->ops->read(r->f->file, j, r->t, file_bytes(r->t, r->from), bytes, there));
-    if (as_is)
-        return DC_OK;
+    dc_job_defer(j, dc_xfree, there);
+    DC_TRY(f->ops->read(f->file, j, t, file_bytes(t, r->from), bytes, there));
     for (size_t at = 0, n; at < r->n; at += n) {
         n = r->n - at < CHUNK ? r->n - at : CHUNK;
-        convert(r, (unsigned char *)there + file_bytes(r->t, at), n, r->to + at * size);
+        convert(r, there + file_bytes(t, at), n, (char *)r->to + at * size);
     }
     dc_job_keep(j, there);
     dc_xfree(there);
     return DC_OK;
 }
 
-dc_status dc_tensor_file_read(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,
-                              size_t from, size_t n, dc_dtype dtype, void *to)
+/* The read that a piece belongs to. */
+static uint32_t read_of(const reading *r, uint32_t piece)
 {
-    reading r = {.f = f, .t = t, .from = from, .n = n, .wanted = dtype, .to = to};
-    r.own = (dc_dtype)t->type.dtype;
-    DC_ASSERT(!t->unread &&
-                  (r.own == dtype || (dc_dtype_is_float(r.own) && dc_dtype_is_float(dtype))),
-              "%s as %s", t->format, dc_dtype_name(dtype));
-    return t->whole ? read_whole(&r, j) : split(j, n / PIECE + (n % PIECE != 0), read_piece, &r);
+    uint32_t low = 0, high = r->n;
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (r->first[middle] <= piece)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static dc_status read_piece(dc_job *j, void *ctx, uint32_t piece)
+{
+    const reading *all = ctx;
+    const uint32_t which = read_of(all, piece);
+    const dc_file_read *r = &all->read[which];
+    if (r->tensor->whole)
+        return read_whole(all->f, j, r);
+    const size_t begin = (size_t)(piece - all->first[which]) * PIECE, rest = r->n - begin;
+    const size_t n = rest < PIECE ? rest : PIECE, size = dc_dtype_size(r->dtype);
+    char *to = (char *)r->to + begin * size;
+    if (is_as_is(r))
+        return all->f->ops->read(all->f->file, j, r->tensor, (r->from + begin) * size, n * size,
+                                 to);
+    for (size_t at = 0, k; at < n; at += k) {
+        k = n - at < CHUNK ? n - at : CHUNK;
+        DC_TRY(convert_chunk(all->f, j, r, r->from + begin + at, k, to + at * size));
+    }
+    return DC_OK;
+}
+
+/* What has no elements has no pieces. */
+static uint32_t pieces_of(const dc_file_read *r)
+{
+    return r->tensor->whole ? r->n > 0 : (uint32_t)(r->n / PIECE + (r->n % PIECE != 0));
+}
+
+dc_status dc_tensor_file_read(const dc_tensor_file *f, dc_job *j, const dc_file_read *read,
+                              uint32_t n)
+{
+    reading r = {.f = f, .read = read, .n = n};
+    uint32_t pieces = 0;
+    r.first = DC_NEW_ARRAY(&j->scratch, uint32_t, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        DC_ASSERT(!read[i].tensor->unread, "tensor '%s' is not read", read[i].tensor->name);
+        r.first[i] = pieces;
+        pieces += pieces_of(&read[i]);
+    }
+    return split(j, pieces, read_piece, &r);
 }
 
 typedef struct bytes_reading {

@@ -120,10 +120,18 @@ dc_status dc_tensor_file_readable(const dc_tensor_file *f, dc_job *j, const dc_f
 
 /*
  * Elements `from` to from + n - 1 as `dtype`: the tensor's own or, of floats, another one. Both numbers are multiples
- * of a block's elements. Several threads read what is long.
+ * of a block's elements.
  */
-dc_status dc_tensor_file_read(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,
-                              size_t from, size_t n, dc_dtype dtype, void *to);
+typedef struct dc_file_read {
+    const dc_file_tensor *tensor;
+    size_t from, n;
+    dc_dtype dtype;
+    void *to;
+} dc_file_read;
+
+/* Several threads read what is long, or many. What fails may have written a part. */
+dc_status dc_tensor_file_read(const dc_tensor_file *f, dc_job *j, const dc_file_read *read,
+                              uint32_t n);
 /* Bytes as they lie. FORMAT where the file has become shorter. */
 dc_status dc_tensor_file_bytes(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,
                                size_t from, size_t n, void *to);

@@ -8,8 +8,9 @@ enum { PIECE = 1 << 20 };
 static dc_status read_some(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w, size_t from,
                            size_t n, void *to)
 {
+    const dc_file_read read = {w->tensor, from, n, w->dtype, to};
     return w->packed ? dc_tensor_file_bytes(f, j, w->tensor, from, n, to)
-                     : dc_tensor_file_read(f, j, w->tensor, from, n, w->dtype, to);
+                     : dc_tensor_file_read(f, j, &read, 1);
 }
 
 static dc_status read_by_pieces(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w,
@@ -65,8 +66,8 @@ static dc_status read_turned(const dc_tensor_file *f, dc_job *j, const dc_tensor
     return status;
 }
 
-dc_status dc_tensor_store_read(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w,
-                               dc_storage *to)
+static dc_status read_one(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w,
+                          dc_storage *to)
 {
     const size_t size = w->packed ? 1 : dc_dtype_size(w->dtype);
     const size_t n = w->packed ? (size_t)w->tensor->bytes : (size_t)dc_type_count(&w->tensor->type);
@@ -74,4 +75,21 @@ dc_status dc_tensor_store_read(const dc_tensor_file *f, dc_job *j, const dc_tens
         return read_turned(f, j, w, n, size, to);
     return to->rt->device->ops->host ? read_some(f, j, w, 0, n, to->mem)
                                      : read_by_pieces(f, j, w, n, size, to);
+}
+
+/* Those that go straight to the host's memory are read together, the others one by one. */
+dc_status dc_tensor_store_read(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *want,
+                               dc_storage *const *to, uint32_t n)
+{
+    dc_file_read *read = DC_NEW_ARRAY(&j->scratch, dc_file_read, n + 1);
+    uint32_t together = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const dc_tensor_want *w = &want[i];
+        const size_t count = (size_t)dc_type_count(&w->tensor->type);
+        if (w->turned || w->packed || !to[i]->rt->device->ops->host)
+            DC_TRY(read_one(f, j, w, to[i]));
+        else
+            read[together++] = (dc_file_read){w->tensor, 0, count, w->dtype, to[i]->mem};
+    }
+    return dc_tensor_file_read(f, j, read, together);
 }

@@ -13,8 +13,8 @@ typedef struct dc_tensor_want {
     bool turned;    /* a matrix: with its axes the other way round */
 } dc_tensor_want;
 
-/* All of a tensor; `to` is at least as large. What fails may have written a part. */
+/* All of n tensors, each to its memory, which is at least as large. What fails may have written a part. */
 dc_status dc_tensor_store_read(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *want,
-                               dc_storage *to);
+                               dc_storage *const *to, uint32_t n);
 
 #endif

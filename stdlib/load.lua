@@ -326,19 +326,17 @@ end
 
 -- ---- tensors ----
 
--- What dc.load gives and says for one tensor: the tensor or nil, what is told of it or nil.
-local function take(file, name, o)
+-- How a tensor is to be read - nil: not at all; false: as it is - and what is told of it, or nil.
+local function how_to_take(file, name, o)
   local format, shape, _, dtype, packing, asks = core.file_about(file, name)
   if packing and o.packed then
-    return core.file_take(file, name, "packed"), { type = packing, shape = shape }
+    return "packed", { type = packing, shape = shape }
   elseif not dtype or asks and not o.cast then
     core.note(("load: tensor '%s' is left out: dtype '%s' is not read%s"):format(name, format,
       asks and "; { cast = true } makes f32 of it" or ""))
     return nil, format
-  elseif FLOATS[dtype] and type(o.cast) == "string" then
-    return core.file_take(file, name, o.cast)
   end
-  return core.file_take(file, name)
+  return FLOATS[dtype] and type(o.cast) == "string" and o.cast or false
 end
 
 local function bytes_of(file, names)
@@ -350,42 +348,53 @@ local function bytes_of(file, names)
   return total
 end
 
-function loading.take_all(file, choice, o)
-  local tensors, told, read, done, total = {}, {}, {}, 0, 0
-  for _, name in ipairs(o.progress and choice.names or {}) do
-    total = total + bytes_of(file, { choice.from[name] })
-  end
+-- The file's names that are read, how, and what is told by our names.
+local function choose_ways(file, choice, o)
+  local names, hows, told = {}, {}, {}
   for _, ours in ipairs(choice.names) do
     local name = choice.from[ours]
-    tensors[ours], told[ours] = take(file, name, o)
-    read[name] = ours
-    if o.progress then
-      done = done + bytes_of(file, { name })
-      o.progress(done, total)
+    local how, about = how_to_take(file, name, o)
+    told[ours] = about
+    if how ~= nil then
+      names[#names + 1], hows[#hows + 1] = name, how
     end
   end
-  for alias, name in pairs(choice.from) do
-    tensors[alias] = tensors[read[name]]
+  return names, hows, told
+end
+
+local PART = 16 << 20 -- bytes between two calls of a script's function
+
+-- Calls f with the first and the last of parts of a list, and the script's function with the bytes that are done.
+local function in_parts(file, names, progress, f)
+  local total, done, first, part = progress and bytes_of(file, names) or 0, 0, 1, 0
+  for i = 1, progress and #names or 0 do
+    part = part + bytes_of(file, { names[i] })
+    if part >= PART or i == #names then
+      f(first, i)
+      done, first, part = done + part, i + 1, 0
+      progress(done, total)
+    end
+  end
+  if not progress or #names == 0 then
+    f(1, #names)
+  end
+end
+
+function loading.take_all(file, choice, o)
+  local tensors, by_name, names, hows, told = {}, {}, choose_ways(file, choice, o)
+  in_parts(file, names, o.progress, function(first, last)
+    local some = core.file_take(file, table.move(names, first, last, 1, {}), table.move(hows, first, last, 1, {}))
+    for i, t in ipairs(some) do
+      by_name[names[first + i - 1]] = t
+    end
+  end)
+  for ours, name in pairs(choice.from) do
+    tensors[ours] = by_name[name]
   end
   return tensors, next(told) and told or nil
 end
 
 -- ---- cells ----
-
-local PART = 16 << 20 -- bytes between two calls of a script's function
-
--- Cells count as torn until all of them are read, also where the function fails.
-local function put_with_progress(file, from, cells, turned, o)
-  local total, done, first, part = bytes_of(file, from), 0, 1, 0
-  for i, name in ipairs(from) do
-    part = part + bytes_of(file, { name })
-    if part >= PART or i == #from then
-      core.file_put(file, from, cells, turned, o.cast, first, i)
-      done, first, part = done + part, i + 1, 0
-      o.progress(done, total)
-    end
-  end
-end
 
 function files.load(path, into, options)
   core.refuse_tracing("dc.load")
@@ -400,17 +409,19 @@ function files.load(path, into, options)
     return {}, {}
   end
   local choice, metadata, ours = loading.read(path, file, o)
+  if math.type(metadata["split.count"]) == "integer" and metadata["split.count"] > 1 then
+    core.note(("load: %s is one of %d files, and has the tensors of this one alone"):format(path,
+      metadata["split.count"]))
+  end
   if not list then
     local tensors, told = loading.take_all(file, choice, o)
     return not o.rename and core.file_tree(file, tensors) or tensors, metadata, told
   end
   local from, cells, missing = loading.match(path, list, choice, o.partial or nil)
   local turned = find_turned(path, file, from, cells, ours, o.linear)
-  if o.progress and #from > 0 then
-    put_with_progress(file, from, cells, turned, o)
-  else
-    core.file_put(file, from, cells, turned, o.cast)
-  end
+  in_parts(file, from, o.progress, function(first, last) -- cells are torn until all are read, or where progress fails
+    core.file_put(file, from, cells, turned, o.cast, first, last)
+  end)
   return metadata, missing
 end
 

@@ -32,7 +32,8 @@ static dc_status read_tensors(dc_job *j, dc_tensor_file *f, size_t most)
             continue;
         const dc_mark mark = dc_arena_mark(&j->scratch);
         void *to = dc_arena_alloc(&j->scratch, count * dc_dtype_size(wanted) + 1);
-        DC_TRY(dc_tensor_file_read(f, j, &t[i], 0, count, wanted, to));
+        const dc_file_read read = {&t[i], 0, count, wanted, to};
+        DC_TRY(dc_tensor_file_read(f, j, &read, 1));
         dc_arena_rewind(&j->scratch, mark);
     }
     return DC_OK;

@@ -36,7 +36,7 @@ static dc_status read_body(dc_job *j, void *arg)
         const size_t count = (size_t)dc_type_count(&t[i].type);
         DC_TRY(dc_tensor_file_readable(f, j, &t[i]));
         if (count <= DC_COUNTOF(values) && dc_dtype_is_float((dc_dtype)t[i].type.dtype))
-            DC_TRY(dc_tensor_file_read(f, j, &t[i], 0, count, DC_F32, values));
+            DC_TRY(dc_tensor_file_read(f, j, &(dc_file_read){&t[i], 0, count, DC_F32, values}, 1));
     }
     return dc_tensor_file_unchanged(f, j);
 }

@@ -570,9 +570,10 @@ static dc_status do_tensor_file(dc_job *j, void *ctx)
     const dc_file_tensor *t = dc_tensor_file_list(f, &n);
     for (uint32_t i = 0; i < n; i++) {
         const size_t bytes = dc_type_bytes(&t[i].type);
+        const dc_file_read read = {&t[i], 0, (size_t)dc_type_count(&t[i].type),
+                                   (dc_dtype)t[i].type.dtype, room};
         if (bytes <= sizeof room)
-            DC_TRY(dc_tensor_file_read(f, j, &t[i], 0, (size_t)dc_type_count(&t[i].type),
-                                       (dc_dtype)t[i].type.dtype, room));
+            DC_TRY(dc_tensor_file_read(f, j, &read, 1));
         if (bytes <= sizeof room)
             hash = dc_hash_bytes(hash, room, bytes);
     }

@@ -32,7 +32,8 @@ static dc_status read_body(dc_job *j, void *arg)
         const size_t count = (size_t)dc_type_count(&t[i].type);
         DC_TRY(dc_tensor_file_readable(f, j, &t[i]));
         if (dc_type_bytes(&t[i].type) <= sizeof values)
-            DC_TRY(dc_tensor_file_read(f, j, &t[i], 0, count, (dc_dtype)t[i].type.dtype, values));
+            DC_TRY(dc_tensor_file_read(
+                f, j, &(dc_file_read){&t[i], 0, count, (dc_dtype)t[i].type.dtype, values}, 1));
     }
     return dc_tensor_file_unchanged(f, j);
 }
