@@ -59,17 +59,18 @@ static dc_status check_item(dc_job *j, const dc_gguf_item *item)
     const int rank = item->type.rank;
     dc_type_print(&item->type, type, sizeof type);
     if (dc_gguf_number(item->dtype, item->packing) < 0)
-        return dc_failf(j, DC_ERR_ARG, NULL, "'%.60s' is %.80s, a type that GGUF does not have",
+        return dc_failf(j, DC_ERR_ARG, "save", "'%.60s' is %.80s, a type that GGUF does not have",
                         item->name, type);
     if (rank > DC_GGUF_AXES)
-        return dc_failf(j, DC_ERR_ARG, NULL, "'%.60s' is %.80s: GGUF has %d axes at most",
+        return dc_failf(j, DC_ERR_ARG, "save", "'%.60s' is %.80s: GGUF has %d axes at most",
                         item->name, type, DC_GGUF_AXES);
     if (strlen(item->name) > DC_GGUF_NAME)
-        return dc_failf(j, DC_ERR_ARG, NULL, "the name '%.80s' has %zu bytes, GGUF has %d at most",
-                        item->name, strlen(item->name), DC_GGUF_NAME);
+        return dc_failf(j, DC_ERR_ARG, "save",
+                        "the name '%.80s' has %zu bytes, GGUF has %d at most", item->name,
+                        strlen(item->name), DC_GGUF_NAME);
     const int64_t row = rank > 0 ? item->type.dim[rank - 1] : 1;
     if (item->packing != NULL && row % item->packing->elements != 0)
-        return dc_failf(j, DC_ERR_ARG, NULL, "'%.60s' is %.80s: rows of %s are multiples of %u",
+        return dc_failf(j, DC_ERR_ARG, "save", "'%.60s' is %.80s: rows of %s are multiples of %u",
                         item->name, type, item->packing->name, item->packing->elements);
     return DC_OK;
 }
@@ -84,7 +85,7 @@ static dc_status sort(writing *w)
     qsort(w->sorted, w->n, sizeof *w->sorted, by_name);
     for (uint32_t i = 1; i < w->n; i++)
         if (strcmp(w->sorted[i - 1]->name, w->sorted[i]->name) == 0)
-            return dc_failf(w->job, DC_ERR_ARG, NULL, "tensor '%.60s' occurs twice",
+            return dc_failf(w->job, DC_ERR_ARG, "save", "tensor '%.60s' occurs twice",
                             w->sorted[i]->name);
     return DC_OK;
 }
@@ -107,7 +108,7 @@ static dc_status put_item(writing *w, const dc_gguf_item *item, uint64_t *at)
 
 static dc_status refuse_elements(const writing *w, const dc_gguf_item *item)
 {
-    return dc_failf(w->job, DC_ERR_ARG, NULL,
+    return dc_failf(w->job, DC_ERR_ARG, "save",
                     "'%.60s' has an element that %s does not hold: %s too large", item->name,
                     item->packing != NULL ? item->packing->name : dc_dtype_name(item->dtype),
                     item->packing != NULL ? "NaN, an infinity or one that is" : "it is");

@@ -214,10 +214,10 @@ dc_status dc_tensor_file_unchanged(const dc_tensor_file *f, dc_job *j)
     return f->ops->unchanged(f->file, j);
 }
 
-/* Threads are for what is long, where there may be any. */
-static dc_status split(dc_job *j, size_t pieces, dc_piece piece, void *ctx)
+/* On several threads, where there may be any and it is worth it. */
+static dc_status split(dc_job *j, bool large, size_t pieces, dc_piece piece, void *ctx)
 {
-    if (pieces > 1 && pieces <= UINT32_MAX && (j->opt == NULL || j->opt->threads != 1))
+    if (large && pieces > 1 && pieces <= UINT32_MAX && (j->opt == NULL || j->opt->threads != 1))
         return dc_split(j, (uint32_t)pieces, piece, ctx);
     for (size_t i = 0; i < pieces; i++)
         DC_TRY(piece(j, ctx, (uint32_t)i));
@@ -340,13 +340,15 @@ dc_status dc_tensor_file_read(const dc_tensor_file *f, dc_job *j, const dc_file_
 {
     reading r = {.f = f, .read = read, .n = n};
     uint32_t pieces = 0;
+    size_t elements = 0;
     r.first = DC_NEW_ARRAY(&j->scratch, uint32_t, n + 1);
     for (uint32_t i = 0; i < n; i++) {
         DC_ASSERT(!read[i].tensor->unread, "tensor '%s' is not read", read[i].tensor->name);
         r.first[i] = pieces;
         pieces += pieces_of(&read[i]);
+        elements += read[i].n;
     }
-    return split(j, pieces, read_piece, &r);
+    return split(j, elements > PIECE, pieces, read_piece, &r);
 }
 
 typedef struct bytes_reading {
@@ -368,7 +370,7 @@ dc_status dc_tensor_file_bytes(const dc_tensor_file *f, dc_job *j, const dc_file
                                size_t from, size_t n, void *to)
 {
     bytes_reading r = {f, t, from, n, to};
-    return split(j, n / DC_PIECE_BYTES + (n % DC_PIECE_BYTES != 0), read_bytes_piece, &r);
+    return split(j, true, n / DC_PIECE_BYTES + (n % DC_PIECE_BYTES != 0), read_bytes_piece, &r);
 }
 
 dc_status dc_tensor_file_stretch(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,

@@ -158,6 +158,7 @@ static const char script[] =
     "  return { { y = y, name = 'loss' } } end\n"
     "local writers = {\n"
     "  ['a.st'] = function(path, v) dc.save(path, { w = w }, { v = tostring(v) }) end,\n"
+    "  ['a.gguf'] = function(path, v) dc.save(path, { w = w }, { v = v }) end,\n"
     "  ['a.ck'] = function(path, v) dc.checkpoint(path, { model = { w = w } }):save { v = v } "
     "end,\n"
     "  ['a.fn'] = function(path) f:export(path, { n = 2 }, { n = 3 }) end,\n"
@@ -170,7 +171,7 @@ static const char script[] =
     "  writers[name](folder .. '/' .. name, v)\n"
     "end\n";
 
-static const char *const written[] = {"a.st", "a.ck", "a.fn", "a.svg", "a.png"};
+static const char *const written[] = {"a.st", "a.gguf", "a.ck", "a.fn", "a.svg", "a.png"};
 
 static lua_State *L;
 static char message[600];

@@ -518,15 +518,17 @@ function TestWrittenGguf:test_what_has_no_place()
     lu.assertEquals(whole_message(dc.save, at "a.gguf", ...), want)
     lu.assertNil(io.open(at "a.gguf"))
   end
-  refused("'x' is u8[2], a type that GGUF does not have", { x = dc.ones "u8[2]" })
-  refused("'x' is f32[1, 1, 1, 1, 2]: GGUF has 4 axes at most", { x = dc.ones "f32[1, 1, 1, 1, 2]" })
-  refused(("the name '%s' has 64 bytes, GGUF has 63 at most"):format(("n"):rep(64)), { [("n"):rep(64)] = dc.tensor(1) })
+  refused("save: 'x' is u8[2], a type that GGUF does not have", { x = dc.ones "u8[2]" })
+  refused("save: 'x' is f32[1, 1, 1, 1, 2]: GGUF has 4 axes at most", { x = dc.ones "f32[1, 1, 1, 1, 2]" })
+  refused(("save: the name '%s' has 64 bytes, GGUF has 63 at most"):format(("n"):rep(64)),
+    { [("n"):rep(64)] = dc.tensor(1) })
   local wide = dc.ones "f32[2, 32]"
   for _, v in ipairs { 1 / 0, -1 / 0, 0 / 0, 1e8 } do
-    refused("'x' has an element that q8_0 does not hold: NaN, an infinity or one that is too large",
+    refused("save: 'x' has an element that q8_0 does not hold: NaN, an infinity or one that is too large",
       { x = wide * v }, nil, { type = "q8_0" })
   end
-  refused("'x' has an element that f16 does not hold: it is too large", { x = wide * 70000 }, nil, { type = "f16" })
+  refused("save: 'x' has an element that f16 does not hold: it is too large",
+    { x = wide * 70000 }, nil, { type = "f16" })
   dc.save(at "b.gguf", { x = wide / 0 }, nil, { type = "f16" })
   lu.assertEquals(dc.load(at "b.gguf").x:min():item(), 1 / 0)
   local x = { x = dc.ones "f32[2]" }

@@ -119,7 +119,7 @@ function TestConvert:test_failures()
     ("%s %s --type q8_0"):format(quote(at "a"), quote(at "b")))
   refused("convert: --rename 'xy' has no PATTERN=TEXT", ("%s %s --rename xy"):format(quote(at "a"), quote(at "b")))
   refused("malformed pattern (missing ']')", ("%s %s --rename '[=y'"):format(quote(at "a"), quote(at "b")))
-  refused("'x' has an element that q8_0 does not hold: NaN, an infinity or one that is too large",
+  refused("save: 'x' has an element that q8_0 does not hold: NaN, an infinity or one that is too large",
     ("%s %s --type q8_0"):format(quote(at "a"), quote(at "b.gguf")))
   refused("load: DIR/a: rename gives 'z' to both 'x' and 'y'",
     ("%s %s --rename '.=z'"):format(quote(at "a"), quote(at "b")))

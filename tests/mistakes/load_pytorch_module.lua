@@ -1,0 +1,3 @@
+local dc = require "deepc"
+
+dc.load "tests/lua/tensors/torch_module.pt"
