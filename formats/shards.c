@@ -1,5 +1,5 @@
 /*
- * Models in several safetensors files, with an index: {"metadata": {...}, "weight_map": {"tensor": "file", ...}}
+ * Models in several files, safetensors or PyTorch's, with an index: {"metadata": {...}, "weight_map": {"tensor": "file", ...}}
  * (https://huggingface.co/docs/transformers/big_models). The files lie beside it. What the index does not name is not there.
  */
 #define _GNU_SOURCE
@@ -166,7 +166,7 @@ static dc_status open_part(shards *s, dc_job *j, const char *file)
     const char *slash = strrchr(s->path, '/');
     const int folder = slash != NULL ? (int)(slash - s->path) + 1 : 0;
     DC_ROOM(s->part);
-    DC_TRY(dc_safetensors_open_file(
+    DC_TRY(dc_tensor_file_open_part(
         j, dc_arena_printf(&j->scratch, "%.*s%s", folder, s->path, file), &f));
     s->part.at[s->part.n++] = f;
     return DC_OK;
@@ -223,14 +223,23 @@ dc_status dc_shards_open(dc_job *j, const char *path, dc_tensor_file **out)
 
 dc_status dc_shards_open_folder(dc_job *j, const char *folder, dc_tensor_file **out)
 {
-    static const char *const name[] = {"model.safetensors.index.json", "model.safetensors"};
-    for (size_t i = 0; i < DC_COUNTOF(name); i++) {
-        const char *path = dc_arena_printf(&j->scratch, "%s/%s", folder, name[i]);
+    static const struct {
+        const char *name;
+        bool index;
+    } known[] = {
+        {"model.safetensors.index.json", true},
+        {"model.safetensors", false},
+        {"pytorch_model.bin.index.json", true},
+        {"pytorch_model.bin", false},
+    };
+    for (size_t i = 0; i < DC_COUNTOF(known); i++) {
+        const char *path = dc_arena_printf(&j->scratch, "%s/%s", folder, known[i].name);
         bool there;
         DC_TRY(dc_path_exists(j, path, &there));
         if (there)
-            return i == 0 ? dc_shards_open(j, path, out) : dc_safetensors_open_file(j, path, out);
+            return known[i].index ? dc_shards_open(j, path, out)
+                                  : dc_tensor_file_open_part(j, path, out);
     }
-    return dc_path_fail(j, DC_ERR_FILE, folder, "is a directory without %s or %s", name[0],
-                        name[1]);
+    return dc_path_fail(j, DC_ERR_FILE, folder, "is a directory without %s or %s", known[0].name,
+                        known[1].name);
 }

@@ -135,8 +135,15 @@ static dc_status open_archive(dc_job *j, const char *path, dc_tensor_file **out)
     return arrays && !pickle ? dc_npyfile_open(j, path, true, out) : dc_torch_open(j, path, out);
 }
 
+static dc_status read_begin(dc_job *j, const char *path, int fd, unsigned char begin[8],
+                            size_t *got)
+{
+    memset(begin, 0, 8);
+    return dc_infile_read(j, path, fd, 0, begin, 8, got);
+}
+
 /* Which format begins so? What is none of the others is read as safetensors, whose reader says what is wrong. */
-static dc_status open_as(dc_job *j, const char *path, const unsigned char *begin, size_t n,
+static dc_status open_as(dc_job *j, const char *path, const unsigned char *begin,
                          dc_tensor_file **out)
 {
     if (memcmp(begin, "GGUF", 4) == 0)
@@ -147,9 +154,19 @@ static dc_status open_as(dc_job *j, const char *path, const unsigned char *begin
         return dc_torch_open(j, path, out);
     if (memcmp(begin, "\x93NUMPY", 6) == 0)
         return dc_npyfile_open(j, path, false, out);
-    if (n == 8 && begin[0] == '{' && memchr(begin, '\0', n) == NULL) /* no length of a header */
-        return dc_shards_open(j, path, out);
     return dc_safetensors_open_file(j, path, out);
+}
+
+dc_status dc_tensor_file_open_part(dc_job *j, const char *path, dc_tensor_file **out)
+{
+    unsigned char begin[8];
+    struct stat st;
+    size_t got;
+    int fd;
+    DC_TRY(dc_infile_open(j, path, &fd, &st));
+    const dc_status status = read_begin(j, path, fd, begin, &got);
+    close(fd);
+    return status == DC_OK ? open_as(j, path, begin, out) : status;
 }
 
 dc_status dc_tensor_file_open(dc_job *j, const char *path, dc_tensor_file **out)
@@ -161,11 +178,14 @@ dc_status dc_tensor_file_open(dc_job *j, const char *path, dc_tensor_file **out)
     DC_TRY(dc_path_open(j, path, &fd));
     const bool folder = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
     const bool file = !folder && S_ISREG(st.st_mode);
-    const dc_status status =
-        file ? dc_infile_read(j, path, fd, 0, begin, sizeof begin, &got) : DC_OK;
+    const dc_status status = file ? read_begin(j, path, fd, begin, &got) : DC_OK;
     close(fd);
     DC_TRY(status);
-    return folder ? dc_shards_open_folder(j, path, out) : open_as(j, path, begin, got, out);
+    if (folder)
+        return dc_shards_open_folder(j, path, out);
+    /* No safetensors file begins with a brace: its header would be too long. */
+    const bool index = got == 8 && begin[0] == '{' && memchr(begin, '\0', got) == NULL;
+    return index ? dc_shards_open(j, path, out) : open_as(j, path, begin, out);
 }
 
 /* ---- what is in it ---------------------------------------------------------------------------- */

@@ -153,6 +153,9 @@ typedef struct dc_tensor_file_ops {
     const dc_tree *(*tree)(const void *file); /* NULL: the format has none */
 } dc_tensor_file_ops;
 
+/* One of several files of a model: no index, no folder. */
+dc_status dc_tensor_file_open_part(dc_job *j, const char *path, dc_tensor_file **out);
+
 /* Takes the file, and both lists, which may be in any order. FORMAT where a name or key occurs twice. */
 dc_status dc_tensor_file_make(dc_job *j, const char *path, const dc_tensor_file_ops *ops,
                               void *file, dc_file_tensors *tensors, dc_meta_entries *entries,

@@ -247,6 +247,23 @@ function TestPickles:test_linear_layers_of_pytorch()
   lu.assertEquals(net[1].weight:totable(), { { 1 }, { 2 }, { 3 }, { 4 } })
 end
 
+-- As transformers writes large models without safetensors.
+function TestPickles:test_several_files()
+  write(at "pytorch_model-00001-of-00002.bin", file(dict(text "a.w", tensor { strides = tuple(int(1), int(2)) })))
+  write(at "pytorch_model-00002-of-00002.bin", file(dict(text "b.w", tensor(), text "more", tensor())))
+  write(at "pytorch_model.bin.index.json", '{"metadata": {"total_size": 32}, "weight_map": {' ..
+    '"a.w": "pytorch_model-00001-of-00002.bin", "b.w": "pytorch_model-00002-of-00002.bin"}}')
+  local t, metadata = dc.load(dir)
+  lu.assertEquals(metadata, { total_size = 32 })
+  lu.assertEquals(t["a.w"]:totable(), { { 1, 3 }, { 2, 4 } })
+  lu.assertEquals({ t["b.w"]:totable(), t.more }, { { { 1, 2 }, { 3, 4 } } })
+  local cells = { a = { w = dc.state "f64[2, 2]" }, b = { w = dc.state "f32[2, 2]" } }
+  dc.load(dir, cells)
+  lu.assertEquals(cells.a.w:totable(), { { 1, 3 }, { 2, 4 } })
+  write(at "pytorch_model-00002-of-00002.bin", '{"weight_map": {"b.w": "pytorch_model.bin.index.json"}}')
+  fails("not a safetensors file", dc.load, dir)
+end
+
 -- ---- arrays of NumPy ----
 
 TestNumpy = { setUp = Base.setUp, tearDown = Base.tearDown }
