@@ -18,6 +18,9 @@ dc_status dc_npy_read_stream(dc_job *j, dc_npy_stream *in, const dc_room *room);
 enum { DC_NPY_ROOM = 512 };
 size_t dc_npy_header_write(const dc_type *t, char out[DC_NPY_ROOM]);
 
+/* Is that the name of an array in an archive? */
+bool dc_npz_is_array(const char *name);
+
 /* FORMAT: "path: 'entry': sentence". */
 dc_status dc_npy_fail(dc_job *j, const char *path, const char *entry, const char *fmt, ...)
     DC_PRINTF(4, 5);

@@ -162,12 +162,6 @@ static dc_status add_entry(npyfile *f, dc_job *j, const dc_zip_entry *e, uint32_
                       (int64_t)at, (int64_t)e->size, e->method != DC_ZIP_STORED);
 }
 
-static bool is_array(const char *name)
-{
-    const size_t n = strlen(name);
-    return n > 4 && strcmp(name + n - 4, ".npy") == 0;
-}
-
 /* Names of an archive lose ".npy". */
 static dc_status open_archive(npyfile *f, dc_job *j)
 {
@@ -176,7 +170,7 @@ static dc_status open_archive(npyfile *f, dc_job *j)
     DC_TRY(dc_zip_open(j, f->path, "an npz file", &f->zip));
     DC_TRY(dc_infile_open(j, f->path, &f->fd, &f->st));
     for (uint32_t i = 0; i < f->zip->n; i++)
-        if (is_array(f->zip->entry[i].name)) {
+        if (dc_npz_is_array(f->zip->entry[i].name)) {
             DC_TRY(dc_job_ended(j));
             DC_TRY(index < dc_npz_count(f->npz) ? add_entry(f, j, &f->zip->entry[i], index)
                                                 : REFUSE("was changed while it was read"));

@@ -13,7 +13,7 @@ struct dc_npz {
     uint32_t n;
 };
 
-static bool is_array(const char *name)
+bool dc_npz_is_array(const char *name)
 {
     const size_t n = strlen(name);
     return n > 4 && strcmp(name + n - 4, ".npy") == 0;
@@ -40,7 +40,7 @@ dc_status dc_npz_open(dc_job *j, const char *path, dc_npz **out)
     DC_TRY(dc_zip_open(j, path, "an npz file", &z->zip));
     z->entry = dc_xalloc((z->zip->n + 1) * sizeof *z->entry);
     for (uint32_t i = 0; i < z->zip->n; i++)
-        if (is_array(z->zip->entry[i].name)) /* or something else that lies there */
+        if (dc_npz_is_array(z->zip->entry[i].name)) /* or something else that lies there */
             z->entry[z->n++] = &z->zip->entry[i];
     dc_job_keep(j, z);
     *out = z;

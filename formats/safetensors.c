@@ -17,6 +17,7 @@
 #include "core/base/path.h"
 #include "formats/infile.h"
 #include "formats/json.h"
+#include "formats/tensor_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -95,23 +96,6 @@ static bool is_short_float(const char *name)
 
 #define REFUSE(...) dc_path_fail(j, DC_ERR_FORMAT, f->path, __VA_ARGS__)
 
-/* A name as messages show it: of bounded length, without what would disturb a terminal. */
-typedef struct shown {
-    char s[64];
-} shown;
-
-static shown shown_name(const char *name)
-{
-    shown out;
-    size_t n = 0;
-    for (; name[n] != '\0' && n < sizeof out.s - 4; n++)
-        out.s[n] = (unsigned char)name[n] < ' ' || name[n] == 0x7f ? '?' : name[n];
-    while (name[n] != '\0' && n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80)
-        n--; /* not in the middle of a character */
-    snprintf(out.s + n, 4, "%s", name[n] != '\0' ? "..." : "");
-    return out;
-}
-
 /* ---- one entry ------------------------------------------------------------------------------- */
 
 /* What is read of an entry. */
@@ -181,7 +165,7 @@ static bool read_fields(dc_json *r, entry *e, const char **what)
 static dc_status check_entry(const dc_st_file *f, dc_job *j, const char *name, const entry *e,
                              dc_st_tensor *out)
 {
-    const shown s = shown_name(name);
+    const dc_shown_name s = dc_show_name(name);
     dc_dtype dtype;
     if (e->dtype == NULL || e->rank < 0 || !e->has_offsets)
         return REFUSE("tensor '%s' has no %s", s.s,
@@ -248,7 +232,7 @@ static dc_status read_entry(dc_st_file *f, dc_job *j, dc_json *r)
         ok = is_metadata ? read_metadata(f, r, &what) : read_fields(r, &e, &what);
     if (!ok && what != NULL)
         return is_metadata ? REFUSE("__metadata__ %s", what)
-                           : REFUSE("tensor '%s' %s", shown_name(name).s, what);
+                           : REFUSE("tensor '%s' %s", dc_show_name(name).s, what);
     if (!ok)
         return REFUSE("header: %s", r->why);
     if (is_metadata)
@@ -308,11 +292,11 @@ static dc_status check_places(dc_st_file *f, dc_job *j)
     for (uint32_t i = 0; i < f->tensor.n; i++) {
         const dc_st_tensor *t = &f->tensor.at[i];
         if (t->at < at)
-            return REFUSE("tensors '%s' and '%s' overlap", shown_name(f->tensor.at[i - 1].name).s,
-                          shown_name(t->name).s);
+            return REFUSE("tensors '%s' and '%s' overlap", dc_show_name(f->tensor.at[i - 1].name).s,
+                          dc_show_name(t->name).s);
         if (t->at > at)
             return REFUSE("%" PRId64 " bytes before tensor '%s' belong to no tensor", t->at - at,
-                          shown_name(t->name).s);
+                          dc_show_name(t->name).s);
         at = t->at + t->bytes;
     }
     if (at != f->st.st_size)
@@ -329,10 +313,10 @@ static dc_status check_names(dc_st_file *f, dc_job *j)
         qsort(f->text.at, f->text.n, sizeof *f->text.at, by_key);
     for (uint32_t i = 1; i < f->tensor.n; i++)
         if (by_name(&f->tensor.at[i - 1], &f->tensor.at[i]) == 0)
-            return REFUSE("tensor '%s' occurs twice", shown_name(f->tensor.at[i].name).s);
+            return REFUSE("tensor '%s' occurs twice", dc_show_name(f->tensor.at[i].name).s);
     for (uint32_t i = 1; i < f->text.n; i++)
         if (by_key(&f->text.at[i - 1], &f->text.at[i]) == 0)
-            return REFUSE("__metadata__ '%s' occurs twice", shown_name(f->text.at[i].key).s);
+            return REFUSE("__metadata__ '%s' occurs twice", dc_show_name(f->text.at[i].key).s);
     return DC_OK;
 }
 
@@ -348,7 +332,7 @@ static dc_status check_bools(const dc_st_file *f, dc_job *j, const dc_st_tensor 
     for (size_t i = 0; i < n; i++)
         if (b[i] > 1)
             return REFUSE("tensor '%s' is bool and has a byte 0x%02x at element %zu",
-                          shown_name(t->name).s, b[i], from + i);
+                          dc_show_name(t->name).s, b[i], from + i);
     return DC_OK;
 }
 
@@ -476,7 +460,7 @@ dc_status dc_safetensors_readable(const dc_st_file *f, dc_job *j, const dc_st_te
 {
     return t->unread == NULL ? DC_OK
                              : REFUSE("tensor '%s' has dtype '%s', which is not read",
-                                      shown_name(t->name).s, shown_name(t->unread).s);
+                                      dc_show_name(t->name).s, dc_show_name(t->unread).s);
 }
 
 dc_status dc_safetensors_read(const dc_st_file *f, dc_job *j, const dc_st_tensor *t, size_t from,
@@ -488,7 +472,7 @@ dc_status dc_safetensors_read(const dc_st_file *f, dc_job *j, const dc_st_tensor
     DC_TRY(dc_infile_read(j, f->path, f->fd, t->at + (int64_t)from, to, n, &got));
     if (got < n)
         return REFUSE("tensor '%s' has been cut off since the file was opened",
-                      shown_name(t->name).s);
+                      dc_show_name(t->name).s);
     return is_bool(t) ? check_bools(f, j, t, from, to, n) : DC_OK;
 }
 
