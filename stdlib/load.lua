@@ -326,15 +326,14 @@ end
 
 -- ---- tensors ----
 
--- How a tensor is to be read - nil: not at all; false: as it is - and what is told of it, or nil.
+-- How a tensor is to be read - nil: not at all; false: as it is - what is told of it, or nil, and a note.
 local function how_to_take(file, name, o)
   local format, shape, _, dtype, packing, asks = core.file_about(file, name)
   if packing and o.packed then
     return "packed", { type = packing, shape = shape }
   elseif not dtype or asks and not o.cast then
-    core.note(("load: tensor '%s' is left out: dtype '%s' is not read%s"):format(name, format,
-      asks and "; { cast = true } makes f32 of it" or ""))
-    return nil, format
+    return nil, format, ("load: tensor '%s' is left out: dtype '%s' is not read%s"):format(name, format,
+      asks and "; { cast = true } makes f32 of it" or "")
   end
   return FLOATS[dtype] and type(o.cast) == "string" and o.cast or false
 end
@@ -348,16 +347,26 @@ local function bytes_of(file, names)
   return total
 end
 
+local NOTES = 3 -- of tensors that are left out
+
 -- The file's names that are read, how, and what is told by our names.
 local function choose_ways(file, choice, o)
-  local names, hows, told = {}, {}, {}
+  local names, hows, told, left_out = {}, {}, {}, 0
   for _, ours in ipairs(choice.names) do
     local name = choice.from[ours]
-    local how, about = how_to_take(file, name, o)
+    local how, about, note = how_to_take(file, name, o)
     told[ours] = about
+    left_out = left_out + (note and 1 or 0)
+    if note and left_out <= NOTES then
+      core.note(note)
+    end
     if how ~= nil then
       names[#names + 1], hows[#hows + 1] = name, how
     end
+  end
+  if left_out > NOTES then
+    core.note(("load: %d more tensors are left out; the third result has their names and types"):format(
+      left_out - NOTES))
   end
   return names, hows, told
 end

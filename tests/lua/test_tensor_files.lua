@@ -543,12 +543,31 @@ function TestWrittenGguf:test_what_has_no_place()
   fails("type is for GGUF files, whose names end with .gguf", dc.save, at "a", x, nil, { type = "f16" })
 end
 
-function TestGguf:test_one_of_several_files_says_so()
-  write(at "a", gguf({ { "split.count", "u16", 3 } }, { { "w", { 1 }, 0, "1234" } }))
+-- What a script that loads the file prints.
+local function notes_of_loading(path)
   local program = require "tests.lua.program"
-  local script = program.script(("require 'deepc'.load %q"):format(at "a"))
+  local script = program.script(("require 'deepc'.load %q"):format(path))
   local out = program.run(program.quote(script), "DEEPC_DEVICE=eval")
   os.remove(script)
-  lu.assertEquals((out:gsub(dir, "DIR")),
+  return (out:gsub(dir, "DIR"))
+end
+
+function TestGguf:test_one_of_several_files_says_so()
+  write(at "a", gguf({ { "split.count", "u16", 3 } }, { { "w", { 1 }, 0, "1234" } }))
+  lu.assertEquals(notes_of_loading(at "a"),
     "[note] load: DIR/a is one of 3 files, and has the tensors of this one alone\n")
+end
+
+function TestGguf:test_notes_of_what_is_left_out_are_few()
+  local tensors = {}
+  for i = 1, 9 do
+    tensors[i] = { "t" .. i, { 256 }, 23, ("x"):rep(136) }
+  end
+  write(at "a", gguf({}, tensors))
+  lu.assertEquals(notes_of_loading(at "a"), "[note] load: tensor 't1' is left out: dtype 'IQ4_XS' is not read\n" ..
+    "[note] load: tensor 't2' is left out: dtype 'IQ4_XS' is not read\n" ..
+    "[note] load: tensor 't3' is left out: dtype 'IQ4_XS' is not read\n" ..
+    "[note] load: 6 more tensors are left out; the third result has their names and types\n")
+  local _, _, told = dc.load(at "a", nil, { only = { "t5" } })
+  lu.assertEquals(told, { t5 = "IQ4_XS" })
 end
