@@ -421,6 +421,7 @@ local texts = {
   "stdlib/README.md", "tests/README.md", "docs/language.md", "docs/types.md", "docs/tensors.md", "docs/functions.md",
   "docs/indexing.md", "docs/loops.md", "docs/sizes.md", "docs/training.md", "docs/files.md", "docs/lazy.md",
   "docs/installing.md", "docs/optimisers.md", "docs/metrics.md", "docs/train.md", "docs/data.md", "docs/complex.md",
+  "formats/tokenizer/README.md",
   "docs/linalg.md",
   "docs/embedding.md",
   "examples/embed/README.md",
