@@ -505,6 +505,7 @@ static const dc_bindings *const all[] = {
     &dc_source_bindings,      &dc_media_bindings,       &dc_fetch_bindings,
     &dc_folder_bindings,      &dc_complex_bindings,     &dc_fft_bindings,
     &dc_tensor_file_bindings,
+    &dc_tokenizer_bindings,
 };
 
 /* Every type of userdata but the context, and its own functions. */
@@ -533,6 +534,8 @@ static const struct {
     {&dc_csv_type, &dc_csv_methods},
     {&dc_csv_columns_type, &dc_csv_columns_methods},
     {&dc_control_type, &dc_control_methods},
+    {&dc_tokenizer_type, &dc_tokenizer_methods},
+    {&dc_json_type, &dc_json_methods},
 };
 
 /* Every upvalue that a finalizer of ours needs is the context itself, so it outlives them. */

@@ -13,6 +13,7 @@ local random = require "deepc.random"
 local fft = require "deepc.fft"
 local linalg = require "deepc.linalg"
 local signal = require "deepc.signal"
+local tokenizers = require "deepc.tokenizers"
 local help = require "deepc.help"
 
 -- These take any number; what is said of each call with too many, or what is wrong with it.
@@ -52,10 +53,12 @@ local receivers = {
   ["data.Vocabulary"] = data.Vocabulary "a",
   ["data.Stream"] = data.stream(function() return function() end end),
 }
+receivers["tokenizers.Tokenizer"] = tokenizers.load { vocab = { "[UNK]", "to" }, kind = "bert" }
+receivers["tokenizers.Stream"] = receivers["tokenizers.Tokenizer"]:stream()
 receivers.Scope:close()
 local modules = {
   dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
-  random = random, fft = fft, linalg = linalg, signal = signal,
+  random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers,
   ["nn.init"] = nn.init,
 }
 

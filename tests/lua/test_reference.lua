@@ -14,6 +14,7 @@ local fft = require "deepc.fft"
 local linalg = require "deepc.linalg"
 local lapack = require "tests.lua.lapack"
 local signal = require "deepc.signal"
+local tokenizers = require "deepc.tokenizers"
 local help = require "deepc.help"
 
 -- Documented functions and classes, as "owner.name".
@@ -113,6 +114,10 @@ function TestAnnotations:test_every_initialiser_and_schedule()
   check_all("fft", fft)
   check_all("linalg", linalg)
   check_all("signal", signal)
+  local tokenizer = tokenizers.load { vocab = { "[UNK]" }, kind = "bert" }
+  check_all("tokenizers", tokenizers)
+  check_all("tokenizers.Tokenizer", getmetatable(tokenizer).__index)
+  check_all("tokenizers.Stream", getmetatable(tokenizer:stream()).__index)
 end
 
 function TestAnnotations:test_every_function_about_data()
@@ -134,7 +139,9 @@ function TestAnnotations:test_every_annotated_name_exists()
   local layer = nn.ReLU()
   local of = {
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
-    random = random, fft = fft, linalg = linalg, signal = signal,
+    random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers,
+    ["tokenizers.Tokenizer"] = tokenizers.load { vocab = { "[UNK]" }, kind = "bert" },
+    ["tokenizers.Stream"] = tokenizers.load({ vocab = { "[UNK]" }, kind = "bert" }):stream(),
     ["nn.init"] = nn.init,
     Tensor = tensor_methods(),
     Scope = dc.scope(),
@@ -257,7 +264,7 @@ function TestExamples:test_all_run()
   local net = nn.Linear(2, 2)
   local env = setmetatable({
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics,
-    random = random, fft = fft, linalg = linalg, signal = signal, net = net,
+    random = random, fft = fft, linalg = linalg, signal = signal, net = net, tokenizers = tokenizers,
     opt = optim.SGD(net:parameters()), print = function() end,
     set = data.set(dc.iota(130), dc.iota(130)),
     f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end),
@@ -335,5 +342,5 @@ function TestFiles:test_are_up_to_date()
     lu.assertTrue(there == text, path .. " is not what ./scripts/reference writes")
     count = count + 1
   end
-  lu.assertEquals(count, 13)
+  lu.assertEquals(count, 14)
 end

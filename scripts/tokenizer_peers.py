@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""Small tokenizers of each kind, trained by the Python packages, and what the packages make of awkward texts.
+
+    python scripts/tokenizer_peers.py train        writes tests/lua/tokenizers/*.json and *.model
+    python scripts/tokenizer_peers.py tables       writes tests/lua/tokenizers/*.gz: texts, ids, places, decoded texts
+    python scripts/tokenizer_peers.py cases FILE OUT [SEED [N]]   the same of any file, with N random texts
+
+needs the packages tokenizers and sentencepiece; `bible` (Debian: bible-kjv) for training. tests/lua/test_tokenizers.lua
+reads the tables.
+"""
+import gzip
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/lua/tokenizers")
+
+AWKWARD = [
+    "", " ", "  ", "Hello world", "Hello, y'all! How are you 😁 ?", "I'm don't WE'LL we've THEY'RE 'S 's'",
+    "a\tb\nc\r\nd\x0b\x0c\x85\xa0e\u2003f\u3000g\u200b\u200d", "👩‍👩‍👧‍👦 family 🏳️‍🌈 🇩🇪",
+    "e\u0301 é ö o\u0308 \u1e69 s\u0323\u0307 s\u0307\u0323 ﬁ ﬀ Å Å", "中文字符 日本語テキスト 한국어 각 \u1100\u1161\u11a8",
+    "مرحبا بالعالم عَرَبِيّ", "नमस्ते दुनिया க்ஷ", "x" * 300, "ab" * 200, " " * 100 + "x", "\n" * 50,
+    "1234567890 12 3 4567 ½ ² ٣٤ Ⅷ", "foo_bar.baz(qux)[0] += 1; // comment\n\tif (x) { return; }",
+    "<|im_start|>user\nhi<|im_end|>\n", "[CLS] a [SEP] [MASK] [mask] b[MASK]c", "<s>x</s><unk> <mask> <mask>x <pad>",
+    "\x00\x01\x02 \x1b[0m \x7f \ufffd \ufeff", "İstanbul ıI ΑΣ ὈΔΥΣΣΕΎΣ ẞ ß Ǆ", "▁a ▁▁b _c",
+    "  leading and trailing  ", "a\u0300\u0301\u0302\u0303 \u0300x", "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𝟘𝟙", "naïve café résumé", "''s 'ſ",
+    "<0x41> <0x0A>", "...!!??--", "untokenizable supercalifragilistic", "http://example.org/a?b=c&d=e#f",
+    "\u202e\u2066abc\u2069", "0.1e-5 3.14159", "ﷺ ㌀ ㎏ ℡", "A" * 101, "a" * 100, "क" * 101,
+    "wordy word words sword <word> word", "In the beginning God created the heaven and the earth.",
+]
+
+
+def random_text(r):
+    out = []
+    for _ in range(r.randrange(1, 40)):
+        x = r.random()
+        if x < 0.35:
+            out.append(chr(r.randrange(32, 127)))
+        elif x < 0.5:
+            out.append(r.choice(" \t\n\r\xa0\u2003'.,-_▁"))
+        elif x < 0.6:
+            out.append(chr(r.randrange(0xA0, 0x250)))
+        elif x < 0.7:
+            out.append(chr(r.randrange(0x300, 0x370)))
+        elif x < 0.8:
+            out.append(chr(r.choice([r.randrange(0x370, 0x600), r.randrange(0x600, 0x1000), r.randrange(0x1000, 0x2000)])))
+        elif x < 0.86:
+            out.append(chr(r.randrange(0x3000, 0xA000)))
+        elif x < 0.9:
+            out.append(chr(r.choice([r.randrange(0x1F300, 0x1FB00), r.randrange(0x1100, 0x1200),
+                                     r.randrange(0xAC00, 0xD7A4), r.randrange(0xF900, 0xFB50)])))
+        elif x < 0.97:
+            out.append(r.choice(["the", "ing", " a", "Hello", "don't", "<|im_end|>", "[MASK]", "<mask>", "[SEP]", "##",
+                                 "12", "é", "</s>", "<s>", "word"]))
+        else:
+            c = r.randrange(0x110000)
+            while 0xD800 <= c < 0xE000:
+                c = r.randrange(0x110000)
+            out.append(chr(c))
+    return "".join(out)
+
+
+def texts(seed, n):
+    r = random.Random(seed)
+    return AWKWARD + [random_text(r) for _ in range(n)]
+
+
+# ---- tables ----
+
+def places(text, offsets):
+    at = [0]
+    for c in text:
+        at.append(at[-1] + len(c.encode()))
+    return [at[x] for pair in offsets for x in pair]
+
+
+def of_json(path):
+    t = Tokenizer.from_file(path)
+    t.no_truncation()
+    t.no_padding()
+
+    def one(text):
+        e = t.encode(text)
+        return e.ids, places(text, e.offsets), t.decode(e.ids)
+    return one
+
+
+def of_model(path):
+    import sentencepiece
+    sp = sentencepiece.SentencePieceProcessor(model_file=path)
+
+    def one(text):
+        ids = sp.encode(text)
+        return ids, [], sp.decode(ids)
+    return one
+
+
+def write(path, to, seed, n):
+    one = of_model(path) if path.endswith(".model") else of_json(path)
+    with gzip.GzipFile(to, "wb", mtime=0) if to.endswith(".gz") else open(to, "wb") as f:
+        for text in texts(seed, n):
+            ids, where, decoded = one(text)
+            for s in (text.encode(), struct.pack("<%dI" % len(ids), *ids), struct.pack("<%dI" % len(where), *where),
+                      decoded.encode()):
+                f.write(struct.pack("<I", len(s)) + s)
+
+
+# ---- training ----
+
+def corpus():
+    bible = subprocess.run(["bible", "-f", "gen1:1-exo10:1"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    lines = [line.split(" ", 1)[1] for line in bible.splitlines() if " " in line]
+    return lines + [t for t in AWKWARD if len(t) < 90] * 3
+
+
+def train(name, model, trainer, **parts):
+    t = Tokenizer(model)
+    post = parts.pop("post_processor", None)
+    added = parts.pop("added", [])
+    for key, part in parts.items():
+        setattr(t, key, part)
+    t.train_from_iterator(corpus(), trainer)
+    t.add_tokens(added)
+    if post:
+        t.post_processor = post(t)
+    path = "%s/%s.json" % (FOLDER, name)
+    t.save(path, pretty=False)
+    Tokenizer.from_file(path)
+
+
+def bpe(**more):
+    return trainers.BpeTrainer(vocab_size=500, show_progress=False, **more)
+
+
+CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+O200K = ("[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+         "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+         "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+")
+
+
+def template(single, pair, *names):
+    return lambda t: processors.TemplateProcessing(single=single, pair=pair,
+                                                   special_tokens=[(n, t.token_to_id(n)) for n in names])
+
+
+def train_all():
+    byte = pre_tokenizers.ByteLevel
+    alphabet = byte.alphabet()
+    train("gpt2", models.BPE(), bpe(initial_alphabet=alphabet, special_tokens=["<|endoftext|>"]),
+          pre_tokenizer=byte(add_prefix_space=False), decoder=decoders.ByteLevel(),
+          post_processor=lambda t: processors.ByteLevel(trim_offsets=False))
+    train("roberta", models.BPE(), bpe(initial_alphabet=alphabet, special_tokens=["<s>", "<pad>", "</s>", "<unk>"]),
+          pre_tokenizer=byte(add_prefix_space=True), decoder=decoders.ByteLevel(),
+          added=[AddedToken("<mask>", lstrip=True, special=True), AddedToken("word", single_word=True, rstrip=True)],
+          post_processor=lambda t: processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim_offsets=True,
+                                                                add_prefix_space=True))
+    for name, numbers, form in (("llama3", r"\p{N}{1,3}", None), ("qwen2", r"\p{N}", normalizers.NFC())):
+        train(name, models.BPE(ignore_merges=name == "llama3"),
+              bpe(initial_alphabet=alphabet, special_tokens=["<|im_start|>", "<|im_end|>"]),
+              **({"normalizer": form} if form else {}),
+              pre_tokenizer=pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(CL100K % numbers), "isolated"),
+                                                     byte(add_prefix_space=False, use_regex=False)]),
+              decoder=decoders.ByteLevel(),
+              post_processor=template("<|im_start|> $A", "<|im_start|> $A <|im_start|>:1 $B:1", "<|im_start|>"))
+    train("o200k", models.BPE(), bpe(initial_alphabet=alphabet),
+          pre_tokenizer=pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(O200K), "removed", invert=True),
+                                                 byte(add_prefix_space=False, use_regex=False)]),
+          decoder=decoders.ByteLevel())
+    train("bert", models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=100),
+          trainers.WordPieceTrainer(vocab_size=600, show_progress=False, limit_alphabet=200,
+                                    special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]),
+          normalizer=normalizers.BertNormalizer(), pre_tokenizer=pre_tokenizers.BertPreTokenizer(),
+          decoder=decoders.WordPiece(),
+          post_processor=lambda t: processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2)))
+    train("llama2", models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True),
+          bpe(special_tokens=["<unk>", "<s>", "</s>"] + ["<0x%02X>" % i for i in range(256)], limit_alphabet=90),
+          normalizer=normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]),
+          decoder=decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                     decoders.Strip(" ", 1, 0)]),
+          post_processor=template("<s> $A", "<s> $A <s>:1 $B:1", "<s>"))
+    train("unigram", models.Unigram(), trainers.UnigramTrainer(vocab_size=500, show_progress=False, unk_token="<unk>",
+                                                              special_tokens=["<pad>", "</s>", "<unk>"]),
+          normalizer=normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]),
+          pre_tokenizer=pre_tokenizers.Metaspace(), decoder=decoders.Metaspace(),
+          post_processor=template("$A </s>", "$A </s> $B </s>", "</s>"))
+    train("t5", models.Unigram(), trainers.UnigramTrainer(vocab_size=400, show_progress=False, unk_token="<unk>",
+                                                         special_tokens=["<pad>", "</s>", "<unk>"]),
+          normalizer=normalizers.Precompiled(charsmap()), decoder=decoders.Metaspace(),
+          pre_tokenizer=pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]),
+          post_processor=template("$A </s>", "$A </s> $B </s>", "</s>"))
+    train("words", models.WordLevel(unk_token="?"),
+          trainers.WordLevelTrainer(vocab_size=400, show_progress=False, special_tokens=["?"]),
+          normalizer=normalizers.Sequence([normalizers.NFD(), normalizers.Lowercase(), normalizers.StripAccents()]),
+          pre_tokenizer=pre_tokenizers.Sequence([pre_tokenizers.Whitespace(), pre_tokenizers.Digits()]))
+    train("suffix", models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"),
+          bpe(special_tokens=["<unk>"], end_of_word_suffix="</w>", limit_alphabet=80),
+          normalizer=normalizers.Sequence([normalizers.Strip(), normalizers.NFKD()]),
+          pre_tokenizer=pre_tokenizers.Sequence([
+              pre_tokenizers.Metaspace(prepend_scheme="first", split=False),
+              pre_tokenizers.Split("▁", "merged_with_previous"),
+              pre_tokenizers.Punctuation("contiguous")]),
+          decoder=decoders.BPEDecoder())
+
+
+def main():
+    what = sys.argv[1] if len(sys.argv) > 1 else ""
+    if what == "train":
+        train_all()
+        train_models()
+    elif what == "models":
+        train_models()
+    elif what == "tables":
+        for name in sorted(os.listdir(FOLDER)):
+            if name.endswith((".json", ".model")):
+                write("%s/%s" % (FOLDER, name), "%s/%s.gz" % (FOLDER, name), 7, 40)
+    elif what == "cases":
+        write(sys.argv[2], sys.argv[3], int((sys.argv + ["1"])[4]), int((sys.argv + ["1", "2000"])[5]))
+    else:
+        sys.exit(__doc__)
+
+
+# A small map of characters, as SentencePiece compiles it: code points in hexadecimal, and what they become.
+RULES = ["FF%02X\t%X" % (c - 0x20, c) for c in range(0x21, 0x7F)] + [
+    "9\t20", "A\t20", "D\t20", "D A\t20", "A0\t20", "3000\t20", "200B\t", "65 301\tE9", "6F 308\tF6", "FB01\t66 69", "FB00\t66 66",
+    "2153\t31 2044 33", "AD\t", "130\t69 307", "41\t61", "42\t62", "212B\tE5"]
+
+
+def with_rules(train):
+    with tempfile.TemporaryDirectory() as folder:
+        rules, text = folder + "/rules", folder + "/text"
+        with open(rules, "w") as f:
+            f.write("\n".join(RULES) + "\n")
+        with open(text, "w") as f:
+            f.write("\n".join(line.replace("\n", " ") for line in corpus()))
+        return train(folder, text, dict(input=text, vocab_size=440, minloglevel=2, hard_vocab_limit=False), rules)
+
+
+def charsmap():
+    import sentencepiece
+
+    def make(folder, text, common, rules):
+        sentencepiece.SentencePieceTrainer.train(model_prefix=folder + "/m", normalization_rule_tsv=rules, **common)
+        from sentencepiece import sentencepiece_model_pb2
+        m = sentencepiece_model_pb2.ModelProto()
+        m.ParseFromString(open(folder + "/m.model", "rb").read())
+        return m.normalizer_spec.precompiled_charsmap
+    return with_rules(make)
+
+
+def train_models():
+    import sentencepiece
+
+    def make(folder, text, common, rules):
+        for name, more in dict(
+                sp_unigram=dict(model_type="unigram", normalization_rule_tsv=rules, user_defined_symbols=["word", "<mask>"]),
+                sp_bpe=dict(model_type="bpe", byte_fallback=True, normalization_rule_name="identity",
+                            remove_extra_whitespaces=False, split_digits=True),
+                sp_suffix=dict(model_type="bpe", normalization_rule_tsv=rules, treat_whitespace_as_suffix=True,
+                               user_defined_symbols=["ing"], character_coverage=0.98)).items():
+            sentencepiece.SentencePieceTrainer.train(model_prefix="%s/%s" % (FOLDER, name), **common, **more)
+            os.remove("%s/%s.vocab" % (FOLDER, name))
+    with_rules(make)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,10 @@
+-- Tokenizers: what the files of tokenizers/ put together.
+
+local tokenizers = require "deepc.tokenizers.class"
+local _, core = ...
+
+require "deepc.tokenizers.sentencepiece"
+require "deepc.tokenizers.sources"
+require "deepc.tokenizers.gguf"
+
+return core.module("deepc.tokenizers", tokenizers)
