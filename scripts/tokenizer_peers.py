@@ -3,10 +3,11 @@
 
     python scripts/tokenizer_peers.py train        writes tests/lua/tokenizers/*.json and *.model
     python scripts/tokenizer_peers.py tables       writes tests/lua/tokenizers/*.gz: texts, ids, places, decoded texts
+    python scripts/tokenizer_peers.py chats         writes tests/lua/tokenizers/chats.gz: what transformers makes of templates
     python scripts/tokenizer_peers.py cases FILE OUT [SEED [N]]   the same of any file, with N random texts
 
-needs the packages tokenizers and sentencepiece; `bible` (Debian: bible-kjv) for training. tests/lua/test_tokenizers.lua
-reads the tables.
+needs the packages tokenizers, sentencepiece and transformers; `bible` (Debian: bible-kjv) for training.
+tests/lua/test_tokenizers.lua and test_chat.lua read the tables.
 """
 import gzip
 import os
@@ -208,11 +209,137 @@ def train_all():
           decoder=decoders.BPEDecoder())
 
 
+# ---- chats ----
+
+# In the forms that families of models have: tokens around turns, a header, brackets with bos and eos, an own name for the
+# assistant; then every part of the language that is known.
+TEMPLATES = {
+    "turns": "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{% endfor %}"
+             "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
+    "default_system": "{% for m in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ 'sys: kind\n' }}"
+                      "{% endif %}{{ m['role'] ~ ': ' ~ m['content'] }}\n{% endfor %}",
+    "header": "{% set rest = messages %}{% for m in rest %}{% set c = '<|h|>' + m['role'] + '<|/h|>\n\n' + m['content'] | "
+              "trim + '<|eot|>' %}{% if loop.index0 == 0 %}{% set c = bos_token + c %}{% endif %}{{ c }}{% endfor %}",
+    "brackets": """{% if messages[0]['role'] == 'system' %}{% set rest = messages[1:] %}{% set sys = messages[0]['content'] %}
+{% else %}
+{% set rest = messages %}{% set sys = false %}
+{% endif %}
+{% for m in rest %}
+    {% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('turns have to alternate') }}{% endif %}
+    {% if loop.index0 == 0 and sys %}{% set text = '<<' + sys + '>>' + m.content %}{% else %}{% set text = m.content %}{% endif %}
+    {% if m['role'] == 'user' %}{{ bos_token + '[INST] ' + text.strip() + ' [/INST]' }}
+    {% elif m['role'] == 'assistant' %}{{ ' ' + text.strip() + ' ' + eos_token }}
+    {% endif %}
+{% endfor %}
+""",
+    "model": """{{ bos_token }}
+{%- for m in messages -%}
+    {%- set role = 'model' if m.role == 'assistant' else m.role -%}
+    {{ '<start>' + role + '\n' }}
+    {%- if m.content is string -%}
+        {{ m.content | trim }}
+    {%- else -%}
+        {%- for part in m.content if part.type == 'text' %}{{ part.text }}{% endfor -%}
+    {%- endif -%}
+    {{ '<end>\n' }}
+{%- endfor -%}
+""",
+    "tools": """{%- if tools is not none %}
+    {{- "tools: " }}
+    {%- for t in tools %}
+        {{- t | tojson(indent=2) }}{{ ", " if not loop.last }}
+        {%- for key, value in t.function.items() if key != "parameters" %} {{ key }}={{ value }}{% endfor %}
+    {%- endfor %}
+{%- endif %}
+{%- set ns = namespace(index=0, last=-1) %}
+{%- for m in messages[::-1] %}{% if m.role == "user" and ns.last < 0 %}{% set ns.last = messages | length - 1 - loop.index0 %}{% endif %}
+{%- endfor %}
+{%- set asked = messages | selectattr("role", "equalto", "user") | list %}
+{%- for m in messages %}
+    {%- if m.tool_calls is defined and m.tool_calls %}
+        {%- for call in m.tool_calls %}{{- call.function | tojson }}{% endfor %}
+    {%- elif 'tool' == m['role'] %}
+        {{- "(" + (m.content | string)[:-1] + ")" }}
+    {%- else %}
+        {{- m.role[0] | upper }}{{ ns.index }}{% set ns.index = ns.index + 1 %} {{ m.content.split('</think>')[-1].lstrip('\n') }}
+    {%- endif %}
+    {{- '!' if m == asked[-1] and loop.index0 == ns.last }}
+{%- endfor %}
+""",
+    "language": r'''{# comment #}
+{% macro part(name, sep=', ', end='.') -%}
+  <{{ name }}{{ sep }}{{ end }}>
+{%- endmacro %}
+  {% set items = ['a', "b", 3, 4.5, true, none] %}
+{{ part('x') }}{{ part('y', end='!') }}{{ part(name='z', sep='') }}
+{% for i in items %}
+  {% if i is none %}{% continue %}{% endif %}
+  {{- loop.index }}:{{ i }}{{ ',' if not loop.last }}
+{% else %}none{% endfor %}
+{% for k, v in {'b': 1, 'c': [1, 2]}.items() %}{{ k }}={{ v | tojson }};{% endfor %}
+{% set block %}inner {{ 1 + 2 * 3 - 4 // 3 ** 2 % 5 }} {{ -2 | abs }} {{ 7 / 2 }} {{ 'ab' * 2 }} {{ 1 ~ 'x' ~ 2.0 }}{% endset %}
+[{{ block | upper }}] {{ block | length }} {{ 'é' | length }} {{ [1,2,3][1:] | join('-') }} {{ 'hello'[1:3] }} {{ 'hello'[::-1] }}
+{{ not true or false and true }} {{ 1 < 2 < 3 }} {{ 'a' in 'abc' }} {{ 4 not in [1, 2] }} {{ other is defined }} {{ x | default('d') }}
+{{ ' a b '.strip() | title }} {{ 'a,b,c'.split(',') | last }} {{ 'a b'.replace('a', 'c') }} {{ 'Abc'.startswith('A') }} {{ "x\ty" }}
+{{ messages | map(attribute='role') | join(' ') }} {{ range(3) | list | tojson }} {{ range(1, 7, 2) | join }}
+{%+ if true %}  plus{% endif %}
+   {% if true -%}   minus   {%- endif %}
+{{ "quote \" and ' \n" | tojson }} {{ {'a': {'b': [1, 'x', none, true]}} | tojson(indent=2) }}
+{% for m in messages if m.role == 'user' %}{{ loop.index0 }}{{ loop.length }}{{ m.content | trim | indent(3) }}{% if loop.index == 2 %}{% break %}{% endif %}{% endfor %}
+{% generation %}gen{% endgeneration %}
+{{ messages[0].get('nothing', 'no') }} {{ messages[0]['role'] if messages[0]['role'] is string else 'x' }} {{ [3, 1, 2] | first }}
+''',
+}
+CHATS = [
+    [{"role": "user", "content": "Hello"}],
+    [{"role": "system", "content": "You are  kind. "}, {"role": "user", "content": " Hi\nthere "},
+     {"role": "assistant", "content": "<think>\nhm\n</think>\n\nYes é"}, {"role": "user", "content": "And?"}],
+    [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}],
+    [{"role": "user", "content": "weather?"},
+     {"role": "assistant", "content": "", "tool_calls": [{"function": {"arguments": {"city": "Paris"}, "name": "weather"}}]},
+     {"role": "tool", "content": "sunny"}, {"role": "assistant", "content": "It is sunny"}],
+]
+TOOLS = [{"function": {"description": "The weather", "name": "weather", "parameters": {"required": ["city"]}}}]
+
+
+def lua(x):
+    if x is None:
+        return "nil"
+    if isinstance(x, (bool, int, float)):
+        return str(x).lower()
+    if isinstance(x, str):
+        return '"%s"' % "".join(c if " " <= c <= "~" and c not in '"\\' else "".join("\\%03d" % b for b in c.encode())
+                                for c in x)
+    if isinstance(x, list):
+        return "{%s}" % ",".join(map(lua, x))
+    return "{%s}" % ",".join("[%s]=%s" % (lua(k), lua(v)) for k, v in x.items())
+
+
+def write_chats():
+    from transformers.utils.chat_template_utils import _compile_jinja_template
+    cases = []
+    for name, source in TEMPLATES.items():
+        for messages in CHATS:
+            for tools in (None, TOOLS):
+                case = dict(name=name, messages=messages, tools=tools, prompt=tools is None)
+                try:
+                    case["text"] = _compile_jinja_template(source).render(
+                        messages=messages, tools=tools, documents=None, add_generation_prompt=case["prompt"], bos_token="<s>",
+                        eos_token="</s>")
+                except Exception as e:
+                    case["error"] = str(e)
+                cases.append(case)
+    with gzip.GzipFile(FOLDER + "/chats.gz", "wb", mtime=0) as f:
+        f.write(("return %s, %s\n" % (lua(TEMPLATES), lua(cases))).encode())
+
+
 def main():
     what = sys.argv[1] if len(sys.argv) > 1 else ""
     if what == "train":
         train_all()
         train_models()
+    elif what == "chats":
+        write_chats()
     elif what == "models":
         train_models()
     elif what == "tables":

@@ -249,7 +249,8 @@ local modules = {
   { "deepc.train", "deepc.train.class", "deepc.train.fit", "deepc.train.events" },
   { "deepc.data", "deepc.data.set", "deepc.data.rows", "deepc.data.stream", "deepc.data.tables", "deepc.data.media",
     "deepc.data.folders", "deepc.data.text", "deepc.data.fetch" },
-  { "deepc.tokenizers", "deepc.tokenizers.class", "deepc.tokenizers.sources", "deepc.tokenizers.gguf" },
+  { "deepc.tokenizers", "deepc.tokenizers.class", "deepc.tokenizers.sources", "deepc.tokenizers.gguf",
+    "deepc.tokenizers.chat" },
   { "deepc.random", "deepc.random.continuous", "deepc.random.discrete" },
   { "deepc.plot", "deepc.plot" },
 }

@@ -6,5 +6,6 @@ local _, core = ...
 require "deepc.tokenizers.sentencepiece"
 require "deepc.tokenizers.sources"
 require "deepc.tokenizers.gguf"
+require "deepc.tokenizers.chat"
 
 return core.module("deepc.tokenizers", tokenizers)

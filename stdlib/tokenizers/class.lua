@@ -331,7 +331,7 @@ function Stream:finish()
   return text
 end
 
-core.tokenizer_class = core.entries(Tokenizer)
+core.tokenizer_class = Tokenizer -- chat.lua adds to it
 core.entries(Stream)
 
 return tokenizers

@@ -214,7 +214,7 @@ local chapters = {
   sizes = { 7, 3 },
   training = { 20, 4 },
   optimisers = { 11, 2 },
-  metrics = { 4, 1 }, tokenizers = { 14, 0 },
+  metrics = { 4, 1 }, tokenizers = { 16, 0 },
   train = { 1, 1 },
   linalg = { 10, 4 },
   files = { 5, 2 },
