@@ -2,7 +2,7 @@
  * Tokenizers for stdlib/tokenizers:
  *
  *   tokenizer_new(op, name, json, list)   of a description, and a vocabulary beside it: nil or a table of tokens, scores,
- *                                         merges, charsmap, sentencepiece
+ *                                         merges, charsmap, sentencepiece, find_special
  *   tokenizer_encode(t, text, pair, options, packed)
  *       options: special, parse_special, offsets, max -> a list of ids, and with offsets lists of first and last bytes;
  *       packed: the ids, and their types, as bytes of i32, and how many
@@ -102,6 +102,8 @@ static int l_new(lua_State *L)
             a.list.charsmap.at = lua_tolstring(L, -1, &a.list.charsmap.n);
         lua_getfield(L, 4, "sentencepiece");
         a.list.sentencepiece = lua_toboolean(L, -1);
+        lua_getfield(L, 4, "find_special");
+        a.list.find_special = lua_toboolean(L, -1);
     }
     a.out = dc_udata_new(L, &dc_tokenizer_type, sizeof *a.out, 0);
     dc_error_check_of(L, d, dc_run_once(d, make_body, &a), op);

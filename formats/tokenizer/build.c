@@ -148,7 +148,7 @@ static dc_status plant(dc_building *b, bool normalized, dc_trie *trie, bool *has
 {
     dc_tokenizer *t = b->t;
     size_t bytes = 0;
-    if (b->list != NULL && b->list->sentencepiece) /* which does not find special tokens in texts */
+    if (b->list != NULL && b->list->sentencepiece && !b->list->find_special)
         return DC_OK;
     for (uint32_t i = 0; i < t->nadded; i++)
         bytes += t->added[i].normalized == normalized ? t->added[i].text.n * 8 + 64 : 0;

@@ -34,6 +34,7 @@ typedef struct dc_token_list {
     size_t nmerge;
     dc_span charsmap;   /* precompiled map of characters of SentencePiece; n = 0: none */
     bool sentencepiece; /* the description may ask for SentencePiece's own steps */
+    bool find_special;  /* of sentencepiece: special tokens are found in texts, which it does not do itself */
 } dc_token_list;
 
 #define DC_TOKEN_NONE UINT32_MAX

@@ -200,10 +200,36 @@ function models.bert(metadata, _, tokens, ids)
   return t
 end
 
+-- SentencePiece's unigram model, of T5 and XLM-R.
+function models.t5(metadata, _, tokens, ids)
+  local map = metadata[KEY .. "precompiled_charsmap"]
+  if type(map) == "table" then
+    local parts = {}
+    for i, byte in ipairs(map) do
+      parts[i] = math.tointeger(byte) and string.char(byte & 255)
+        or fail("precompiled_charsmap", ("byte %d is %s"):format(i, core.describe(byte)))
+    end
+    map = table.concat(parts)
+  elseif map ~= nil and type(map) ~= "string" then
+    fail("precompiled_charsmap", "bytes are needed, not " .. core.describe(map))
+  end
+  local kinds, scores = list(metadata, "token_type"), list(metadata, "scores")
+  if #kinds ~= #tokens or not ids.unk then
+    fail(ids.unk and "token_type" or "unknown_token_id", ids.unk and ("%d kinds for %d tokens"):format(#kinds, #tokens)
+      or "is missing")
+  end
+  return core.sentencepiece_description {
+    pieces = tokens, kinds = kinds, trainer = { kind = 1, unk = ids.unk, surface = " \u{2047} " },
+    normalizer = { add_dummy_prefix = flag(metadata, "add_space_prefix", true), escape_whitespaces = true,
+      remove_extra_whitespaces = flag(metadata, "remove_extra_whitespaces", false) },
+    post = template(tokens, ids, flag(metadata, "add_bos_token", false), flag(metadata, "add_eos_token", true)),
+  }, { tokens = tokens, scores = scores, sentencepiece = true, find_special = true, charsmap = map }
+end
+
 ---A tokenizer of the metadata of a GGUF file: a table of its keys, `tokenizer.ggml.model` ("gpt2": byte-level BPE, cut
----as `tokenizer.ggml.pre` says; "llama": SentencePiece's BPE; "bert": WordPiece), tokens, token_type, merges or
----scores, the ids of special tokens, `tokenizer.chat_template`. Special tokens and those that the user defined are
----found in texts. `pre` stands in for a missing tokenizer.ggml.pre.
+---as `tokenizer.ggml.pre` says; "llama": SentencePiece's BPE; "t5": its unigram model; "bert": WordPiece), tokens,
+---token_type, merges or scores, the ids of special tokens, `tokenizer.chat_template`. Special tokens and those that
+---the user defined are found in texts. `pre` stands in for a missing tokenizer.ggml.pre.
 ---
 ---    tokenizers.from_gguf {
 ---      ["tokenizer.ggml.model"] = "gpt2", ["tokenizer.ggml.pre"] = "gpt-2",
@@ -223,13 +249,17 @@ function tokenizers.from_gguf(metadata, options)
   if model == nil then
     fail("model", "is missing: the metadata has no tokenizer")
   elseif not models[model] then
-    fail("model", ("%s is not known"):format(core.shown(model)), '"gpt2", "llama" and "bert" are')
+    fail("model", ("%s is not known"):format(core.shown(model)), '"gpt2", "llama", "t5" and "bert" are')
   end
   local tokens = list(metadata, "tokens")
   local ids = { bos = id(metadata, "bos_token_id", #tokens), eos = id(metadata, "eos_token_id", #tokens),
     unk = id(metadata, "unknown_token_id", #tokens), pad = id(metadata, "padding_token_id", #tokens) }
   local description, vocab = models[model](metadata, options or {}, tokens, ids)
-  local t = vocab and core.new_tokenizer(OP, "metadata", json.of(description), vocab, ids) or description
+  if vocab then
+    description = type(description) == "string" and description or json.of(description)
+    description = core.new_tokenizer(OP, "metadata", description, vocab, ids)
+  end
+  local t = description
   t._template = metadata["tokenizer.chat_template"]
   return t
 end

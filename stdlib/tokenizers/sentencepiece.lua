@@ -135,6 +135,7 @@ end
 
 -- ---- its description ----
 
+-- m: pieces, scores, kinds, trainer, normalizer, and of GGUF post.
 local function description(m)
   local n, added = m.normalizer, {}
   for i, kind in ipairs(m.kinds) do
@@ -153,11 +154,13 @@ local function description(m)
     normalizer = { type = "SentencePiece", add_dummy_prefix = n.add_dummy_prefix,
       remove_extra_whitespaces = n.remove_extra_whitespaces, escape_whitespaces = n.escape_whitespaces,
       treat_whitespace_as_suffix = m.trainer.suffix or false },
-    model = model, added_tokens = #added > 0 and added or json.empty,
+    model = model, post_processor = m.post, added_tokens = #added > 0 and added or json.empty,
     decoder = { type = "SentencePiece", unknown = unknown or "", surface = m.trainer.surface,
       strip = n.add_dummy_prefix or n.remove_extra_whitespaces, all = n.remove_extra_whitespaces },
   }
 end
+
+core.sentencepiece_description = description
 
 -- The tokenizer of a file. As in the package, its special tokens are not found in texts, and none are put around them.
 core.sentencepiece = function(op, path)

@@ -217,6 +217,28 @@ function TestGguf:test_scores()
   lu.assertEquals(tok:decode { 1, 8, 3, 4 }, "to\u{E9}")
 end
 
+function TestGguf:test_unigram()
+  local m = {
+    ["tokenizer.ggml.model"] = "t5",
+    ["tokenizer.ggml.tokens"] = { "<pad>", "</s>", "<unk>", "\u{2581}", "t", "o", "\u{2581}to", "be" },
+    ["tokenizer.ggml.scores"] = { 0, 0, 0, -3, -4, -4, -2, -1 },
+    ["tokenizer.ggml.token_type"] = { 3, 3, 2, 1, 1, 1, 1, 4 },
+    ["tokenizer.ggml.unknown_token_id"] = 2, ["tokenizer.ggml.eos_token_id"] = 1,
+  }
+  local tok = tokenizers.from_gguf(m)
+  lu.assertEquals(tok:encode "to  otbe</s>x", { 6, 3, 3, 5, 4, 7, 1, 3, 2, 1 })
+  lu.assertEquals(tok:decode { 6, 3, 7, 2 }, "to be \u{2047} ")
+  m["tokenizer.ggml.remove_extra_whitespaces"] = true
+  lu.assertEquals(tokenizers.from_gguf(m):encode " to  ot ", { 6, 3, 5, 4, 1 })
+  m["tokenizer.ggml.precompiled_charsmap"] = { 1, 2 }
+  fails("DC0802", "the precompiled map of characters is cut off", tokenizers.from_gguf, m)
+  m["tokenizer.ggml.precompiled_charsmap"] = { "x" }
+  fails("DC0802", "tokenizer.ggml.precompiled_charsmap: byte 1 is the string 'x'", tokenizers.from_gguf, m)
+  m["tokenizer.ggml.unknown_token_id"] = nil
+  m["tokenizer.ggml.precompiled_charsmap"] = nil
+  fails("DC0802", "tokenizer.ggml.unknown_token_id: is missing", tokenizers.from_gguf, m)
+end
+
 function TestGguf:test_wordpiece()
   local tok = tokenizers.from_gguf {
     ["tokenizer.ggml.model"] = "bert",
