@@ -7,7 +7,7 @@ local help = require "deepc.help"
 
 local NOTE = "Made by scripts/reference from "
 
-local sources = { deepc = "stdlib/api/", ["deepc.nn"] = "stdlib/nn/" }
+local sources = { deepc = "stdlib/api/", ["deepc.nn"] = "stdlib/nn/", ["deepc.models"] = "stdlib/models/" }
 
 local function source_of(module)
   return sources[module] or ("stdlib/%s.lua"):format(module:match "[%w_]+$")

@@ -13,6 +13,7 @@ local receiver = {
   Tensor = "x", Cell = "p", Function = "f", Static = "k", Scope = "s", Error = "err", Layer = "layer",
   Optimizer = "opt", LBFGS = "opt", Average = "ema", GradScaler = "scaler", Plateau = "plateau", Metric = "metric",
   Events = "events", Set = "set", Checkpoint = "ckpt", Rows = "rows", Vocabulary = "vocabulary", Stream = "stream",
+  Decoder = "net", Cache = "cache", Bert = "net",
 }
 
 ---@class deepc.help.Param
@@ -252,6 +253,8 @@ local modules = {
   { "deepc.tokenizers", "deepc.tokenizers.class", "deepc.tokenizers.sources", "deepc.tokenizers.gguf",
     "deepc.tokenizers.chat" },
   { "deepc.random", "deepc.random.continuous", "deepc.random.discrete" },
+  { "deepc.models", "deepc.models.base", "deepc.models.load", "deepc.models.bert", "deepc.models.decoder",
+    "deepc.models.llama", "deepc.models.generate" },
   { "deepc.plot", "deepc.plot" },
 }
 

@@ -14,6 +14,7 @@ local fft = require "deepc.fft"
 local linalg = require "deepc.linalg"
 local signal = require "deepc.signal"
 local tokenizers = require "deepc.tokenizers"
+local models = require "deepc.models"
 local help = require "deepc.help"
 
 -- These take any number; what is said of each call with too many, or what is wrong with it.
@@ -56,9 +57,14 @@ local receivers = {
 receivers["tokenizers.Tokenizer"] = tokenizers.load { vocab = { "[UNK]", "to" }, kind = "bert" }
 receivers["tokenizers.Stream"] = receivers["tokenizers.Tokenizer"]:stream()
 receivers.Scope:close()
+local decoder = models.llama { vocab_size = 4, hidden_size = 4, intermediate_size = 4, num_hidden_layers = 1,
+  num_attention_heads = 1 }
+receivers["models.Decoder"], receivers["models.Cache"] = decoder, decoder:cache(4)
+receivers["models.Bert"] = models.bert { vocab_size = 4, hidden_size = 4, intermediate_size = 4, num_hidden_layers = 1,
+  num_attention_heads = 1 }
 local modules = {
   dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
-  random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers,
+  random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers, models = models,
   ["nn.init"] = nn.init,
 }
 

@@ -15,6 +15,7 @@ local linalg = require "deepc.linalg"
 local lapack = require "tests.lua.lapack"
 local signal = require "deepc.signal"
 local tokenizers = require "deepc.tokenizers"
+local models = require "deepc.models"
 local help = require "deepc.help"
 
 -- Documented functions and classes, as "owner.name".
@@ -113,6 +114,7 @@ function TestAnnotations:test_every_initialiser_and_schedule()
   check_all("random", random)
   check_all("fft", fft)
   check_all("linalg", linalg)
+  check_all("models", models)
   check_all("signal", signal)
   local tokenizer = tokenizers.load { vocab = { "[UNK]" }, kind = "bert" }
   check_all("tokenizers", tokenizers)
@@ -129,7 +131,10 @@ function TestAnnotations:test_every_function_about_data()
   check_all("data.Rows", { row = data.ragged({ { 1 } }).row, lengths = data.ragged({ { 1 } }).lengths })
 end
 
+local TINY = { vocab_size = 4, hidden_size = 4, intermediate_size = 4, num_hidden_layers = 1, num_attention_heads = 1 }
+
 function TestAnnotations:test_every_annotated_name_exists()
+  local decoder = models.llama(TINY)
   local folder = os.tmpname()
   os.remove(folder)
   local events = train.events(folder)
@@ -139,7 +144,7 @@ function TestAnnotations:test_every_annotated_name_exists()
   local layer = nn.ReLU()
   local of = {
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
-    random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers,
+    random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers, models = models,
     ["tokenizers.Tokenizer"] = tokenizers.load { vocab = { "[UNK]" }, kind = "bert" },
     ["tokenizers.Stream"] = tokenizers.load({ vocab = { "[UNK]" }, kind = "bert" }):stream(),
     ["nn.init"] = nn.init,
@@ -157,6 +162,7 @@ function TestAnnotations:test_every_annotated_name_exists()
     ["data.Set"] = getmetatable(set).__index, ["data.Vocabulary"] = data.Vocabulary "a",
     ["data.Stream"] = getmetatable(data.stream(print)).__index,
     ["data.Rows"] = data.ragged { { 1 } },
+    ["models.Decoder"] = decoder, ["models.Cache"] = decoder:cache(4), ["models.Bert"] = models.bert(TINY),
   }
   for name, e in pairs(documented) do
     local owner, key = name:match "^(.*)%.([%w_]+)$"
@@ -246,6 +252,10 @@ local needs_more = {
   ["local accuracy = ema:averaged(function() return evaluate(net) end)"] = true,
   ['dc.checkpoint("run.safetensors", { model = net, optimizer = opt, average = ema })'] = true,
   ["opt:apply(dc.grad(loss, opt.params))"] = true,
+  ["local cache = net:cache(2048)"] = true, ["cache:length()"] = true, ["cache:keep(0)"] = true,
+  ["local logits = net:step({ 3, 1, 4 }, cache)\nlogits = net:step({ logits[1]:argmax(1):item() }, cache)"] = true,
+  ["local a = net:embed(ids, { mask = mask })          -- f32[batch, hidden_size]"] = true,
+  ['local net, config = models.load(os.getenv "HOME" .. "/all-MiniLM-L6-v2")'] = true,
   ['data.idx "train-images-idx3-ubyte.gz"'] = true,
   ["local train, test = data.fashion_mnist()"] = true,
 }
@@ -264,7 +274,7 @@ function TestExamples:test_all_run()
   local net = nn.Linear(2, 2)
   local env = setmetatable({
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics,
-    random = random, fft = fft, linalg = linalg, signal = signal, net = net, tokenizers = tokenizers,
+    random = random, fft = fft, linalg = linalg, signal = signal, net = net, tokenizers = tokenizers, models = models,
     opt = optim.SGD(net:parameters()), print = function() end,
     set = data.set(dc.iota(130), dc.iota(130)),
     f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end),
@@ -342,5 +352,5 @@ function TestFiles:test_are_up_to_date()
     lu.assertTrue(there == text, path .. " is not what ./scripts/reference writes")
     count = count + 1
   end
-  lu.assertEquals(count, 14)
+  lu.assertEquals(count, 15)
 end

@@ -1,0 +1,282 @@
+-- What models that write texts have in common: attention to what was before, caches of it, steps.
+
+local dc = require "deepc"
+local nn = require "deepc.nn"
+require "deepc.models.base"
+local _, core = ...
+
+-- What a score becomes that does not count.
+local NEVER = -1e30
+
+-- ---- caches ----
+
+---What a model keeps of the tokens that it has read: a state for each layer that grows with them, `[time, 2, batch,
+---heads, features]`, keys and values side by side. `net:cache` makes one.
+---@class deepc.models.Cache: deepc.nn.Layer
+local Cache = nn.class "models.Cache"
+
+function Cache:init(room, batch, states)
+  self.room, self.batch, self.layers = room, batch, states
+end
+
+function Cache:describe()
+  return ("models.Cache %d tokens, batch %d"):format(self.room, self.batch)
+end
+
+---How many tokens it holds.
+---
+---    cache:length()
+---@return integer
+function Cache:length()
+  return self.layers[1]:size(1)
+end
+
+---Forgets tokens from the end, down to n of them: all where n is 0.
+---
+---    cache:keep(0)
+---
+---Errors: DC0101 where there are fewer.
+---@param n integer
+---@return deepc.models.Cache # itself
+function Cache:keep(n)
+  core.refuse_inside(self, "keep()")
+  if math.type(n) ~= "integer" or n < 0 or n > self:length() then
+    core.fail("ARG", "keep", ("%s tokens of %d"):format(core.shown(n), self:length()))
+  end
+  for _, state in ipairs(self.layers) do
+    state:set(n > 0 and state[{ { 1, n } }] or dc.zeros(("%s[0, %s]"):format(state.dtype,
+      table.concat(state.shape, ", ", 2))))
+  end
+  return self
+end
+
+core.method_entries(Cache, "length", "keep")
+
+-- ---- attention ----
+
+-- Appends keys and values to a state; all of both then, [batch, heads, time, features], and how many were there before.
+local function remember(past, k, v)
+  local before = past:size(1)
+  past:set(dc.concat({ past, dc.stack({ k, v }, 1):permute(3, 1, 2, 4, 5) }, 1))
+  return past[{ {}, 1 }]:permute(2, 3, 1, 4), past[{ {}, 2 }]:permute(2, 3, 1, 4), before
+end
+
+-- Scores of some queries with keys: scaled, bounded, in f32 where q has 16 bits.
+local function finish(score, o)
+  score = score * o.scale
+  return o.cap and (score / o.cap):tanh() * o.cap or score
+end
+
+local SHORT = { f16 = true, bf16 = true }
+
+local function in_f32(x)
+  return SHORT[x.dtype] and x:cast "f32" or x
+end
+
+-- One query for each text, over all keys that there are: sums of products element by element, which read the state
+-- where it stands.
+local function attend_one(q, k, v, before, o)
+  local b, heads, d = q.shape[1], q.shape[3], q.shape[4]
+  local kv, total = k.shape[2], k.shape[3]
+  local narrow, wide, keys, values = core.in_f32(q, k, v)
+  local score = finish((wide:reshape(b, kv, heads // kv, 1, d) * keys:reshape(b, kv, 1, total, d)):sum(-1), o)
+  if o.window then
+    score = dc.where(dc.iota(total):gt(before - o.window), score, NEVER)
+  end
+  local y = (score:softmax(-1):reshape(b, kv, heads // kv, total, 1) * values:reshape(b, kv, 1, total, d)):sum(4)
+  return narrow(y):reshape(b, 1, heads * d)
+end
+
+-- Which keys count for which queries, bool[..., time, times].
+local function counting(n, total, before, o)
+  local key, query = dc.iota(total):reshape(1, -1), dc.iota(n):reshape(-1, 1)
+  query = before and query + before or query
+  local counts
+  if o.causal ~= false then
+    counts = key:le(query)
+  end
+  if o.window then
+    local near = (query - key):lt(o.window)
+    counts = counts and counts & near or near
+  end
+  if o.mask then
+    local shown = o.mask:reshape(o.mask.shape[1], 1, 1, 1, o.mask.shape[2])
+    counts = counts and counts & shown or shown
+  end
+  return counts
+end
+
+-- q [batch, time, heads, features], k and v [batch, time, kv heads, features]; the result [batch, time, heads *
+-- features]. o: scale; cap, of scores; window, how many keys back count; past, a state that has those before; mask,
+-- bool[batch, time]; causal, true unless it is false.
+function core.attend(q, k, v, o)
+  local b, n, heads, d = table.unpack(q.shape)
+  local before
+  if o.past then
+    k, v, before = remember(o.past, k, v)
+    if n == 1 then
+      return attend_one(q, k, v, before, o)
+    end
+  else
+    k, v = k:permute(1, 3, 2, 4), v:permute(1, 3, 2, 4)
+  end
+  local kv, total = k.shape[2], k.shape[3]
+  local groups = heads // kv
+  local rows = q:reshape(b, n, kv, groups, d):permute(1, 3, 4, 2, 5):reshape(b, kv, groups * n, d)
+  local score = rows:matmul(k:transpose())
+  score = finish(in_f32(score), o):reshape(b, kv, groups, n, total)
+  local counts = counting(n, total, before, o)
+  score = counts and dc.where(counts, score, NEVER) or score
+  local weights = score:softmax(-1):reshape(b, kv, groups * n, total)
+  local y = weights:cast(v.dtype):matmul(v)
+  return y:reshape(b, kv, groups, n, d):permute(1, 4, 2, 3, 5):reshape(b, n, heads * d)
+end
+
+-- ---- steps ----
+
+---A model that writes texts: called with ids it gives logits for the token behind each of them.
+---
+---    local logits = net(ids)                              -- [batch, time, vocab_size]
+---
+---ids are integers [batch, time]. Options of a call: mask, [batch, time], bools or numbers, false or 0 where a token is
+---padding, at the end of texts; cache, of which the model reads what was before, and to which it adds; last = true, for
+---the logits of the last token alone, [batch, vocab_size].
+---@class deepc.models.Decoder: deepc.nn.Layer
+local Decoder = {}
+
+---Room for the keys and values of so many tokens. One cache is for one text, or for a batch of texts of one length.
+---
+---    local cache = net:cache(2048)
+---
+---Options: batch (1).
+---
+---Errors: DC0101 for sizes, DC1001 where memory is out.
+---@param room integer tokens
+---@param options? { batch?: integer }
+---@return deepc.models.Cache
+function Decoder:cache(room, options)
+  local op = "cache"
+  core.check_layer(op, self)
+  core.options(op, options, "batch")
+  local batch = options and options.batch or 1
+  core.check_size(op, "the number of tokens", room)
+  core.check_size(op, "batch", batch)
+  core.refuse_inside(self, "cache()")
+  local most, states = self.config.positions, {}
+  if self.config.learned_positions and room > most then
+    core.fail("ARG", op, ("%d tokens; the model has %d positions"):format(room, most))
+  end
+  for i = 1, self.config.layers do
+    states[i] = dc.state(("%s[0 <= t <= %d, 2, %d, %d, %d]"):format(self.dtype, room, batch, self.config.kv_heads,
+      self.config.head_dim))
+  end
+  return Cache(room, batch, states)
+end
+
+local CHUNK = 128 -- tokens that are read at once
+
+-- Typed functions of a cache, by it: two, for several tokens and for one.
+local compiled = setmetatable({}, { __mode = "k" })
+
+local function functions_of(net, cache)
+  local both = compiled[cache]
+  if not both or both.net ~= net then
+    local function body(ids)
+      local logits = net(ids, { cache = cache, last = true })
+      return logits
+    end
+    local result = ("%s[%d, %d]"):format(net.dtype, cache.batch, net.config.vocab_size)
+    both = {
+      net = net,
+      several = dc.fn(("read(ids: i32[%d, 1 <= n <= %d]) -> %s"):format(cache.batch,
+        math.min(CHUNK, cache.room), result), body),
+      one = dc.fn(("write(ids: i32[%d, 1]) -> %s"):format(cache.batch, result), body),
+    }
+    compiled[cache] = both
+  end
+  return both
+end
+
+local function check_room(op, cache, n)
+  if cache:length() + n > cache.room then
+    core.fail("ARG", op, ("the cache has room for %d tokens: %d are there, %d more are given"):format(cache.room,
+      cache:length(), n), "net:cache(n) makes a larger one, cache:keep(n) forgets")
+  end
+end
+
+-- Tokens as i32[batch, time]; lists, of one text or of several.
+local function read_ids(op, ids, batch)
+  if type(ids) == "table" and not core.kind(ids) then
+    ids = dc.tensor(type(ids[1]) == "table" and ids or { ids }, "i32")
+  end
+  core.check_ids(op, ids)
+  if ids.shape[1] ~= batch then
+    core.fail("DIMS", op, ("ids are %s[%s], the cache is for a batch of %d"):format(ids.dtype, core.sizes(ids.shape),
+      batch), nil, "ids", ids)
+  end
+  return ids.dtype == "i32" and ids or ids:cast "i32"
+end
+
+core.read_token_ids = read_ids
+
+---Reads tokens behind those that a cache has: a prompt of any length, or one token. One compilation serves all prompts,
+---and one all single tokens, whose time is that of the tokens before them.
+---
+---    local logits = net:step({ 3, 1, 4 }, cache)
+---    logits = net:step({ logits[1]:argmax(1):item() }, cache)
+---
+---Errors: DC0101 where the cache has too little room, DC0301 for another batch.
+---@param ids deepc.Tensor|integer[]|integer[][] integers [batch, time]
+---@param cache deepc.models.Cache
+---@return deepc.Tensor # logits of the last token, [batch, vocab_size]
+function Decoder:step(ids, cache)
+  local op = "step"
+  core.check_layer(op, self)
+  if getmetatable(cache) ~= Cache then
+    core.fail("ARG", op, "a cache is needed, not " .. core.describe(cache), "net:cache(2048) makes one")
+  end
+  ids = read_ids(op, ids, cache.batch)
+  if core.tracing() then
+    local logits = self(ids, { cache = cache, last = true })
+    return logits
+  end
+  local n, logits = ids.shape[2], nil
+  check_room(op, cache, n)
+  local both = functions_of(self, cache)
+  for first = 1, n, CHUNK do
+    local part = ids[{ {}, { first, math.min(first + CHUNK - 1, n) } }]
+    logits = (part.shape[2] == 1 and both.one or both.several)(part)
+  end
+  return logits
+end
+
+core.entries(Decoder)
+
+-- Options of a call, checked; ids and a cache fit.
+function core.decoder_call(op, net, ids, options)
+  core.check_ids(op, ids)
+  core.options(op, options, "mask", "cache", "last")
+  options = options or {}
+  core.check_flags(op, options, "last")
+  local cache = options.cache
+  if cache ~= nil and getmetatable(cache) ~= Cache then
+    core.fail("ARG", op, "cache is no cache, but " .. core.describe(cache), "net:cache(2048) makes one")
+  elseif cache and (#cache.layers ~= net.config.layers or cache.layers[1]:size(5) ~= net.config.head_dim) then
+    core.fail("ARG", op, "the cache is of another model")
+  elseif cache and options.mask ~= nil then
+    core.fail("ARG", op, "a mask and a cache do not go together", "texts of a batch have one length there")
+  end
+  local mask = options.mask ~= nil and core.check_token_mask(op, options.mask, ids) or nil
+  return { mask = mask, last = options.last, layers = cache and cache.layers or {},
+    before = cache and cache.layers[1]:size(1) or nil }
+end
+
+-- Gives a class the methods of Decoder.
+function core.make_decoder(class)
+  for name, method in pairs(Decoder) do
+    class[name] = method
+  end
+  return class
+end
+
+core.Decoder = Decoder

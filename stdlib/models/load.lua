@@ -1,0 +1,75 @@
+-- models.load: a folder as Hugging Face has it, or a file, as a model.
+
+local models = require "deepc.models.base"
+local json = require "deepc.models.json"
+local weights = require "deepc.models.weights"
+local _, core = ...
+
+local function known_types()
+  local names = {}
+  for name in pairs(core.model_types) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  return table.concat(names, ", ")
+end
+
+-- The dtype and what else a maker takes, for a model whose weights a file has.
+local function options_of(options)
+  local own = { dtype = options and options.dtype }
+  core.weights_follow[own] = true
+  return own
+end
+
+-- What sentence-transformers does with the vectors of tokens.
+local function read_pooling(op, path)
+  local file = path .. "/1_Pooling/config.json"
+  if not core.file_exists(op, file) then
+    return nil
+  end
+  local said = json.read(op, file)
+  return said.pooling_mode_cls_token and "cls" or said.pooling_mode_max_tokens and "max"
+    or said.pooling_mode_mean_tokens and "mean" or nil
+end
+
+local function read_folder(op, path, options)
+  local config = json.read(op, path .. "/config.json")
+  local kind = core.model_types[config.model_type]
+  if not kind then
+    core.fail("MISFIT", op, ("%s/config.json: model_type is %s; known are %s"):format(path,
+      core.shown(config.model_type), known_types()))
+  end
+  local own = kind.config and kind.config(config) or config
+  local source <close> = weights.open(op, path)
+  local net = kind.make(own, options_of(options))
+  weights.fill(source, net, kind)
+  if net.config.pooler ~= nil then
+    net.config.pooling = read_pooling(op, path)
+  end
+  return net, config
+end
+
+---A model out of a folder of Hugging Face: config.json says which, and model.safetensors, or those that
+---model.safetensors.index.json names, has the weights. It is in evaluation mode.
+---
+---    local net, config = models.load(os.getenv "HOME" .. "/all-MiniLM-L6-v2")
+---
+---Options: dtype, that the model computes in: "f32", "f16" or "bf16"; weights of other floats are converted.
+---
+---Errors: DC0801 where a file cannot be read, DC0802 where it is damaged, DC0804 for a model that is not known and for
+---weights that do not fit the config, DC0101 for fields of the config.
+---@param path string a folder
+---@param options? { dtype?: string } "f32"
+---@return deepc.nn.Layer # the model
+---@return table # what config.json says
+function models.load(path, options)
+  local op = "models.load"
+  core.refuse_tracing(op)
+  if type(path) ~= "string" then
+    core.fail("ARG", op, "a path is needed, not " .. core.describe(path))
+  end
+  core.options(op, options, "dtype")
+  local net, config = read_folder(op, (path:gsub("/+$", "")), options)
+  net:eval()
+  return net, config
+end

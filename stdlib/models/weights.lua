@@ -1,0 +1,179 @@
+-- Weights by name: of a file, or of several that an index names, into the cells of a model. Names, sizes and dtypes are
+-- all compared before a cell is set.
+
+local _, core = ...
+
+local weights = {}
+
+local FLOATS = { f16 = true, bf16 = true, f32 = true, f64 = true }
+
+-- ---- sources ----
+
+-- An open file: its path, names of its tensors, in order and as keys, and metadata. Closing it closes the file.
+local Source = {}
+Source.__index = Source
+
+function Source:__close()
+  local _ <close> = self.file
+end
+
+local function open(op, path)
+  local source = setmetatable({ op = op, path = path, has = {} }, Source)
+  source.file = core.file_open(path)
+  source.names, source.metadata = core.file_list(source.file)
+  for _, name in ipairs(source.names) do
+    source.has[name] = true
+  end
+  return source
+end
+
+-- Names of weights in folders, the first that there is.
+local NAMES = { "model.safetensors", "model.safetensors.index.json", "diffusion_pytorch_model.safetensors",
+  "diffusion_pytorch_model.safetensors.index.json", "pytorch_model.bin" }
+
+-- The tensors of a folder of Hugging Face, or of a file.
+function weights.open(op, path)
+  if path:find "%.safetensors$" or path:find "%.gguf$" then
+    return open(op, path)
+  end
+  for _, name in ipairs(NAMES) do
+    local at = ("%s/%s"):format(path, name)
+    if core.file_exists(op, at) then
+      return open(op, at)
+    end
+  end
+  core.fail("FILE", op, ("%s: has neither model.safetensors nor model.safetensors.index.json"):format(path))
+end
+
+-- ---- matching ----
+
+local function matches(name, patterns)
+  for _, pattern in ipairs(patterns or {}) do
+    if name:find(pattern) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Paths count parts of lists from 1, files from 0.
+local function name_there(path)
+  return (("." .. path):gsub("%.(%d+)%f[.\0]", function(n) return (".%d"):format(tonumber(n) - 1) end):sub(2))
+end
+
+local function quoted(names)
+  table.sort(names)
+  local list = {}
+  for i = 1, math.min(#names, 3) do
+    list[i] = "'" .. names[i] .. "'"
+  end
+  return table.concat(list, ", ") .. (#names > 3 and (" and %d more"):format(#names - 3) or "")
+end
+
+-- The file's names of tensors by what the model calls them.
+local function rename(source, rules)
+  local named, prefix, prefixed = {}, rules.prefix, false
+  for _, name in ipairs(source.names) do
+    prefixed = prefixed or prefix and name:sub(1, #prefix) == prefix
+  end
+  for _, name in ipairs(source.names) do
+    local ours = prefixed and name:sub(1, #prefix) == prefix and name:sub(#prefix + 1) or name
+    if rules.rename then
+      ours = rules.rename(ours)
+    end
+    if ours and named[ours] then
+      core.fail("MISFIT", source.op, ("%s: '%s' and '%s' are both '%s'"):format(source.path, named[ours], name, ours))
+    elseif ours then
+      named[ours] = name
+    end
+  end
+  return named
+end
+
+-- Which tensor each cell gets, as { from, cell, name }; fails where a cell has none or a tensor no place.
+local function match(source, net, rules)
+  local there = rules.there and function(path) return rules.there(name_there(path)) end or name_there
+  local named, found, used, missing, unexpected = rename(source, rules), {}, {}, {}, {}
+  for _, entry in ipairs(net:named_cells()) do
+    local from
+    for i = 0, #(entry.also or {}) do
+      local name = there(i == 0 and entry[1] or entry.also[i])
+      from, used[name] = from or named[name], true
+    end
+    local name = there(entry[1])
+    if from then
+      found[#found + 1] = { from = from, cell = entry[2], name = name }
+    elseif not matches(name, rules.optional) then
+      missing[#missing + 1] = name
+    end
+  end
+  for name in pairs(named) do
+    if not used[name] and not matches(name, rules.ignored) then
+      unexpected[#unexpected + 1] = name
+    end
+  end
+  if #missing > 0 then
+    core.fail("MISFIT", source.op, ("%s: has no tensor %s"):format(source.path, quoted(missing)),
+      #unexpected > 0 and ("it has %s"):format(quoted(unexpected)) or nil)
+  elseif #unexpected > 0 then
+    core.fail("MISFIT", source.op, ("%s: %s %s no place in %s"):format(source.path, quoted(unexpected),
+      #unexpected == 1 and "has" or "have", net:describe()))
+  end
+  return found
+end
+
+-- Whether the tensor is the weight of a linear layer that lies the other way round.
+local function is_turned(source, pair, rules)
+  if not core.is_linear[pair.cell] then
+    return false
+  end
+  local said = source.metadata["deepc.linear:" .. pair.from] or source.metadata["deepc.linear"]
+  return (said or rules.linear or "out, in") == "out, in"
+end
+
+local function check_pair(source, pair)
+  local kind, shape, _, dtype, packed = core.file_about(source.file, pair.from)
+  local cell, what = pair.cell, ("%s: tensor '%s'"):format(source.path, pair.from)
+  local want, fits = cell.shape, true
+  for i = 1, math.max(#want, #shape) do
+    fits = fits and shape[pair.turned and #want == 2 and 3 - i or i] == want[i]
+  end
+  if not dtype and not packed then
+    core.fail("MISFIT", source.op, ("%s has dtype '%s', which is not read"):format(what, kind))
+  elseif not fits then
+    core.fail("MISFIT", source.op, ("%s is [%s], %s of the model [%s]%s"):format(what, table.concat(shape, ", "),
+      pair.name, table.concat(want, ", "), pair.turned and " turned" or ""), "config and weights are of one model")
+  elseif dtype ~= cell.dtype and not (FLOATS[dtype or "f32"] and FLOATS[cell.dtype]) then
+    core.fail("MISFIT", source.op, ("%s is %s, the model has %s"):format(what, dtype, cell.dtype))
+  end
+end
+
+-- Cells whose tensors are changed on the way.
+local function adapt(source, pair, rules)
+  local value = rules.adapt(pair.name, core.file_take(source.file, { pair.from }, { "f32" })[1])
+  value = pair.turned and value:transpose() or value
+  pair.cell:set(pair.cell.dtype == "f32" and value or value:cast(pair.cell.dtype))
+end
+
+-- Sets the cells of a model. rules: prefix, which names may have; rename(name), nil for what is left out; ignored and
+-- optional, patterns of names without a place and of cells that may stay; linear, "in, out" where matrices lie as here;
+-- there(name), what a cell of that path, counted from 0, is called; adapt(name, value), another value, of names that
+-- match the pattern adapted.
+function weights.fill(source, net, rules)
+  local found, from, cells, turned = match(source, net, rules), {}, {}, {}
+  for _, pair in ipairs(found) do
+    pair.turned = is_turned(source, pair, rules)
+    check_pair(source, pair)
+  end
+  for _, pair in ipairs(found) do
+    if rules.adapted and pair.name:find(rules.adapted) then
+      adapt(source, pair, rules)
+    else
+      local n = #from + 1
+      from[n], cells[n], turned[n] = pair.from, pair.cell, pair.turned
+    end
+  end
+  core.file_put(source.file, from, cells, turned, true)
+end
+
+return weights

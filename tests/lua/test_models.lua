@@ -1,0 +1,376 @@
+-- Models of others beside what transformers computed (tests/peers/models): whole texts, padding, steps with a cache;
+-- files that do not fit, mistakes.
+local lu = require "luaunit"
+local dc = require "deepc"
+local models = require "deepc.models"
+local check = require "tests.lua.check"
+
+local fails = check.fails
+
+TestModels = {}
+
+local cases = os.getenv "DEEPC_MODELS" or package.path:match "^(.-)/%.%./%?%.lua" .. "/peers/models/cases/"
+
+local function load(name, options)
+  local net = models.load(cases .. name, options)
+  return net, dc.load(cases .. name .. "/case.safetensors")
+end
+
+-- The largest difference, relative to the largest number; of rows that a mask leaves, [batch, time].
+local function difference(got, want, mask)
+  lu.assertEquals(got.shape, want.shape)
+  local d = (got:cast "f32" - want):abs()
+  if mask then
+    d = d * mask:ne(0):cast("f32"):reshape(mask.shape[1], mask.shape[2], 1)
+  end
+  return d:max():item() / math.max(want:abs():max():item(), 1e-3)
+end
+
+local function near(got, want, tolerance, what, mask)
+  local d = difference(got, want, mask)
+  lu.assertTrue(d <= tolerance, ("%s: %g"):format(what, d))
+end
+
+local DECODERS = { "llama", "llama3", "llama_linear", "llama_yarn", "mistral", "qwen2", "qwen3", "gemma", "gemma2",
+  "gemma3" }
+
+for _, name in ipairs { "bert", "roberta" } do
+  TestModels["test_" .. name] = function()
+    local net, case = load(name)
+    local f = dc.fn("f(ids: i32[2, n <= 16], mask: i32[2, n]) -> f32[2, n, 16], f32[2, 16]", function(ids, mask)
+      return net(ids, { mask = mask })
+    end)
+    for _, n in ipairs { 1, 7, 13 } do
+      local ids, mask = case["ids" .. n], case["mask" .. n]
+      local hidden, pooled = net(ids)
+      near(hidden, case["hidden" .. n], 1e-5, "hidden" .. n)
+      near(pooled, case["pooled" .. n], 1e-5, "pooled" .. n)
+      hidden, pooled = f(ids, mask)
+      near(hidden, case["hiddenmasked" .. n], 1e-5, "masked" .. n, mask)
+      near(pooled, case["pooledmasked" .. n], 1e-5, "masked" .. n)
+    end
+  end
+end
+
+for _, name in ipairs(DECODERS) do
+  TestModels["test_" .. name] = function()
+    local net, case = load(name)
+    local f = dc.fn("f(ids: i32[2, n <= 16], mask: i32[2, n]) -> f32[2, n, 40]", function(ids, mask)
+      local y = net(ids, { mask = mask })
+      return y
+    end)
+    for _, n in ipairs { 1, 7, 13 } do
+      local ids, mask = case["ids" .. n], case["mask" .. n]
+      near(net(ids), case["logits" .. n], 1e-5, "logits" .. n)
+      near(f(ids, mask), case["logitsmasked" .. n], 1e-5, "masked" .. n, mask)
+    end
+    -- A prompt, single tokens and some more, behind each other.
+    local cache, ids, want = net:cache(16, { batch = 2 }), case.ids13, case.logits13
+    local from = 1
+    for _, n in ipairs { 4, 1, 1, 5, 1, 1 } do
+      near(net:step(ids[{ {}, { from, from + n - 1 } }], cache), want[{ {}, from + n - 1 }], 1e-5, "step " .. from)
+      from = from + n
+    end
+  end
+end
+
+-- ---- writing ----
+
+local TINY = { vocab_size = 40, hidden_size = 16, intermediate_size = 24, num_hidden_layers = 2,
+  num_attention_heads = 4,
+  num_key_value_heads = 2, initializer_range = 0.3 }
+
+-- One compilation for all lengths, and one for single tokens; the state is changed where it is.
+function TestModels:test_steps_compile_once()
+  local net = models.llama(TINY):eval()
+  local cache = net:cache(300)
+  local function body(ids)
+    local y = net(ids, { cache = cache, last = true })
+    return y
+  end
+  local one, several = dc.fn("one(ids: i32[1, 1]) -> f32[1, 40]", body),
+    dc.fn("several(ids: i32[1, 1 <= n <= 64]) -> f32[1, 40]", body)
+  for _, n in ipairs { 5, 64, 2 } do
+    several(dc.zeros(("i32[1, %d]"):format(n)))
+    one(dc.zeros "i32[1, 1]")
+  end
+  lu.assertEquals({ #one:info(), #several:info(), cache:length() }, { 1, 1, 74 })
+  for _, f in ipairs { one, several } do
+    local text = f:explain()
+    lu.assertStrContains(text, " 0 copies")
+    lu.assertStrContains(text, "set in place  a state")
+  end
+end
+
+-- A long prompt is read in parts.
+function TestModels:test_long_prompts()
+  local net = models.llama(TINY):eval()
+  local ids = dc.randint("i32[1, 300]", { high = 40, seed = 1 })
+  near(net:step(ids, net:cache(300)), net(ids, { last = true }), 1e-5, "300 tokens")
+end
+
+function TestModels:test_caches_forget()
+  local net = models.llama(TINY):eval()
+  local cache = net:cache(8)
+  net:step({ 1, 2, 3, 4, 5 }, cache)
+  local want = net:step({ 6 }, cache)
+  near(cache:keep(5) and net:step({ 6 }, cache), want, 1e-6, "kept")
+  cache:keep(0)
+  lu.assertEquals(cache:length(), 0)
+  near(net:step({ 1, 2, 3, 4, 5, 6 }, cache), want, 1e-5, "anew")
+  fails("the cache has room for 8 tokens: 6 are there, 3 more are given", net.step, net, { 1, 2, 3 }, cache)
+  fails("9 tokens of 6", cache.keep, cache, 9)
+  fails("the cache is of another model", net, dc.zeros "i32[1, 1]", { cache = models.gemma(TINY):cache(8) })
+  fails("the cache is for a batch of 1", net.step, net, { { 1 }, { 2 } }, cache)
+  fails("a mask and a cache do not go together", net, dc.zeros "i32[1, 1]",
+    { cache = cache, mask = dc.ones "i32[1, 1]" })
+end
+
+function TestModels:test_floats_of_16_bits()
+  for dtype, tolerance in pairs { f16 = 1e-2, bf16 = 4e-2 } do
+    for _, name in ipairs { "llama", "gemma2", "qwen3" } do
+      local net, case = load(name, { dtype = dtype })
+      lu.assertEquals(net(case.ids7).dtype, dtype)
+      near(net(case.ids7), case.logits7, tolerance, name)
+      near(net:step(case.ids7, net:cache(8, { batch = 2 })), case.logits7[{ {}, 7 }], tolerance, name)
+      local cache = net:cache(8, { batch = 2 })
+      net:step(case.ids7[{ {}, { 1, 6 } }], cache)
+      near(net:step(case.ids7[{ {}, { 7, 7 } }], cache), case.logits7[{ {}, 7 }], tolerance, name)
+    end
+    local net, case = load("bert", { dtype = dtype })
+    near((net(case.ids7)), case.hidden7, tolerance, "bert")
+  end
+end
+
+-- A text that is learned by heart; caches and gradients are not asked for together.
+for _, name in ipairs(DECODERS) do
+  TestModels["test_train_" .. name] = function()
+    local nn, optim = require "deepc.nn", require "deepc.optim"
+    local net, case = load(name)
+    local opt = optim.Adam(net:train():parameters(), { lr = 5e-3 })
+    local step = dc.fn("step(ids: i32[2, 13]) -> f32[]", function(ids)
+      local loss = nn.cross_entropy(net(ids)[{ {}, { 1, 12 } }], ids[{ {}, { 2, 13 } }])
+      opt:step(loss)
+      return loss
+    end)
+    local first = step(case.ids13):item()
+    for _ = 1, 15 do step(case.ids13) end
+    lu.assertTrue(step(case.ids13):item() < 0.8 * first)
+  end
+end
+
+local function greedy(net, ids, n)
+  local text, new = { table.unpack(ids) }, {}
+  for i = 1, n do
+    new[i] = net(dc.tensor({ text }, "i32"), { last = true })[1]:argmax(1):item()
+    text[#text + 1] = new[i]
+  end
+  return new
+end
+
+function TestModels:test_generate()
+  local net = models.llama(TINY):eval()
+  local want = greedy(net, { 3, 1, 4 }, 8)
+  lu.assertEquals(models.generate(net, { 3, 1, 4 }, { max = 8 }), want)
+  lu.assertEquals(models.generate(net, { 3, 1, 4 }, { max = 8, temperature = 0.7, top_k = 1 }), want)
+  lu.assertEquals(models.generate(net, { 3, 1, 4 }, { max = 8, temperature = 1e-4, top_p = 0.9 }), want)
+  local both = models.generate(net, { { 3, 1, 4 }, { 5, 6, 7 } }, { max = 8 })
+  lu.assertEquals(both, { want, greedy(net, { 5, 6, 7 }, 8) })
+  local drawn = models.generate(net, { 3, 1, 4 }, { max = 12, temperature = 1.5, seed = 5 })
+  lu.assertEquals(models.generate(net, { 3, 1, 4 }, { max = 12, temperature = 1.5, seed = 5 }), drawn)
+  lu.assertNotEquals(models.generate(net, { 3, 1, 4 }, { max = 12, temperature = 1.5, seed = 6 }), drawn)
+  -- Ends.
+  local stopped = models.generate(net, { 3, 1, 4 }, { max = 12, temperature = 1.5, seed = 5, stop = drawn[4] })
+  lu.assertTrue(#stopped < 4)
+  local told = {}
+  models.generate(net, { 3, 1, 4 }, { max = 8, on_token = function(token, i)
+    told[i] = token
+    return i < 3
+  end })
+  lu.assertEquals(told, { table.unpack(want, 1, 3) })
+  -- Goes on where a cache ends.
+  local cache = net:cache(32)
+  local first = models.generate(net, { 3, 1, 4 }, { max = 4, cache = cache })
+  lu.assertEquals(cache:length(), 6)
+  lu.assertEquals(models.generate(net, { first[4] }, { max = 4, cache = cache }), { table.unpack(want, 5, 8) })
+end
+
+-- A model that gives the same logits whatever it reads.
+local function fixed(logits)
+  local nn = require "deepc.nn"
+  local Fixed = nn.class "Fixed"
+  function Fixed:init() self.config, self.dtype = { vocab_size = #logits }, "f32" end
+  function Fixed:cache() return self end
+  function Fixed:step() return dc.tensor { logits } end
+  return Fixed()
+end
+
+local function counts(logits, options)
+  local seen = {}
+  for i = 1, #logits do seen[i] = 0 end
+  options.max, options.seed = 400, 3
+  for _, token in ipairs(models.generate(fixed(logits), { 0 }, options)) do
+    seen[token + 1] = seen[token + 1] + 1 / 400
+  end
+  return seen
+end
+
+function TestModels:test_sampling()
+  local logits = { math.log(0.1), math.log(0.5), math.log(0.05), math.log(0.35) }
+  check.close(counts(logits, { temperature = 1 }), { 0.1, 0.5, 0.05, 0.35 }, 0.06)
+  check.close(counts(logits, { top_k = 2 }), { 0, 0.5 / 0.85, 0, 0.35 / 0.85 }, 0.06)
+  check.close(counts(logits, { top_p = 0.8 }), { 0, 0.5 / 0.85, 0, 0.35 / 0.85 }, 0.06)
+  check.close(counts(logits, { top_p = 0.9 }), { 0.1 / 0.95, 0.5 / 0.95, 0, 0.35 / 0.95 }, 0.06)
+  check.close(counts(logits, { min_p = 0.5 }), { 0, 0.5 / 0.85, 0, 0.35 / 0.85 }, 0.06)
+  check.close(counts(logits, { temperature = 0.5 }), { 0.01 / 0.385, 0.25 / 0.385, 0.0025 / 0.385, 0.1225 / 0.385 },
+    0.06)
+  check.close(counts(logits, { top_k = 3, top_p = 0.85, temperature = 1 }), { 0, 0.5 / 0.85, 0, 0.35 / 0.85 }, 0.06)
+  -- What was there is less likely: token 0 is in the prompt.
+  lu.assertEquals(models.generate(fixed { 2, 1.5, -1 }, { 0 }, { max = 3, repetition_penalty = 2 }), { 1, 0, 0 })
+end
+
+function TestModels:test_mistakes_of_calls()
+  local net = models.llama(TINY):eval()
+  fails("ids are f32[1, 3]; integers are needed", net, dc.ones "f32[1, 3]")
+  fails("ids are i32[3]; [batch, time] is needed", net, dc.zeros "i32[3]")
+  fails("mask is i32[1, 2], ids are [1, 3]", net, dc.zeros "i32[1, 3]", { mask = dc.ones "i32[1, 2]" })
+  fails("top_p is a number from 0 to 1, not 2", models.generate, net, { 1 }, { top_p = 2 })
+  fails("the prompt has no tokens", models.generate, net, {})
+  fails("a model that writes is needed, not nil", models.generate, nil, { 1 })
+  fails("stop is a token or a list of tokens", models.generate, net, { 1 }, { stop = "end" })
+  fails("seed is a whole number", models.generate, net, { 1 }, { seed = 1.5 })
+end
+
+function TestModels:test_mistakes_of_configs()
+  local function llama(more)
+    local config = {}
+    for _, t in ipairs { TINY, more } do
+      for k, v in pairs(t) do config[k] = v end
+    end
+    return function() models.llama(config) end
+  end
+  fails("config.hidden_size is 'x'; a whole number from 1 to 16777216 is needed", llama { hidden_size = "x" })
+  fails("config.hidden_size is 0; a whole number", llama { hidden_size = 0 })
+  fails("config.hidden_act is 'tan'; known are gelu", llama { hidden_act = "tan" })
+  fails("num_attention_heads of 4 does not divide into 3", llama { num_key_value_heads = 3 })
+  fails("config.rope_type is 'dynamic'; known are default, linear, llama3, yarn", llama { rope_scaling = {
+    rope_type = "dynamic", factor = 2 } })
+  fails("config.factor is nil; ", llama { rope_scaling = { rope_type = "linear" } })
+  fails("the config has a quantization_config", llama { quantization_config = {} })
+  fails("a config is a table with the names of config.json, not nil", models.llama)
+  fails("config.vocab_size is nil", models.bert, {})
+  fails('dtype is "f32", "f16", "bf16" or "f64", not ', models.llama, TINY, { dtype = "i8" })
+end
+
+-- ---- files ----
+
+local function write(path, text)
+  local f <close> = assert(io.open(path, "wb"))
+  f:write(text)
+end
+
+-- A folder of its own, removed by the function that is returned.
+local function folder()
+  local path = os.tmpname()
+  os.remove(path)
+  assert(os.execute("mkdir '" .. path .. "'"))
+  return path, function() os.execute("rm -r '" .. path .. "'") end
+end
+
+local CONFIG = [[{"model_type": "llama", "vocab_size": 40, "hidden_size": 16, "intermediate_size": 24,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64%s}]]
+
+function TestModels:test_folders_of_several_files()
+  local _, case = load "llama"
+  local path, remove = folder()
+  local all, parts, map = dc.load(cases .. "llama/model.safetensors"), { {}, {} }, {}
+  local names = {}
+  for name in pairs(all) do names[#names + 1] = name end
+  table.sort(names)
+  for i, name in ipairs(names) do
+    local k = i % 2 + 1
+    parts[k][name], map[i] = all[name], ('"%s": "model-%d.safetensors"'):format(name, k)
+  end
+  write(path .. "/config.json", CONFIG:format "")
+  for k, part in ipairs(parts) do
+    dc.save(("%s/model-%d.safetensors"):format(path, k), part)
+  end
+  local function index(text) write(path .. "/model.safetensors.index.json", text) end
+  index('{"metadata": {"total_size": 1}, "weight_map": {' .. table.concat(map, ", ") .. "}}")
+  near(models.load(path)(case.ids7), case.logits7, 1e-5, "parts")
+  index('{"weight_map": {' .. table.concat(map, ", ") .. ', "other": "model-1.safetensors"}}')
+  fails("file 'model-1.safetensors' has no tensor 'other'", models.load, path)
+  index '{"weight_map": {"a": "../model.safetensors"}}'
+  fails("'a' is in '../model.safetensors', which is no name of a file beside it", models.load, path)
+  index '{"metadata": {}}'
+  fails("it has no 'weight_map'", models.load, path)
+  remove()
+end
+
+function TestModels:test_folders_that_do_not_fit()
+  local path, remove = folder()
+  fails("config.json: No such file", models.load, path)
+  write(path .. "/config.json", CONFIG:format "")
+  fails("has neither model.safetensors nor model.safetensors.index.json", models.load, path)
+  local all = dc.load(cases .. "llama/model.safetensors")
+  local function saved(name, value)
+    local before = all[name]
+    all[name] = value
+    dc.save(path .. "/model.safetensors", all)
+    all[name] = before
+  end
+  saved("model.norm.weight", nil)
+  fails("has no tensor 'model.norm.weight'", models.load, path)
+  saved("model.norm.bias", dc.ones "f32[16]")
+  fails("'model.norm.bias' has no place in models.Llama 16, 2 layers", models.load, path)
+  saved("model.norm.weight", dc.ones "f32[8]")
+  fails("tensor 'model.norm.weight' is [8], model.norm.weight of the model [16]", models.load, path)
+  saved("model.norm.weight", dc.ones "i32[16]")
+  fails("tensor 'model.norm.weight' is i32, the model has f32", models.load, path)
+  saved "none"
+  lu.assertEquals(models.load(path).config.hidden_size, 16)
+  write(path .. "/config.json", CONFIG:format(', "rope_scaling": null, "eos_token_id": [2, 3]'))
+  lu.assertEquals(models.load(path).config.stop, { 2, 3 })
+  write(path .. "/config.json", '{"model_type": "t5"}')
+  fails("model_type is 't5'; known are bert, ", models.load, path)
+  for text, why in pairs {
+    ["{"] = "byte 2 of the JSON: a key is a text in quotes", ["[1]"] = "an object is needed",
+      [""] = "an object is needed",
+    ['{"a": 01}'] = "no value that JSON knows", ['{"a": "x'] = "a text does not end",
+      ['{"a": 1} 2'] = "something stands behind",
+    ['{"a": tru}'] = "no value that JSON knows", ['{"a" 1}'] = "':' is needed",
+      ['{"a": "\\ud800"}'] = "half of a surrogate pair",
+    ['{"a": ' .. ("["):rep(100)] = "more than 64 levels", ['{"a": [1 2]}'] = "',' or ']' is needed",
+    ['{"a": "\\q"}'] = "an unknown escape",
+  } do
+    write(path .. "/config.json", text)
+    fails(why, models.load, path)
+  end
+  remove()
+end
+
+-- A config that is cut or changed anywhere is refused, or is another config; nothing else happens.
+function TestModels:test_damaged_configs()
+  local path, remove = folder()
+  local text = check.read(cases .. "gemma3/config.json")
+  dc.save(path .. "/model.safetensors", { x = dc.zeros "f32[1]" })
+  local seed = 7
+  local function random(n)
+    seed = (seed * 1103515245 + 12345) % (1 << 31)
+    return (seed >> 8) % n + 1
+  end
+  local function try(damaged)
+    write(path .. "/config.json", damaged)
+    local ok, err = pcall(models.load, path)
+    lu.assertFalse(ok)
+    lu.assertEquals(tostring(err.code):match "^DC0%d+$", err.code, damaged)
+  end
+  for n = 0, #text - 2, 5 do
+    try(text:sub(1, n))
+  end
+  for _ = 1, 100 do
+    local at = random(#text)
+    try(text:sub(1, at - 1) .. string.char(random(255)) .. text:sub(at + 1))
+  end
+  remove()
+end

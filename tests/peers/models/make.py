@@ -1,0 +1,90 @@
+"""python tests/peers/models/make.py DIR [NAME...]: small random models of transformers and torchvision, with what they make of
+an input: DIR/NAME/config.json, model.safetensors, case.safetensors."""
+import json
+import os
+import sys
+import warnings
+
+warnings.simplefilter("ignore")
+os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+import torch
+import transformers
+from safetensors.torch import save_file
+
+torch.set_num_threads(1)
+SMALL = dict(vocab_size=40, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4,
+             max_position_embeddings=64)
+GROUPED = dict(SMALL, num_key_value_heads=2, initializer_range=0.3)
+
+
+def rope(kind, theta=10000.0, **more):
+    return dict(rope_type=kind, rope_theta=theta, **more)
+
+
+# name: (class of the model, class of its config, fields)
+CASES = {
+    "bert": ("BertModel", "BertConfig", dict(SMALL, initializer_range=0.3)),
+    "roberta": ("RobertaModel", "RobertaConfig", dict(SMALL, type_vocab_size=1, initializer_range=0.3)),
+    "llama": ("LlamaForCausalLM", "LlamaConfig", GROUPED),
+    "llama3": ("LlamaForCausalLM", "LlamaConfig", dict(
+        GROUPED, tie_word_embeddings=True, head_dim=8, attention_bias=True, mlp_bias=True, rope_parameters=rope(
+            "llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16))),
+    "llama_linear": ("LlamaForCausalLM", "LlamaConfig", dict(GROUPED, rope_parameters=rope("linear", factor=4.0))),
+    "llama_yarn": ("LlamaForCausalLM", "LlamaConfig", dict(GROUPED, rope_parameters=rope(
+        "yarn", factor=4.0, original_max_position_embeddings=16))),
+    "mistral": ("MistralForCausalLM", "MistralConfig", dict(GROUPED, sliding_window=5)),
+    "qwen2": ("Qwen2ForCausalLM", "Qwen2Config", dict(GROUPED, use_sliding_window=True, sliding_window=5,
+                                                      max_window_layers=1)),
+    "qwen3": ("Qwen3ForCausalLM", "Qwen3Config", dict(GROUPED, head_dim=8, tie_word_embeddings=True)),
+    "gemma": ("GemmaForCausalLM", "GemmaConfig", dict(GROUPED, head_dim=8)),
+    "gemma2": ("Gemma2ForCausalLM", "Gemma2Config", dict(GROUPED, head_dim=8, sliding_window=5, query_pre_attn_scalar=12,
+                                                         attn_logit_softcapping=2.0, final_logit_softcapping=3.0)),
+    "gemma3": ("Gemma3ForCausalLM", "Gemma3TextConfig", dict(
+        GROUPED, num_hidden_layers=3, head_dim=8, sliding_window=5, layer_types=[
+            "sliding_attention", "full_attention", "sliding_attention"],
+        rope_parameters={"full_attention": rope("linear", 1e6, factor=8.0), "sliding_attention": rope("default")})),
+}
+
+
+def numbers(model, generator):
+    """Normal numbers for what transformers starts with zeros and ones, too."""
+    for name, p in model.named_parameters():
+        if p.dim() == 1:
+            p.data += 0.2 * torch.randn(p.shape, generator=generator)
+
+
+def tokens(model, generator, encoder):
+    case = {}
+    for n in (1, 7, 13):
+        ids = torch.randint(3, 40, (2, n), generator=generator)
+        mask = torch.ones(2, n, dtype=torch.long)
+        mask[1, (n + 1) // 2:] = 0
+        for key, m in (("", None), ("masked", mask)):
+            out = model(input_ids=ids, attention_mask=m)
+            if encoder:
+                case[f"hidden{key}{n}"], case[f"pooled{key}{n}"] = out.last_hidden_state, out.pooler_output
+            else:
+                case[f"logits{key}{n}"] = out.logits
+        case[f"ids{n}"], case[f"mask{n}"] = ids.int(), mask.int()
+    return case
+
+
+def make(name, folder):
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(1)
+    kind, config, fields = CASES[name]
+    model = getattr(transformers, kind)(getattr(transformers, config)(**fields)).eval()
+    numbers(model, generator)
+    os.makedirs(folder, exist_ok=True)
+    model.save_pretrained(folder)
+    with torch.no_grad():
+        case = tokens(model, generator, kind.endswith("Model"))
+    save_file({k: v.contiguous().clone() for k, v in case.items()}, folder + "/case.safetensors")
+    for extra in os.listdir(folder):
+        if extra not in ("config.json", "model.safetensors", "case.safetensors"):
+            os.remove(f"{folder}/{extra}")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[2:] or CASES:
+        make(name, f"{sys.argv[1]}/{name}")
