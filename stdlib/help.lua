@@ -254,7 +254,7 @@ local modules = {
     "deepc.tokenizers.chat" },
   { "deepc.random", "deepc.random.continuous", "deepc.random.discrete" },
   { "deepc.models", "deepc.models.base", "deepc.models.load", "deepc.models.bert", "deepc.models.decoder",
-    "deepc.models.llama", "deepc.models.generate" },
+    "deepc.models.llama", "deepc.models.gpt2", "deepc.models.generate", "deepc.models.lora" },
   { "deepc.plot", "deepc.plot" },
 }
 

@@ -5,7 +5,9 @@ local _, core = ...
 
 require "deepc.models.bert"
 require "deepc.models.llama"
+require "deepc.models.gpt2"
 require "deepc.models.generate"
+require "deepc.models.lora"
 require "deepc.models.load"
 
 return core.module("deepc.models", models)

@@ -142,6 +142,15 @@ function Config:only(name, wanted, why)
   end
 end
 
+-- Tokens that end texts.
+function core.read_stop_tokens(config)
+  local eos, list = config.eos_token_id, {}
+  for _, token in ipairs(type(eos) == "table" and eos or { eos }) do
+    list[#list + 1] = math.type(token) == "integer" and token or nil
+  end
+  return list
+end
+
 -- Fails unless heads divide a size; returns the quotient.
 function Config:divide(what, size, heads)
   if size % heads ~= 0 then
@@ -250,6 +259,14 @@ function core.check_ids(op, ids)
   elseif #ids.shape ~= 2 then
     core.fail("DIMS", op, ("ids are %s[%s]; [batch, time] is needed"):format(ids.dtype, core.sizes(ids.shape)), nil,
       "ids", ids)
+  end
+end
+
+-- Of a model that has a row for each position.
+function core.check_positions(op, ids, most)
+  local n = ids.shape[2]
+  if not core.is_size(n) and n > most then
+    core.fail("DIMS", op, ("ids are of %d tokens; the model has %d positions"):format(n, most), nil, "ids", ids)
   end
 end
 

@@ -72,20 +72,12 @@ local function positions_of(self, ids)
   return real:cumsum(2) * real + pad
 end
 
-local function check_length(self, ids)
-  local n, most = ids.shape[2], self.config.positions - (self.config.padding_row and self.config.padding_row + 1 or 0)
-  if not core.is_size(n) and n > most then
-    core.fail("DIMS", "models.Bert", ("ids are of %d tokens; the model has %d positions"):format(n, most), nil, "ids",
-      ids)
-  end
-end
-
 function Bert:forward(ids, options)
   local op, parts = "models.Bert", self.embeddings
   core.check_ids(op, ids)
   core.options(op, options, "mask", "token_types")
   options = options or {}
-  check_length(self, ids)
+  core.check_positions(op, ids, self.config.positions - (self.config.padding_row and self.config.padding_row + 1 or 0))
   local x = parts.word_embeddings(ids) + parts.position_embeddings(positions_of(self, ids))
   if parts.token_type_embeddings then
     x = x + (options.token_types and parts.token_type_embeddings(options.token_types)

@@ -209,11 +209,6 @@ local function read_kinds(op, r, config, c, own)
   return kinds
 end
 
-local function read_end(config)
-  local eos = config.eos_token_id
-  return type(eos) == "table" and { table.unpack(eos) } or math.type(eos) == "integer" and { eos } or {}
-end
-
 local function read(op, config, own)
   local r = core.model_config(op, config)
   local c = {
@@ -225,7 +220,7 @@ local function read(op, config, own)
     tied = r:flag("tie_word_embeddings", own.tied or false),
     cap = own.window == true and r:optional("attn_logit_softcapping", own.cap) or nil,
     final_cap = own.window == true and r:optional("final_logit_softcapping", own.final_cap) or nil,
-    stop = read_end(config),
+    stop = core.read_stop_tokens(config),
   }
   r:only("attention_dropout", 0, "dropout of attention is not known here")
   r:only("use_bidirectional_attention", false, "false is known")

@@ -46,13 +46,13 @@ local function read_folder(op, path, options)
   if net.config.pooler ~= nil then
     net.config.pooling = read_pooling(op, path)
   end
-  return net, config
+  return net
 end
 
 ---A model out of a folder of Hugging Face: config.json says which, and model.safetensors, or those that
 ---model.safetensors.index.json names, has the weights. It is in evaluation mode.
 ---
----    local net, config = models.load(os.getenv "HOME" .. "/all-MiniLM-L6-v2")
+---    local net = models.load(os.getenv "HOME" .. "/all-MiniLM-L6-v2")
 ---
 ---Options: dtype, that the model computes in: "f32", "f16" or "bf16"; weights of other floats are converted.
 ---
@@ -61,7 +61,6 @@ end
 ---@param path string a folder
 ---@param options? { dtype?: string } "f32"
 ---@return deepc.nn.Layer # the model
----@return table # what config.json says
 function models.load(path, options)
   local op = "models.load"
   core.refuse_tracing(op)
@@ -69,7 +68,7 @@ function models.load(path, options)
     core.fail("ARG", op, "a path is needed, not " .. core.describe(path))
   end
   core.options(op, options, "dtype")
-  local net, config = read_folder(op, (path:gsub("/+$", "")), options)
+  local net = read_folder(op, (path:gsub("/+$", "")), options)
   net:eval()
-  return net, config
+  return net
 end

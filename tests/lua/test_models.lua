@@ -31,8 +31,21 @@ local function near(got, want, tolerance, what, mask)
   lu.assertTrue(d <= tolerance, ("%s: %g"):format(what, d))
 end
 
+local function write(path, text)
+  local f <close> = assert(io.open(path, "wb"))
+  f:write(text)
+end
+
+-- A folder of its own, removed by the function that is returned.
+local function folder()
+  local path = os.tmpname()
+  os.remove(path)
+  assert(os.execute("mkdir '" .. path .. "'"))
+  return path, function() os.execute("rm -r '" .. path .. "'") end
+end
+
 local DECODERS = { "llama", "llama3", "llama_linear", "llama_yarn", "mistral", "qwen2", "qwen3", "gemma", "gemma2",
-  "gemma3" }
+  "gemma3", "gpt2" }
 
 for _, name in ipairs { "bert", "roberta" } do
   TestModels["test_" .. name] = function()
@@ -262,20 +275,85 @@ function TestModels:test_mistakes_of_configs()
   fails('dtype is "f32", "f16", "bf16" or "f64", not ', models.llama, TINY, { dtype = "i8" })
 end
 
+-- ---- adapters ----
+
+-- Adapters of PEFT give what they give there; merged, saved and loaded again too.
+function TestModels:test_adapters_of_peft()
+  local want = dc.load(cases .. "llama_lora/case.safetensors")
+  local net = models.load(cases .. "llama")
+  local plain = net(want.ids7)
+  models.load_lora(cases .. "llama_lora", net)
+  near(net(want.ids7), want.logits7, 1e-5, "adapters")
+  local path, remove = folder()
+  models.save_lora(path, net)
+  local names = {}
+  for name in pairs(dc.load(path .. "/adapter_model.safetensors")) do names[name] = true end
+  lu.assertTrue(names["base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"])
+  local other = models.load_lora(path, models.load(cases .. "llama"))
+  near(other(want.ids7), want.logits7, 1e-5, "saved")
+  remove()
+  near(net:step(want.ids7, net:cache(8, { batch = 2 })), want.logits7[{ {}, 7 }], 1e-5, "cache")
+  models.merge_lora(net)
+  near(net(want.ids7), want.logits7, 1e-5, "merged")
+  lu.assertTrue(difference(net(want.ids7), plain) > 0.01)
+  lu.assertEquals(#net:parameters(), #models.load(cases .. "llama"):parameters())
+end
+
+-- What is frozen stays, bit for bit; what is not learns.
+function TestModels:test_adapters_train()
+  local nn, optim = require "deepc.nn", require "deepc.optim"
+  for name, targets in pairs { llama = { "q_proj", "v_proj", "lm_head" }, gpt2 = { "c_attn", "c_fc" },
+    bert = { "query" } } do
+    local net, case = load(name)
+    models.lora(net, { rank = 2, alpha = 4, targets = targets, dropout = 0.1 }):train()
+    local before, adapters = {}, {}
+    for _, named in ipairs(net:named_cells()) do
+      local kept = not named[1]:find "lora_"
+      before[#before + 1] = kept and { named[2], named[2]:clone() } or nil
+      adapters[#adapters + 1] = not kept and named[1] or nil
+    end
+    lu.assertEquals(#net:parameters(), #adapters)
+    local opt = optim.Adam(net:parameters(), { lr = 2e-2 })
+    local step = dc.fn("step(ids: i32[2, 13]) -> f32[]", function(ids)
+      local y = net(ids)
+      local loss = name == "bert" and (y - 1):square():mean()
+        or nn.cross_entropy(y[{ {}, { 1, 12 } }], ids[{ {}, { 2, 13 } }])
+      opt:step(loss)
+      return loss
+    end)
+    local first = step(case.ids13):item()
+    for _ = 1, 20 do step(case.ids13) end
+    lu.assertTrue(step(case.ids13):item() < 0.95 * first, name)
+    for _, pair in ipairs(before) do
+      lu.assertTrue(pair[1]:eq(pair[2]):all():item())
+    end
+  end
+end
+
+function TestModels:test_mistakes_with_adapters()
+  local net = models.llama(TINY)
+  fails("models.Llama 16, 2 layers has no linear layer 'query'", models.lora, net, { targets = { "query" } })
+  fails("targets are the names of linear layers, not a table", models.lora, net, { targets = {} })
+  fails("models.Llama 16, 2 layers has no adapters", models.merge_lora, net)
+  models.lora(net)
+  fails("has adapters already, at 'model.layers.1.self_attn.q_proj'", models.lora, net)
+  fails("a layer is needed, not nil", models.lora)
+  local path, remove = folder()
+  local text = check.read(cases .. "llama_lora/adapter_config.json")
+  local function config(old, new)
+    write(path .. "/adapter_config.json", (text:gsub(old, new)))
+  end
+  config('"use_dora": false', '"use_dora": true')
+  fails("config.use_dora is true; false is known", models.load_lora, path, models.llama(TINY))
+  config('"r": 2', '"r": 3')
+  dc.save(path .. "/adapter_model.safetensors", dc.load(cases .. "llama_lora/adapter_model.safetensors"))
+  fails("lora_A.weight' is [2, 24], model.layers.0.mlp.down_proj.lora_A.weight of the model [24, 3] turned",
+    models.load_lora,
+    path, models.llama(TINY))
+  remove()
+end
+
 -- ---- files ----
-
-local function write(path, text)
-  local f <close> = assert(io.open(path, "wb"))
-  f:write(text)
-end
-
--- A folder of its own, removed by the function that is returned.
-local function folder()
-  local path = os.tmpname()
-  os.remove(path)
-  assert(os.execute("mkdir '" .. path .. "'"))
-  return path, function() os.execute("rm -r '" .. path .. "'") end
-end
 
 local CONFIG = [[{"model_type": "llama", "vocab_size": 40, "hidden_size": 16, "intermediate_size": 24,
   "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64%s}]]

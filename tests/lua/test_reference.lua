@@ -255,7 +255,8 @@ local needs_more = {
   ["local cache = net:cache(2048)"] = true, ["cache:length()"] = true, ["cache:keep(0)"] = true,
   ["local logits = net:step({ 3, 1, 4 }, cache)\nlogits = net:step({ logits[1]:argmax(1):item() }, cache)"] = true,
   ["local a = net:embed(ids, { mask = mask })          -- f32[batch, hidden_size]"] = true,
-  ['local net, config = models.load(os.getenv "HOME" .. "/all-MiniLM-L6-v2")'] = true,
+  ['models.save_lora("adapters", net)'] = true, ['models.load_lora("adapters", net)'] = true,
+  ['local net = models.load(os.getenv "HOME" .. "/all-MiniLM-L6-v2")'] = true,
   ['data.idx "train-images-idx3-ubyte.gz"'] = true,
   ["local train, test = data.fashion_mnist()"] = true,
 }

@@ -46,6 +46,11 @@ CASES = {
 }
 
 
+CASES["gpt2"] = ("GPT2LMHeadModel", "GPT2Config", dict(
+    vocab_size=40, n_embd=16, n_layer=2, n_head=4, n_positions=64, initializer_range=0.3,
+    scale_attn_by_inverse_layer_idx=True))
+
+
 def numbers(model, generator):
     """Normal numbers for what transformers starts with zeros and ones, too."""
     for name, p in model.named_parameters():
@@ -78,13 +83,32 @@ def make(name, folder):
     os.makedirs(folder, exist_ok=True)
     model.save_pretrained(folder)
     with torch.no_grad():
-        case = tokens(model, generator, kind.endswith("Model"))
+        case = tokens(model, generator, kind in ("BertModel", "RobertaModel"))
     save_file({k: v.contiguous().clone() for k, v in case.items()}, folder + "/case.safetensors")
     for extra in os.listdir(folder):
         if extra not in ("config.json", "model.safetensors", "case.safetensors"):
             os.remove(f"{folder}/{extra}")
 
 
+def adapters(folder, base):
+    """Adapters of PEFT beside the model of another case."""
+    from peft import LoraConfig, get_peft_model
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_pretrained(base)
+    model = get_peft_model(model, LoraConfig(r=2, lora_alpha=6, target_modules=["q_proj", "v_proj", "down_proj"],
+                                             task_type="CAUSAL_LM")).eval()
+    for name, p in model.named_parameters():
+        if "lora_B" in name:
+            p.data.normal_(0, 0.3)
+    model.save_pretrained(folder)
+    ids = torch.randint(3, 40, (2, 7))
+    with torch.no_grad():
+        save_file({"ids7": ids.int(), "logits7": model(ids).logits.contiguous()}, folder + "/case.safetensors")
+    os.remove(folder + "/README.md")
+
+
 if __name__ == "__main__":
     for name in sys.argv[2:] or CASES:
         make(name, f"{sys.argv[1]}/{name}")
+    if len(sys.argv) == 2 or "llama" in sys.argv[2:]:
+        adapters(f"{sys.argv[1]}/llama_lora", f"{sys.argv[1]}/llama")
