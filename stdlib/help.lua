@@ -254,7 +254,8 @@ local modules = {
     "deepc.tokenizers.chat" },
   { "deepc.random", "deepc.random.continuous", "deepc.random.discrete" },
   { "deepc.models", "deepc.models.base", "deepc.models.load", "deepc.models.bert", "deepc.models.decoder",
-    "deepc.models.llama", "deepc.models.gpt2", "deepc.models.generate", "deepc.models.lora" },
+    "deepc.models.llama", "deepc.models.gpt2", "deepc.models.vision", "deepc.models.vit",
+    "deepc.models.generate", "deepc.models.lora" },
   { "deepc.plot", "deepc.plot" },
 }
 

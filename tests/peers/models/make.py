@@ -51,6 +51,12 @@ CASES["gpt2"] = ("GPT2LMHeadModel", "GPT2Config", dict(
     scale_attn_by_inverse_layer_idx=True))
 
 
+VIT = dict(SMALL, image_size=(16, 24), patch_size=8, initializer_range=0.3)
+del VIT["vocab_size"], VIT["max_position_embeddings"]
+CASES["vit"] = ("ViTModel", "ViTConfig", VIT)
+CASES["vit_classes"] = ("ViTForImageClassification", "ViTConfig", dict(VIT, num_labels=3, qkv_bias=False))
+
+
 def numbers(model, generator):
     """Normal numbers for what transformers starts with zeros and ones, too."""
     for name, p in model.named_parameters():
@@ -74,6 +80,52 @@ def tokens(model, generator, encoder):
     return case
 
 
+def images(model, generator, size):
+    x = torch.randn(2, 3, *size, generator=generator)
+    out = model(x)
+    if hasattr(out, "pooler_output") and out.pooler_output is not None:
+        return {"x": x, "hidden": out.last_hidden_state, "pooled": out.pooler_output}
+    return {"x": x, "logits": getattr(out, "logits", out)}
+
+
+def vision(name, make_model, folder, size=(64, 64)):
+    """Networks of torchvision: too large to be kept, but for a small transformer."""
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(1)
+    model = make_model().eval()
+    numbers(model, generator)
+    for key, p in model.named_buffers():
+        if "running_mean" in key:
+            p += 0.1 * torch.randn(p.shape, generator=generator)
+        elif "running_var" in key:
+            p += 0.5 * torch.rand(p.shape, generator=generator)
+    if not any("running_var" in key for key, _ in model.named_buffers()):
+        for p in model.parameters():
+            p.data += 0.2 * torch.randn(p.shape, generator=generator)
+    os.makedirs(folder, exist_ok=True)
+    with torch.no_grad():
+        case = images(model, generator, size)
+    save_file(model.state_dict(), folder + "/model.safetensors")
+    save_file({k: v.contiguous().clone() for k, v in case.items()}, folder + "/case.safetensors")
+
+
+def of_torchvision():
+    from torchvision import models as m
+    return {
+        "resnet18": lambda: m.resnet18(num_classes=10), "resnet50": lambda: m.resnet50(num_classes=10),
+        "resnext50": lambda: m.resnext50_32x4d(num_classes=10),
+        "mobilenet_v2": lambda: m.mobilenet_v2(num_classes=10, width_mult=0.5),
+        "mobilenet_v3_small": lambda: m.mobilenet_v3_small(num_classes=10),
+        "mobilenet_v3_large": lambda: m.mobilenet_v3_large(num_classes=10),
+    }
+
+
+def small_vision_transformer():
+    from torchvision.models import VisionTransformer
+    return VisionTransformer(image_size=16, patch_size=8, num_layers=2, num_heads=2, hidden_dim=16, mlp_dim=24,
+                             num_classes=5)
+
+
 def make(name, folder):
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(1)
@@ -83,7 +135,10 @@ def make(name, folder):
     os.makedirs(folder, exist_ok=True)
     model.save_pretrained(folder)
     with torch.no_grad():
-        case = tokens(model, generator, kind in ("BertModel", "RobertaModel"))
+        if kind.startswith("ViT"):
+            case = images(model, generator, (16, 24))
+        else:
+            case = tokens(model, generator, kind in ("BertModel", "RobertaModel"))
     save_file({k: v.contiguous().clone() for k, v in case.items()}, folder + "/case.safetensors")
     for extra in os.listdir(folder):
         if extra not in ("config.json", "model.safetensors", "case.safetensors"):
@@ -107,8 +162,16 @@ def adapters(folder, base):
     os.remove(folder + "/README.md")
 
 
+# python make.py DIR kept: those alone that are kept in the repository.
 if __name__ == "__main__":
-    for name in sys.argv[2:] or CASES:
-        make(name, f"{sys.argv[1]}/{name}")
-    if len(sys.argv) == 2 or "llama" in sys.argv[2:]:
-        adapters(f"{sys.argv[1]}/llama_lora", f"{sys.argv[1]}/llama")
+    wanted, to = sys.argv[2:], sys.argv[1]
+    for name in CASES:
+        if not wanted or name in wanted or "kept" in wanted:
+            make(name, f"{to}/{name}")
+    if not wanted or "llama" in wanted or "kept" in wanted:
+        adapters(f"{to}/llama_lora", f"{to}/llama")
+    if not wanted or "vision_transformer" in wanted or "kept" in wanted:
+        vision("vision_transformer", small_vision_transformer, f"{to}/vision_transformer", (16, 16))
+    for name, make_model in of_torchvision().items():
+        if not wanted or name in wanted:
+            vision(name, make_model, f"{to}/{name}")
