@@ -13,7 +13,7 @@ local receiver = {
   Tensor = "x", Cell = "p", Function = "f", Static = "k", Scope = "s", Error = "err", Layer = "layer",
   Optimizer = "opt", LBFGS = "opt", Average = "ema", GradScaler = "scaler", Plateau = "plateau", Metric = "metric",
   Events = "events", Set = "set", Checkpoint = "ckpt", Rows = "rows", Vocabulary = "vocabulary", Stream = "stream",
-  Decoder = "net", Cache = "cache", Bert = "net",
+  Decoder = "net", Cache = "cache", Bert = "net", Whisper = "net",
 }
 
 ---@class deepc.help.Param
@@ -254,7 +254,8 @@ local modules = {
     "deepc.tokenizers.chat" },
   { "deepc.random", "deepc.random.continuous", "deepc.random.discrete" },
   { "deepc.models", "deepc.models.base", "deepc.models.load", "deepc.models.bert", "deepc.models.decoder",
-    "deepc.models.llama", "deepc.models.gpt2", "deepc.models.vision", "deepc.models.vit",
+    "deepc.models.llama", "deepc.models.gpt2", "deepc.models.mamba", "deepc.models.whisper", "deepc.models.vision",
+      "deepc.models.vit",
     "deepc.models.generate", "deepc.models.lora" },
   { "deepc.plot", "deepc.plot" },
 }

@@ -6,6 +6,8 @@ local _, core = ...
 require "deepc.models.bert"
 require "deepc.models.llama"
 require "deepc.models.gpt2"
+require "deepc.models.mamba"
+require "deepc.models.whisper"
 require "deepc.models.vision"
 require "deepc.models.vit"
 require "deepc.models.generate"

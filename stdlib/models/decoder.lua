@@ -52,6 +52,19 @@ end
 
 core.method_entries(Cache, "length", "keep")
 
+-- Classes of caches.
+local caches = { [Cache] = true }
+
+function core.is_cache(v)
+  return type(v) == "table" and caches[getmetatable(v)] == true
+end
+
+function core.add_cache_class(class)
+  caches[class] = true
+end
+
+core.Cache = Cache
+
 -- ---- attention ----
 
 -- Appends keys and values to a state; all of both then, [batch, heads, time, features], and how many were there before.
@@ -178,11 +191,20 @@ local CHUNK = 128 -- tokens that are read at once
 -- Typed functions of a cache, by it: two, for several tokens and for one.
 local compiled = setmetatable({}, { __mode = "k" })
 
+-- Logits of the last token; of a model that reads something else besides, the cache has that.
+local function last_logits(net, ids, cache)
+  local options = { cache = cache, last = true }
+  if net.decode then
+    return (net:decode(ids, options))
+  end
+  return (net(ids, options))
+end
+
 local function functions_of(net, cache)
   local both = compiled[cache]
   if not both or both.net ~= net then
     local function body(ids)
-      local logits = net(ids, { cache = cache, last = true })
+      local logits = last_logits(net, ids, cache)
       return logits
     end
     local result = ("%s[%d, %d]"):format(net.dtype, cache.batch, net.config.vocab_size)
@@ -232,12 +254,12 @@ core.read_token_ids = read_ids
 function Decoder:step(ids, cache)
   local op = "step"
   core.check_layer(op, self)
-  if getmetatable(cache) ~= Cache then
+  if not core.is_cache(cache) then
     core.fail("ARG", op, "a cache is needed, not " .. core.describe(cache), "net:cache(2048) makes one")
   end
   ids = read_ids(op, ids, cache.batch)
   if core.tracing() then
-    local logits = self(ids, { cache = cache, last = true })
+    local logits = last_logits(self, ids, cache)
     return logits
   end
   local n, logits = ids.shape[2], nil
@@ -259,9 +281,10 @@ function core.decoder_call(op, net, ids, options)
   options = options or {}
   core.check_flags(op, options, "last")
   local cache = options.cache
-  if cache ~= nil and getmetatable(cache) ~= Cache then
+  if cache ~= nil and not core.is_cache(cache) then
     core.fail("ARG", op, "cache is no cache, but " .. core.describe(cache), "net:cache(2048) makes one")
-  elseif cache and (#cache.layers ~= net.config.layers or cache.layers[1]:size(5) ~= net.config.head_dim) then
+  elseif cache and (getmetatable(cache) ~= Cache or #cache.layers ~= net.config.layers
+    or cache.layers[1]:size(5) ~= net.config.head_dim) then
     core.fail("ARG", op, "the cache is of another model")
   elseif cache and options.mask ~= nil then
     core.fail("ARG", op, "a mask and a cache do not go together", "texts of a batch have one length there")

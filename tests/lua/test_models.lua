@@ -47,6 +47,20 @@ end
 local DECODERS = { "llama", "llama3", "llama_linear", "llama_yarn", "mistral", "qwen2", "qwen3", "gemma", "gemma2",
   "gemma3", "gpt2" }
 
+local TINY = { vocab_size = 40, hidden_size = 16, intermediate_size = 24, num_hidden_layers = 2,
+  num_attention_heads = 4,
+  num_key_value_heads = 2, initializer_range = 0.3 }
+
+-- A prompt, single tokens and some more, behind each other.
+local function compare_steps(net, cache, ids, want)
+  local from = 1
+  for _, n in ipairs { 4, 1, 1, 5, 1, 1 } do
+    near(net:step(ids[{ {}, { from, from + n - 1 } }], cache), want[{ {}, from + n - 1 }], 1e-5, "step " .. from)
+    from = from + n
+  end
+  lu.assertEquals(cache:length(), 13)
+end
+
 for _, name in ipairs { "bert", "roberta" } do
   TestModels["test_" .. name] = function()
     local net, case = load(name)
@@ -77,21 +91,66 @@ for _, name in ipairs(DECODERS) do
       near(net(ids), case["logits" .. n], 1e-5, "logits" .. n)
       near(f(ids, mask), case["logitsmasked" .. n], 1e-5, "masked" .. n, mask)
     end
-    -- A prompt, single tokens and some more, behind each other.
-    local cache, ids, want = net:cache(16, { batch = 2 }), case.ids13, case.logits13
-    local from = 1
-    for _, n in ipairs { 4, 1, 1, 5, 1, 1 } do
-      near(net:step(ids[{ {}, { from, from + n - 1 } }], cache), want[{ {}, from + n - 1 }], 1e-5, "step " .. from)
-      from = from + n
-    end
+    compare_steps(net, net:cache(16, { batch = 2 }), case.ids13, case.logits13)
+  end
+end
+
+function TestModels:test_mamba()
+  local net, case = load "mamba"
+  local f = dc.fn("f(ids: i32[2, n <= 16]) -> f32[2, n, 40]", function(ids)
+    local y = net(ids)
+    return y
+  end)
+  for _, n in ipairs { 1, 7, 13 } do
+    near(net(case["ids" .. n]), case["logits" .. n], 1e-5, "logits" .. n)
+    near(f(case["ids" .. n]), case["logits" .. n], 1e-5, "logits" .. n)
+  end
+  local cache = net:cache(16, { batch = 2 })
+  compare_steps(net, cache, case.ids13, case.logits13)
+  fails("3 tokens of 13: a state of fixed size forgets all or nothing", cache.keep, cache, 3)
+  cache:keep(0)
+  compare_steps(net, cache, case.ids13, case.logits13)
+  lu.assertEquals(#models.generate(net, { 3, 1 }, { max = 5, stop = {} }), 5)
+  fails("unknown option 'mask'", net, case.ids7, { mask = case.mask7 })
+  fails("cache is no cache of this model", net, case.ids7, { cache = models.llama(TINY):cache(4) })
+end
+
+function TestModels:test_whisper()
+  local net, case = load "whisper"
+  near(net:encode(case.x), case.hidden, 1e-5, "hidden")
+  near(net(case.x, case.ids13), case.logits13, 1e-5, "logits")
+  near(net(case.x, case.ids13, { last = true }), case.logits13[{ {}, 13 }], 1e-5, "logits")
+  local cache = net:cache(20, { batch = 2 })
+  fails("a cache that has listened is needed", net.step, net, case.ids13, cache)
+  compare_steps(net, net:listen(case.x, cache), case.ids13, case.logits13)
+  compare_steps(net, net:listen(case.x, cache), case.ids13, case.logits13)
+  local one = net:listen(case.x[{ { 1, 1 } }], net:cache(20))
+  lu.assertEquals(#models.generate(net, { 1 }, { cache = one, max = 5, stop = {} }), 5)
+  fails("features are f32[2, 6, 10]; [batch, 6, 20] is needed", net, case.x[{ {}, {}, { 1, 10 } }], case.ids13)
+  fails("21 tokens; the model has 20 positions", net.cache, net, 21)
+  local mel = models.whisper_features(case.wave, { seconds = 2 })
+  lu.assertEquals(mel.shape, { 1, 80, 200 })
+  near(mel[{ {}, {}, { 1, 40 } }], case.mel, 1e-4, "mel")
+end
+
+for _, name in ipairs { "mamba", "whisper" } do
+  TestModels["test_train_" .. name] = function()
+    local nn, optim = require "deepc.nn", require "deepc.optim"
+    local net, case = load(name)
+    local opt = optim.Adam(net:train():parameters(), { lr = 5e-3 })
+    local step = dc.fn("step(ids: i32[2, 13]) -> f32[]", function(ids)
+      local y = name == "whisper" and net(case.x, ids) or net(ids)
+      local loss = nn.cross_entropy(y[{ {}, { 1, 12 } }], ids[{ {}, { 2, 13 } }])
+      opt:step(loss)
+      return loss
+    end)
+    local first = step(case.ids13):item()
+    for _ = 1, 15 do step(case.ids13) end
+    lu.assertTrue(step(case.ids13):item() < 0.8 * first)
   end
 end
 
 -- ---- writing ----
-
-local TINY = { vocab_size = 40, hidden_size = 16, intermediate_size = 24, num_hidden_layers = 2,
-  num_attention_heads = 4,
-  num_key_value_heads = 2, initializer_range = 0.3 }
 
 -- One compilation for all lengths, and one for single tokens; the state is changed where it is.
 function TestModels:test_steps_compile_once()

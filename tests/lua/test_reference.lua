@@ -163,6 +163,7 @@ function TestAnnotations:test_every_annotated_name_exists()
     ["data.Stream"] = getmetatable(data.stream(print)).__index,
     ["data.Rows"] = data.ragged { { 1 } },
     ["models.Decoder"] = decoder, ["models.Cache"] = decoder:cache(4), ["models.Bert"] = models.bert(TINY),
+    ["models.Whisper"] = models.whisper { d_model = 4, encoder_attention_heads = 1, decoder_attention_heads = 1 },
   }
   for name, e in pairs(documented) do
     local owner, key = name:match "^(.*)%.([%w_]+)$"
@@ -255,6 +256,9 @@ local needs_more = {
   ["local cache = net:cache(2048)"] = true, ["cache:length()"] = true, ["cache:keep(0)"] = true,
   ["local logits = net:step({ 3, 1, 4 }, cache)\nlogits = net:step({ logits[1]:argmax(1):item() }, cache)"] = true,
   ["local a = net:embed(ids, { mask = mask })          -- f32[batch, hidden_size]"] = true,
+  ["local memory = net:encode(features)"] = true,
+  ["local logits = net:decode(ids, { cache = cache, last = true })"] = true,
+  ["net:listen(features, cache)\nlocal tokens = models.generate(net, { 50258, 50259 }, { cache = cache })"] = true,
   ['models.save_lora("adapters", net)'] = true, ['models.load_lora("adapters", net)'] = true,
   ['local net = models.load(os.getenv "HOME" .. "/all-MiniLM-L6-v2")'] = true,
   ['data.idx "train-images-idx3-ubyte.gz"'] = true,

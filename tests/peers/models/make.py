@@ -57,6 +57,14 @@ CASES["vit"] = ("ViTModel", "ViTConfig", VIT)
 CASES["vit_classes"] = ("ViTForImageClassification", "ViTConfig", dict(VIT, num_labels=3, qkv_bias=False))
 
 
+CASES["mamba"] = ("MambaForCausalLM", "MambaConfig", dict(
+    vocab_size=40, hidden_size=16, num_hidden_layers=2, state_size=4, initializer_range=0.3))
+CASES["whisper"] = ("WhisperForConditionalGeneration", "WhisperConfig", dict(
+    vocab_size=40, d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=4,
+    encoder_ffn_dim=24, decoder_ffn_dim=20, num_mel_bins=6, max_source_positions=10, max_target_positions=20,
+    init_std=0.3, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1))
+
+
 def numbers(model, generator):
     """Normal numbers for what transformers starts with zeros and ones, too."""
     for name, p in model.named_parameters():
@@ -86,6 +94,17 @@ def images(model, generator, size):
     if hasattr(out, "pooler_output") and out.pooler_output is not None:
         return {"x": x, "hidden": out.last_hidden_state, "pooled": out.pooler_output}
     return {"x": x, "logits": getattr(out, "logits", out)}
+
+
+def sounds(model, generator):
+    x = torch.randn(2, 6, 20, generator=generator)
+    ids = torch.randint(3, 40, (2, 13), generator=generator)
+    out = model(input_features=x, decoder_input_ids=ids)
+    wave = 0.3 * torch.randn(1, 3000, generator=generator)
+    extract = transformers.WhisperFeatureExtractor(feature_size=80, chunk_length=2)
+    mel = extract(wave[0].numpy(), sampling_rate=16000, return_tensors="pt").input_features
+    return {"x": x, "ids13": ids.int(), "logits13": out.logits, "hidden": out.encoder_last_hidden_state, "wave": wave,
+            "mel": mel[:, :, :40]}
 
 
 def vision(name, make_model, folder, size=(64, 64)):
@@ -137,6 +156,8 @@ def make(name, folder):
     with torch.no_grad():
         if kind.startswith("ViT"):
             case = images(model, generator, (16, 24))
+        elif kind.startswith("Whisper"):
+            case = sounds(model, generator)
         else:
             case = tokens(model, generator, kind in ("BertModel", "RobertaModel"))
     save_file({k: v.contiguous().clone() for k, v in case.items()}, folder + "/case.safetensors")
