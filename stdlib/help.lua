@@ -254,8 +254,8 @@ local modules = {
     "deepc.tokenizers.chat" },
   { "deepc.random", "deepc.random.continuous", "deepc.random.discrete" },
   { "deepc.models", "deepc.models.base", "deepc.models.load", "deepc.models.bert", "deepc.models.decoder",
-    "deepc.models.llama", "deepc.models.gpt2", "deepc.models.mamba", "deepc.models.whisper", "deepc.models.vision",
-      "deepc.models.vit",
+    "deepc.models.llama", "deepc.models.gpt2", "deepc.models.mamba", "deepc.models.whisper",
+    "deepc.models.vision", "deepc.models.vit", "deepc.models.unet", "deepc.models.speech",
     "deepc.models.generate", "deepc.models.lora" },
   { "deepc.plot", "deepc.plot" },
 }

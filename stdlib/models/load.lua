@@ -34,16 +34,17 @@ end
 
 local function read_folder(op, path, options)
   local config = json.read(op, path .. "/config.json")
-  local kind = core.model_types[config.model_type]
+  local name = config.model_type or config._class_name -- of transformers, of diffusers
+  local kind = type(name) == "string" and core.model_types[name]
   if not kind then
-    core.fail("MISFIT", op, ("%s/config.json: model_type is %s; known are %s"):format(path,
-      core.shown(config.model_type), known_types()))
+    core.fail("MISFIT", op, ("%s/config.json: model_type is %s; known are %s"):format(path, core.shown(name),
+      known_types()))
   end
   local own = kind.config and kind.config(config) or config
   local source <close> = weights.open(op, path)
   local net = kind.make(own, options_of(options))
   weights.fill(source, net, kind)
-  if net.config.pooler ~= nil then
+  if net.embed then
     net.config.pooling = read_pooling(op, path)
   end
   return net

@@ -469,7 +469,7 @@ function TestModels:test_folders_that_do_not_fit()
   write(path .. "/config.json", CONFIG:format(', "rope_scaling": null, "eos_token_id": [2, 3]'))
   lu.assertEquals(models.load(path).config.stop, { 2, 3 })
   write(path .. "/config.json", '{"model_type": "t5"}')
-  fails("model_type is 't5'; known are bert, ", models.load, path)
+  fails("model_type is 't5'; known are ", models.load, path)
   for text, why in pairs {
     ["{"] = "byte 2 of the JSON: a key is a text in quotes", ["[1]"] = "an object is needed",
       [""] = "an object is needed",

@@ -68,6 +68,59 @@ function TestModelsOfImages:test_vit()
   near(models.load(cases .. "vit_classes", { dtype = "bf16" })(case.x:cast "bf16"), case.logits, 5e-2, "bf16")
 end
 
+function TestModelsOfImages:test_unet()
+  local net, case = models.load(cases .. "unet"), dc.load(cases .. "unet/case.safetensors")
+  near(net(case.x, case.times), case.y, 1e-5, "unet")
+  fails("the model has no classes", net, case.x, case.times, dc.zeros "i32[2]")
+  fails("[batch, 2, height, width], multiples of 2, are needed", net, dc.ones "f32[1, 2, 7, 8]", case.times)
+  local f = dc.fn("f(x: f32[b <= 4, 2, 8, 16], times: i32[b]) -> f32[b, 1, 8, 16]", function(x, times)
+    local y = net(x, times)
+    return y
+  end)
+  near(f(case.x, case.times), case.y, 1e-5, "unet")
+  net, case = models.load(cases .. "unet_ddpm"), dc.load(cases .. "unet_ddpm/case.safetensors")
+  near(net(case.x, case.times, dc.tensor({ 4, 1 }, "i32")), case.y, 1e-5, "unet_ddpm")
+  fails("classes are needed, integers [batch]", net, case.x, case.times)
+  fails("config.down_block_types[1] is 'CrossAttnDownBlock2D'; DownBlock2D and AttnDownBlock2D are known", models.unet,
+    { block_out_channels = { 32, 32 }, down_block_types = { "DownBlock2D", "CrossAttnDownBlock2D" } })
+  fails("config.up_block_types is a table; 1 types are needed", models.unet, { block_out_channels = { 32 },
+    down_block_types = { "DownBlock2D" }, up_block_types = {} })
+end
+
+-- The noise of some images is learned.
+function TestModelsOfImages:test_train_unet()
+  local net = models.load(cases .. "unet"):train()
+  local x, noise = dc.randn("f32[4, 2, 8, 8]", { seed = 1 }), dc.randn("f32[4, 1, 8, 8]", { seed = 2 })
+  local opt = optim.Adam(net:parameters(), { lr = 5e-3 })
+  local step = dc.fn("step(images: f32[4, 2, 8, 8], times: i32[4]) -> f32[]", function(images, times)
+    local loss = (net(images, times) - noise):square():mean()
+    opt:step(loss)
+    return loss
+  end)
+  local times = dc.tensor({ 1, 5, 100, 900 }, "i32")
+  local first = step(x, times):item()
+  for _ = 1, 15 do step(x, times) end
+  lu.assertTrue(step(x, times):item() < 0.8 * first)
+end
+
+function TestModelsOfImages:test_speech()
+  local net, case = filled(models.speech { mels = 10, channels = 3, hidden = 6, layers = 2, classes = 5 }, "speech")
+  near(net(case.x), case.y, 1e-5, "speech")
+  fails("features are f32[2, 4, 21]; [batch, 10, frames] is needed", net, dc.ones "f32[2, 4, 21]")
+  local opt = optim.Adam(net:train():parameters(), { lr = 1e-2 })
+  local step = dc.fn("step(x: f32[2, 10, t <= 32], lengths: i32[2], texts: i32[2, 3], counts: i32[2]) -> f32[]",
+    function(x, lengths, texts, counts)
+      local log_probs, moments = net(x, { lengths = lengths })
+      local loss = nn.ctc_loss(log_probs, texts, moments, counts)
+      opt:step(loss)
+      return loss
+    end)
+  local function train() return step(case.x, { 21, 14 }, { { 1, 2, 3 }, { 4, 1, 0 } }, { 3, 2 }):item() end
+  local first = train()
+  for _ = 1, 20 do train() end
+  lu.assertTrue(train() < 0.7 * first)
+end
+
 -- Small ones learn which images are which.
 function TestModelsOfImages:test_train()
   local nets = {

@@ -107,6 +107,64 @@ def sounds(model, generator):
             "mel": mel[:, :, :40]}
 
 
+DIFFUSION = {
+    "unet": dict(in_channels=2, out_channels=1, block_out_channels=(4, 8), layers_per_block=1, norm_num_groups=2,
+                 down_block_types=("DownBlock2D", "AttnDownBlock2D"), up_block_types=("AttnUpBlock2D", "UpBlock2D"),
+                 attention_head_dim=4),
+    "unet_ddpm": dict(in_channels=1, out_channels=1, block_out_channels=(4, 4, 4), layers_per_block=1,
+                      norm_num_groups=2, down_block_types=("DownBlock2D", "AttnDownBlock2D", "DownBlock2D"),
+                      up_block_types=("UpBlock2D", "AttnUpBlock2D", "UpBlock2D"), attention_head_dim=None,
+                      downsample_padding=0, freq_shift=1, flip_sin_to_cos=False, norm_eps=1e-6, mid_block_scale_factor=1.5,
+                      resnet_time_scale_shift="scale_shift", num_class_embeds=5, center_input_sample=True),
+}
+
+
+def diffusion(name, folder):
+    from diffusers import UNet2DModel
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(1)
+    fields = DIFFUSION[name]
+    model = UNet2DModel(**fields).eval()
+    numbers(model, generator)
+    x = torch.randn(2, fields["in_channels"], 8, 16, generator=generator)
+    times = torch.tensor([3, 700])
+    labels = torch.tensor([4, 1]) if "num_class_embeds" in fields else None
+    with torch.no_grad():
+        y = model(x, times, class_labels=labels).sample
+    model.save_pretrained(folder)
+    save_file({"x": x, "times": times.int(), "y": y.contiguous()}, folder + "/case.safetensors")
+
+
+class Speech(torch.nn.Module):
+    """What models.speech is, in PyTorch."""
+
+    def __init__(self, mels, channels, hidden, layers, classes):
+        super().__init__()
+        n = torch.nn
+        self.conv = n.Sequential(n.Conv2d(1, channels, 3, stride=2, padding=1), n.BatchNorm2d(channels), n.ReLU(),
+                                 n.Conv2d(channels, channels, 3, stride=(2, 1), padding=1), n.BatchNorm2d(channels),
+                                 n.ReLU())
+        self.rnn = n.LSTM(channels * ((mels + 3) // 4), hidden, layers, bidirectional=True)
+        self.head = n.Linear(2 * hidden, classes)
+
+    def forward(self, x):
+        x = self.conv(x[:, None])
+        y, _ = self.rnn(x.permute(3, 0, 1, 2).flatten(2))
+        return self.head(y).log_softmax(-1)
+
+
+def speech(folder):
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(1)
+    model = Speech(10, 3, 6, 2, 5).eval()
+    numbers(model, generator)
+    x = torch.randn(2, 10, 21, generator=generator)
+    os.makedirs(folder, exist_ok=True)
+    with torch.no_grad():
+        save_file({"x": x, "y": model(x)}, folder + "/case.safetensors")
+    save_file(model.state_dict(), folder + "/model.safetensors")
+
+
 def vision(name, make_model, folder, size=(64, 64)):
     """Networks of torchvision: too large to be kept, but for a small transformer."""
     torch.manual_seed(0)
@@ -193,6 +251,11 @@ if __name__ == "__main__":
         adapters(f"{to}/llama_lora", f"{to}/llama")
     if not wanted or "vision_transformer" in wanted or "kept" in wanted:
         vision("vision_transformer", small_vision_transformer, f"{to}/vision_transformer", (16, 16))
+    for name in DIFFUSION:
+        if not wanted or name in wanted or "kept" in wanted:
+            diffusion(name, f"{to}/{name}")
+    if not wanted or "speech" in wanted or "kept" in wanted:
+        speech(f"{to}/speech")
     for name, make_model in of_torchvision().items():
         if not wanted or name in wanted:
             vision(name, make_model, f"{to}/{name}")
