@@ -2,6 +2,7 @@
 
 local models = require "deepc.models.base"
 local json = require "deepc.models.json"
+local gguf = require "deepc.models.gguf"
 local weights = require "deepc.models.weights"
 local _, core = ...
 
@@ -50,8 +51,17 @@ local function read_folder(op, path, options)
   return net
 end
 
+local function read_gguf(op, path, options)
+  local source <close> = weights.open(op, path)
+  local config, rules = gguf.read(op, path, source)
+  local net = core.model_types[config.model_type].make(config, options_of(options))
+  weights.fill(source, net, rules)
+  return net
+end
+
 ---A model out of a folder of Hugging Face: config.json says which, and model.safetensors, or those that
----model.safetensors.index.json names, has the weights. It is in evaluation mode.
+---model.safetensors.index.json names, has the weights. Or out of a .gguf file of the family of Llama, whose quantised
+---weights become floats. It is in evaluation mode.
 ---
 ---    local net = models.load(os.getenv "HOME" .. "/all-MiniLM-L6-v2")
 ---
@@ -59,7 +69,7 @@ end
 ---
 ---Errors: DC0801 where a file cannot be read, DC0802 where it is damaged, DC0804 for a model that is not known and for
 ---weights that do not fit the config, DC0101 for fields of the config.
----@param path string a folder
+---@param path string a folder, or a .gguf file
 ---@param options? { dtype?: string } "f32"
 ---@return deepc.nn.Layer # the model
 function models.load(path, options)
@@ -69,7 +79,7 @@ function models.load(path, options)
     core.fail("ARG", op, "a path is needed, not " .. core.describe(path))
   end
   core.options(op, options, "dtype")
-  local net = read_folder(op, (path:gsub("/+$", "")), options)
+  local net = (path:find "%.gguf$" and read_gguf or read_folder)(op, (path:gsub("/+$", "")), options)
   net:eval()
   return net
 end

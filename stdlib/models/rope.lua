@@ -29,6 +29,18 @@ makers.linear = function(r, size, base)
   return list
 end
 
+-- Each wave divided by a factor of its own.
+makers.factors = function(r, size, base)
+  local list, factors = plain(size, base), r:list "factors" or {}
+  if #factors ~= #list then
+    core.fail("ARG", r.op, ("%d factors of waves, %d are needed"):format(#factors, #list))
+  end
+  for i, f in ipairs(list) do
+    list[i] = f / factors[i]
+  end
+  return list
+end
+
 -- Slow waves divided, fast ones kept, those between mixed (Llama 3.1).
 makers.llama3 = function(r, size, base)
   local list, factor = plain(size, base), r:positive "factor"

@@ -325,7 +325,7 @@ function TestModels:test_mistakes_of_configs()
   fails("config.hidden_size is 0; a whole number", llama { hidden_size = 0 })
   fails("config.hidden_act is 'tan'; known are gelu", llama { hidden_act = "tan" })
   fails("num_attention_heads of 4 does not divide into 3", llama { num_key_value_heads = 3 })
-  fails("config.rope_type is 'dynamic'; known are default, linear, llama3, yarn", llama { rope_scaling = {
+  fails("config.rope_type is 'dynamic'; known are default, factors, linear, llama3, yarn", llama { rope_scaling = {
     rope_type = "dynamic", factor = 2 } })
   fails("config.factor is nil; ", llama { rope_scaling = { rope_type = "linear" } })
   fails("the config has a quantization_config", llama { quantization_config = {} })
@@ -442,6 +442,129 @@ function TestModels:test_folders_of_several_files()
   index '{"metadata": {}}'
   fails("it has no 'weight_map'", models.load, path)
   remove()
+end
+
+-- ---- files of GGUF ----
+
+local GGUF_PARTS = {
+  ["input_layernorm"] = "attn_norm", ["self_attn%.q_proj"] = "attn_q", ["self_attn%.k_proj"] = "attn_k",
+  ["self_attn%.v_proj"] = "attn_v", ["self_attn%.o_proj"] = "attn_output", ["self_attn%.q_norm"] = "attn_q_norm",
+  ["self_attn%.k_norm"] = "attn_k_norm", ["mlp%.gate_proj"] = "ffn_gate", ["mlp%.up_proj"] = "ffn_up",
+  ["mlp%.down_proj"] = "ffn_down", ["pre_feedforward_layernorm"] = "ffn_norm",
+    ["post_feedforward_layernorm"] = "post_ffw_norm",
+}
+
+-- Rows of a head with both halves one behind the other, as rows side by side.
+local function interleaved(value, heads)
+  local rows = #value // heads
+  if #value.shape == 1 then
+    return value:reshape(heads, 2, rows // 2):transpose(2, 3):reshape(#value)
+  end
+  return value:reshape(heads, 2, rows // 2, value.shape[2]):transpose(2, 3):reshape(#value, value.shape[2])
+end
+
+-- What a converter makes of a case, and its metadata.
+local function as_gguf(case, o)
+  local out = {}
+  for name, value in pairs(dc.load(cases .. case .. "/model.safetensors")) do
+    local heads = name:find "q_proj" and 4 or name:find "k_proj" and 2
+    value = o.interleaved and heads and interleaved(value, heads) or value
+    value = o.around_one and name:find "norm%.weight$" and value + 1 or value
+    name = name:gsub("^model%.layers%.", "blk."):gsub("^model%.embed_tokens", "token_embd"):gsub("^model%.norm",
+      "output_norm")
+      :gsub("^lm_head", "output")
+    for ours, theirs in pairs(GGUF_PARTS) do
+      name = name:gsub(ours, theirs)
+    end
+    name = name:gsub("post_attention_layernorm", o.around_one and "post_attention_norm" or "ffn_norm")
+    out[name] = value
+  end
+  local about = { ["general.architecture"] = o.name, ["tokenizer.ggml.eos_token_id"] = 2 }
+  for key, value in pairs(o.about) do
+    about[o.name .. "." .. key] = value
+  end
+  return out, about
+end
+
+local function common(more)
+  local about = { block_count = 2, context_length = 64, embedding_length = 16, feed_forward_length = 24,
+    ["attention.head_count"] = 4, ["attention.head_count_kv"] = 2, ["attention.layer_norm_rms_epsilon"] = 1e-6,
+    ["rope.freq_base"] = 10000.0 }
+  for key, value in pairs(more or {}) do
+    about[key] = value
+  end
+  return about
+end
+
+local FILES = {
+  llama = { name = "llama", interleaved = true, about = common() },
+  llama3 = { name = "llama", interleaved = true, about = common { ["attention.key_length"] = 8,
+    ["rope.dimension_count"] = 8 } },
+  llama_linear = { name = "llama", interleaved = true, about = common { ["rope.scaling.type"] = "linear",
+    ["rope.scaling.factor"] = 4.0 } },
+  qwen3 = { name = "qwen3", about = common { ["attention.key_length"] = 8 } },
+  gemma2 = { name = "gemma2", around_one = true, about = common { ["attention.key_length"] = 8,
+    ["attention.sliding_window"] = 5, attn_logit_softcapping = 2.0, final_logit_softcapping = 3.0 } },
+}
+
+for case, o in pairs(FILES) do
+  TestModels["test_gguf_" .. case] = function()
+    local path = os.tmpname() .. ".gguf"
+    local tensors, about = as_gguf(case, o)
+    if case == "llama3" then -- biases are not in files of Llama; factors of waves are
+      for name in pairs(tensors) do
+        tensors[name] = not name:find "bias$" and tensors[name] or nil
+      end
+      tensors["rope_freqs.weight"] = dc.tensor { 1, 2, 4, 8 }
+    elseif case == "gemma2" then -- the size of a head is what scores are scaled by there
+      about["gemma2.attention.key_length"] = 8
+    end
+    dc.save(path, tensors, about)
+    local net, want = models.load(path), dc.load(cases .. case .. "/case.safetensors")
+    lu.assertEquals(net.config.stop, { 2 })
+    if case == "llama3" then
+      local rope = net.config.kinds[1].rope
+      check.close(rope.frequencies, { 1, 0.1 / 2, 0.01 / 4, 0.001 / 8 }, 1e-9)
+    elseif case == "gemma2" then
+      lu.assertEquals({ net.config.scale, net.config.cap, net.config.final_cap }, { 8 ^ -0.5, 2.0, 3.0 })
+      local same = models.load(cases .. case)
+      for i, named in ipairs(same:named_parameters()) do
+        local ours = net:named_parameters()[i]
+        lu.assertEquals(ours[1], named[1])
+        lu.assertTrue(ours[2]:allclose(named[2], { atol = 1e-6 }):item(), named[1])
+      end
+    else
+      for _, n in ipairs { 1, 7, 13 } do
+        near(net(want["ids" .. n]), want["logits" .. n], 1e-5, case .. n)
+      end
+      compare_steps(net, net:cache(16, { batch = 2 }), want.ids13, want.logits13)
+    end
+    os.remove(path)
+  end
+end
+
+function TestModels:test_gguf_that_does_not_fit()
+  local path = os.tmpname() .. ".gguf"
+  local tensors, about = as_gguf("llama", FILES.llama)
+  local function changed(key, value)
+    local before = about[key]
+    about[key] = value
+    dc.save(path, tensors, about)
+    about[key] = before
+  end
+  changed("general.architecture", "mamba")
+  fails("general.architecture is 'mamba'; known are gemma, gemma2, gemma3, llama, qwen2, qwen3", models.load, path)
+  changed("llama.attention.head_count_kv", { 2, 2 })
+  fails("llama.attention.head_count_kv is a list, a number for each layer; one number for all is known", models.load,
+    path)
+  changed("llama.attention.head_count", "four")
+  fails("llama.attention.head_count is 'four'", models.load, path)
+  changed("llama.block_count", 3)
+  fails("has no tensor 'model.layers.2.input_layernorm.weight'", models.load, path)
+  tensors["blk.0.ffn_gate_inp.weight"] = dc.ones "f32[2, 16]"
+  changed("llama.x", 1)
+  fails("'blk.0.ffn_gate_inp.weight' has no place in models.Llama 16, 2 layers", models.load, path)
+  os.remove(path)
 end
 
 function TestModels:test_folders_that_do_not_fit()
