@@ -20,6 +20,7 @@ core.model_types = {}
 -- ---- configs ----
 
 local LARGEST = 1 << 24
+local MOST_LAYERS = 4096
 
 -- Fields of a config, which other fields may stand beside; "name" is required where it has no default.
 local Config = {}
@@ -66,6 +67,15 @@ function Config:size(name, ...)
     self:refuse(key, value, ("a whole number from 1 to %d is needed"):format(LARGEST))
   end
   return value
+end
+
+-- How many layers there are.
+function Config:layers(name, ...)
+  local n = self:size(name, ...)
+  if n > MOST_LAYERS then
+    self:refuse(name, n, ("%d layers at most are made"):format(MOST_LAYERS))
+  end
+  return n
 end
 
 -- A number; least is the bound below.
@@ -180,8 +190,11 @@ local DTYPES = { f16 = true, bf16 = true, f32 = true, f64 = true }
 local Builder = {}
 Builder.__index = Builder
 
--- Options of models.load, whose weights are read from a file.
+-- Options of models.load, whose weights are read from a file: { path, numbers }, how many of these there are. A config
+-- that needs far more is of something else, which is told before memory is asked for.
 core.weights_follow = setmetatable({}, { __mode = "k" })
+
+local SLACK = 1 << 16
 
 function core.model_builder(op, options, std)
   core.options(op, options, "dtype")
@@ -189,10 +202,28 @@ function core.model_builder(op, options, std)
   if type(dtype) ~= "string" or not DTYPES[dtype] then
     core.fail("ARG", op, ('dtype is "f32", "f16", "bf16" or "f64", not %s'):format(core.shown(dtype)))
   end
-  return setmetatable({ dtype = dtype, empty = core.weights_follow[options or false], std = std or 0.02 }, Builder)
+  local file = core.weights_follow[options or false]
+  return setmetatable({ op = op, dtype = dtype, empty = file ~= nil, file = file, std = std or 0.02,
+    left = file and 2 * file.numbers + SLACK }, Builder)
+end
+
+-- So many numbers more.
+function Builder:count(n)
+  if self.left then
+    self.left = self.left - n
+    if self.left < 0 then
+      core.fail("MISFIT", self.op, ("%s: the config is of a larger model than the weights, which are %d numbers")
+        :format(self.file.path, self.file.numbers), "config and weights are of one model")
+    end
+  end
 end
 
 function Builder:type(...)
+  local n = 1.0
+  for _, size in ipairs { ... } do
+    n = n * size
+  end
+  self:count(n)
   return ("%s[%s]"):format(self.dtype, table.concat({ ... }, ", "))
 end
 
@@ -231,6 +262,16 @@ end
 -- Another layer of nn, in the dtype.
 function Builder:made(layer)
   return self.dtype == "f32" and layer or layer:cast(self.dtype)
+end
+
+-- A convolution: nn.Conv1d or nn.Conv2d.
+function Builder:conv(class, inputs, outputs, window, options)
+  local n = 1.0 * inputs * outputs
+  for i = 1, class == nn.Conv2d and 2 or 1 do
+    n = n * (type(window) == "table" and window[i] or window)
+  end
+  self:count(n)
+  return self:made(class(inputs, outputs, window, options))
 end
 
 function Builder:layer_norm(size, eps, bias)

@@ -146,7 +146,7 @@ local function read(op, config)
   local c = {
     vocab_size = r:size "vocab_size",
     hidden_size = r:size("hidden_size", 768),
-    layers = r:size("num_hidden_layers", 12),
+    layers = r:layers("num_hidden_layers", 12),
     heads = r:size("num_attention_heads", 12),
     intermediate_size = r:size("intermediate_size", 3072),
     positions = r:size("max_position_embeddings", 512),

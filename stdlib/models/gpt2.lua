@@ -76,7 +76,7 @@ function models.gpt2(config, options)
   local op = "models.gpt2"
   local r = core.model_config(op, config)
   local c = {
-    vocab_size = r:size("vocab_size", 50257), hidden_size = r:size("n_embd", 768), layers = r:size("n_layer", 12),
+    vocab_size = r:size("vocab_size", 50257), hidden_size = r:size("n_embd", 768), layers = r:layers("n_layer", 12),
     heads = r:size("n_head", 12), positions = r:size("n_positions", 1024),
     act = r:choice("activation_function", "gelu_new", core.model_activations),
     eps = r:number("layer_norm_epsilon", 1e-5, 0), dropout = r:number("resid_pdrop", 0.1, 0),

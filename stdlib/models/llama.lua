@@ -212,7 +212,7 @@ end
 local function read(op, config, own)
   local r = core.model_config(op, config)
   local c = {
-    vocab_size = r:size "vocab_size", hidden_size = r:size "hidden_size", layers = r:size "num_hidden_layers",
+    vocab_size = r:size "vocab_size", hidden_size = r:size "hidden_size", layers = r:layers "num_hidden_layers",
     heads = r:size "num_attention_heads", intermediate_size = r:size "intermediate_size",
     positions = r:size("max_position_embeddings", 2048), eps = r:number("rms_norm_eps", 1e-6, 0),
     std = r:number("initializer_range", 0.02, 0), qk_norm = own.qk_norm, around_one = own.around_one,

@@ -15,10 +15,17 @@ local function known_types()
   return table.concat(names, ", ")
 end
 
--- The dtype and what else a maker takes, for a model whose weights a file has.
-local function options_of(options)
-  local own = { dtype = options and options.dtype }
-  core.weights_follow[own] = true
+-- What a maker takes, for a model whose weights a file has.
+local function options_of(options, source)
+  local own, numbers = { dtype = options and options.dtype }, 0
+  for _, name in ipairs(source.names) do
+    local n = 1
+    for _, size in ipairs(core.file_shape(source.file, name)) do
+      n = n * size
+    end
+    numbers = numbers + n
+  end
+  core.weights_follow[own] = { path = source.path, numbers = numbers }
   return own
 end
 
@@ -43,7 +50,7 @@ local function read_folder(op, path, options)
   end
   local own = kind.config and kind.config(config) or config
   local source <close> = weights.open(op, path)
-  local net = kind.make(own, options_of(options))
+  local net = kind.make(own, options_of(options, source))
   weights.fill(source, net, kind)
   if net.embed then
     net.config.pooling = read_pooling(op, path)
@@ -54,7 +61,7 @@ end
 local function read_gguf(op, path, options)
   local source <close> = weights.open(op, path)
   local config, rules = gguf.read(op, path, source)
-  local net = core.model_types[config.model_type].make(config, options_of(options))
+  local net = core.model_types[config.model_type].make(config, options_of(options, source))
   weights.fill(source, net, rules)
   return net
 end

@@ -188,7 +188,7 @@ function models.mamba(config, options)
   local r = core.model_config(op, config)
   local c = {
     vocab_size = r:size("vocab_size", 50280), hidden_size = r:size("hidden_size", 768),
-    layers = r:size("num_hidden_layers", 32), states = r:size("state_size", 16), window = r:size("conv_kernel", 4),
+    layers = r:layers("num_hidden_layers", 32), states = r:size("state_size", 16), window = r:size("conv_kernel", 4),
     eps = r:number("layer_norm_epsilon", 1e-5, 0), act = r:choice("hidden_act", "silu", core.model_activations),
     bias = r:flag("use_bias", false), conv_bias = r:flag("use_conv_bias", true),
       std = r:number("initializer_range", 0.1, 0),

@@ -61,7 +61,7 @@ end
 function models.speech(config)
   local r = core.model_config("models.speech", config)
   local net = Speech { mels = r:size("mels", 80), channels = r:size("channels", 32), hidden = r:size("hidden", 256),
-    layers = r:size("layers", 3), bidirectional = r:flag("bidirectional", true), dropout = r:number("dropout", 0, 0),
+    layers = r:layers("layers", 3), bidirectional = r:flag("bidirectional", true), dropout = r:number("dropout", 0, 0),
     classes = r:size "classes" }
   return net
 end

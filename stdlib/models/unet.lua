@@ -12,11 +12,11 @@ local Resnet = nn.class "models.UNetResnet"
 function Resnet:init(b, c, inputs, outputs, scale)
   self.act, self.shift, self.scale, self.dropout = c.act, c.scale_shift, scale or 1, nn.Dropout(c.dropout)
   self.norm1 = b:made(nn.GroupNorm(c.groups, inputs, { eps = c.eps }))
-  self.conv1 = b:made(nn.Conv2d(inputs, outputs, 3, { padding = 1 }))
+  self.conv1 = b:conv(nn.Conv2d, inputs, outputs, 3, { padding = 1 })
   self.time_emb_proj = b:linear(c.time_size, (c.scale_shift and 2 or 1) * outputs)
   self.norm2 = b:made(nn.GroupNorm(c.groups, outputs, { eps = c.eps }))
-  self.conv2 = b:made(nn.Conv2d(outputs, outputs, 3, { padding = 1 }))
-  self.conv_shortcut = inputs ~= outputs and b:made(nn.Conv2d(inputs, outputs, 1)) or nil
+  self.conv2 = b:conv(nn.Conv2d, outputs, outputs, 3, { padding = 1 })
+  self.conv_shortcut = inputs ~= outputs and b:conv(nn.Conv2d, inputs, outputs, 1) or nil
 end
 
 function Resnet:forward(x, time)
@@ -58,7 +58,7 @@ local Down = nn.class "models.UNetDownsample"
 
 function Down:init(b, channels, padding)
   self.padding = padding
-  self.conv = b:made(nn.Conv2d(channels, channels, 3, { stride = 2, padding = padding }))
+  self.conv = b:conv(nn.Conv2d, channels, channels, 3, { stride = 2, padding = padding })
 end
 
 function Down:forward(x)
@@ -68,7 +68,7 @@ end
 local Up = nn.class "models.UNetUpsample"
 
 function Up:init(b, channels)
-  self.conv = b:made(nn.Conv2d(channels, channels, 3, { padding = 1 }))
+  self.conv = b:conv(nn.Conv2d, channels, channels, 3, { padding = 1 })
 end
 
 function Up:forward(x)
@@ -136,7 +136,7 @@ local UNet = nn.class "models.UNet"
 function UNet:init(b, c)
   local sizes, n = c.channels, #c.channels
   self.config, self.act = c, c.act
-  self.conv_in = b:made(nn.Conv2d(c.inputs, sizes[1], 3, { padding = 1 }))
+  self.conv_in = b:conv(nn.Conv2d, c.inputs, sizes[1], 3, { padding = 1 })
   self.time_embedding = { linear_1 = b:linear(sizes[1], c.time_size), linear_2 = b:linear(c.time_size, c.time_size) }
   self.class_embedding = c.classes and b:embedding(c.classes, c.time_size) or nil
   local down, up = {}, {}
@@ -151,7 +151,7 @@ function UNet:init(b, c)
     attentions = c.mid_attends and { Attention(b, c, sizes[n], c.mid_scale, c.scale_shift) } or nil,
   }
   self.conv_norm_out = b:made(nn.GroupNorm(c.groups, sizes[1], { eps = c.eps }))
-  self.conv_out = b:made(nn.Conv2d(sizes[1], c.outputs, 3, { padding = 1 }))
+  self.conv_out = b:conv(nn.Conv2d, sizes[1], c.outputs, 3, { padding = 1 })
 end
 
 function UNet:describe()
@@ -262,7 +262,7 @@ function models.unet(config, options)
   local channels = read_channels(r)
   local c = {
     channels = channels, inputs = r:size("in_channels", 3), outputs = r:size("out_channels", 3),
-    layers_per_block = r:size("layers_per_block", 2), groups = r:size("norm_num_groups", 32),
+    layers_per_block = r:layers("layers_per_block", 2), groups = r:size("norm_num_groups", 32),
     eps = r:number("norm_eps", 1e-5, 0), act = r:choice("act_fn", "silu", core.model_activations),
     padding = r:number("downsample_padding", 1, 0), freq_shift = r:number("freq_shift", 0, 0),
     cos_first = r:flag("flip_sin_to_cos", true), centred = r:flag("center_input_sample", false),

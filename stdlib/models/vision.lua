@@ -372,7 +372,7 @@ function models.vision_transformer(config, options)
   local op = "models.vision_transformer"
   local r, c = core.model_config(op, config), {}
   for _, name in ipairs { "image_size", "patch_size", "num_layers", "num_heads", "hidden_dim", "mlp_dim" } do
-    c[name] = r:size(name)
+    c[name] = name == "num_layers" and r:layers(name) or r:size(name)
   end
   c.num_classes, c.dropout = r:size("num_classes", 1000), r:number("dropout", 0, 0)
   c.attention_dropout = r:number("attention_dropout", 0, 0)

@@ -48,7 +48,7 @@ function ViT:init(b, c)
   local patches = (c.image_size[1] // c.patch_size[1]) * (c.image_size[2] // c.patch_size[2])
   self.embeddings = {
     cls_token = b:normal(1, 1, n), position_embeddings = b:normal(1, patches + 1, n),
-    patch_embeddings = { projection = b:made(nn.Conv2d(c.channels, n, c.patch_size, { stride = c.patch_size })) },
+    patch_embeddings = { projection = b:conv(nn.Conv2d, c.channels, n, c.patch_size, { stride = c.patch_size }) },
   }
   local layers = {}
   for i = 1, c.layers do
@@ -125,7 +125,7 @@ function models.vit(config, options)
   local op = "models.vit"
   local r = core.model_config(op, config)
   local c = {
-    hidden_size = r:size("hidden_size", 768), layers = r:size("num_hidden_layers", 12),
+    hidden_size = r:size("hidden_size", 768), layers = r:layers("num_hidden_layers", 12),
     heads = r:size("num_attention_heads", 12), intermediate_size = r:size("intermediate_size", 3072),
     image_size = both(r, config, "image_size", 224), patch_size = both(r, config, "patch_size", 16),
     channels = r:size("num_channels", 3), act = r:choice("hidden_act", "gelu", core.model_activations),

@@ -94,8 +94,8 @@ function Whisper:init(b, c)
   self.config, self.dtype = c, b.dtype
   self.model = {
     encoder = {
-      conv1 = b:made(nn.Conv1d(c.mels, n, 3, { padding = 1 })),
-      conv2 = b:made(nn.Conv1d(n, n, 3, { stride = 2, padding = 1 })),
+      conv1 = b:conv(nn.Conv1d, c.mels, n, 3, { padding = 1 }),
+      conv2 = b:conv(nn.Conv1d, n, n, 3, { stride = 2, padding = 1 }),
       embed_positions = b:embedding(c.frames, n), layers = encoders, layer_norm = b:layer_norm(n, 1e-5),
     },
     decoder = {
@@ -245,7 +245,7 @@ function models.whisper(config, options)
   local r = core.model_config(op, config)
   local c = {
     vocab_size = r:size("vocab_size", 51865), hidden_size = r:size("d_model", 384),
-    encoder_layers = r:size("encoder_layers", 4), layers = r:size("decoder_layers", 4),
+    encoder_layers = r:layers("encoder_layers", 4), layers = r:layers("decoder_layers", 4),
     encoder_heads = r:size("encoder_attention_heads", 6), heads = r:size("decoder_attention_heads", 6),
     encoder_ffn = r:size("encoder_ffn_dim", 1536), decoder_ffn = r:size("decoder_ffn_dim", 1536),
     mels = r:size("num_mel_bins", 80), frames = r:size("max_source_positions", 1500),
