@@ -121,7 +121,7 @@ function models.generate(net, ids, options)
   local prompt, batch, single = read_prompt(op, ids)
   local n = prompt.shape[2]
   local vocab = net.config.vocab_size
-  local settings = core.read_sampling(op, options, vocab)
+  local settings, stop = core.read_sampling(op, options, vocab), read_stop(op, net, options.stop)
   local cache = options.cache or net:cache(n + max, { batch = batch })
   local seed = options.seed
   if seed == nil then
@@ -131,7 +131,7 @@ function models.generate(net, ids, options)
   end
   local chooser = core.sampler(settings, batch, vocab, net.dtype)
   chooser.read(prompt)
-  local texts = write(net, cache, net:step(prompt, cache), { batch = batch, max = max, stop = read_stop(op, net,
-    options.stop), chooser = chooser, random = uniform(seed), on_token = options.on_token })
+  local texts = write(net, cache, net:step(prompt, cache), { batch = batch, max = max, stop = stop,
+    chooser = chooser, random = uniform(seed), on_token = options.on_token })
   return single and texts[1] or texts
 end
