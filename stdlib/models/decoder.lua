@@ -15,8 +15,9 @@ local NEVER = -1e30
 ---@class deepc.models.Cache: deepc.nn.Layer
 local Cache = nn.class "models.Cache"
 
-function Cache:init(room, batch, states)
-  self.room, self.batch, self.layers = room, batch, states
+-- start: the place of the first token of each text, a state, where texts begin with padding.
+function Cache:init(room, batch, states, start)
+  self.room, self.batch, self.layers, self.start = room, batch, states, start
 end
 
 function Cache:describe()
@@ -42,6 +43,9 @@ function Cache:keep(n)
   core.refuse_inside(self, "keep()")
   if math.type(n) ~= "integer" or n < 0 or n > self:length() then
     core.fail("ARG", "keep", ("%s tokens of %d"):format(core.shown(n), self:length()))
+  end
+  if self.start and n == 0 then
+    self.start:set(dc.zeros(self.start))
   end
   for _, state in ipairs(self.layers) do
     state:set(n > 0 and state[{ { 1, n } }] or dc.zeros(("%s[0, %s]"):format(state.dtype,
@@ -96,6 +100,9 @@ local function attend_one(q, k, v, before, o)
   if o.window then
     score = dc.where(dc.iota(total):gt(before - o.window), score, NEVER)
   end
+  if o.start then
+    score = dc.where(dc.iota(total):ge(o.start:reshape(b, 1, 1, 1)), score, NEVER)
+  end
   local y = (score:softmax(-1):reshape(b, kv, heads // kv, total, 1) * values:reshape(b, kv, 1, total, d)):sum(4)
   return narrow(y):reshape(b, 1, heads * d)
 end
@@ -116,12 +123,17 @@ local function counting(n, total, before, o)
     local shown = o.mask:reshape(o.mask.shape[1], 1, 1, 1, o.mask.shape[2])
     counts = counts and counts & shown or shown
   end
+  if o.start then
+    local begun = key:ge(o.start:reshape(-1, 1, 1, 1, 1))
+    counts = counts and counts & begun or begun
+  end
   return counts
 end
 
 -- q [batch, time, heads, features], k and v [batch, time, kv heads, features]; the result [batch, time, heads *
 -- features]. o: scale; cap, of scores; window, how many keys back count; past, a state that has those before; mask,
 -- bool[batch, time]; causal, true unless it is false.
+-- start: i32[batch], the first key of each text that counts.
 function core.attend(q, k, v, o)
   local b, n, heads, d = table.unpack(q.shape)
   local before
@@ -161,17 +173,19 @@ local Decoder = {}
 ---
 ---    local cache = net:cache(2048)
 ---
----Options: batch (1).
+---Options: batch (1); padded (false; true: texts of a batch may have several lengths, those that are shorter with
+---padding in front, which net:step is told).
 ---
 ---Errors: DC0101 for sizes, DC1001 where memory is out.
 ---@param room integer tokens
----@param options? { batch?: integer }
+---@param options? { batch?: integer, padded?: boolean }
 ---@return deepc.models.Cache
 function Decoder:cache(room, options)
   local op = "cache"
   core.check_layer(op, self)
-  core.options(op, options, "batch")
-  local batch = options and options.batch or 1
+  core.options(op, options, "batch", "padded")
+  core.check_flags(op, options or {}, "padded")
+  local batch, padded = options and options.batch or 1, options and options.padded
   core.check_size(op, "the number of tokens", room)
   core.check_size(op, "batch", batch)
   core.refuse_inside(self, "cache()")
@@ -183,7 +197,10 @@ function Decoder:cache(room, options)
     states[i] = dc.state(("%s[0 <= t <= %d, 2, %d, %d, %d]"):format(self.dtype, room, batch, self.config.kv_heads,
       self.config.head_dim))
   end
-  return Cache(room, batch, states)
+  if padded and self.decode then
+    core.fail("ARG", op, ("%s takes no padding in front"):format(self:describe()))
+  end
+  return Cache(room, batch, states, padded and dc.state(("i32[%d]"):format(batch)) or nil)
 end
 
 local CHUNK = 128 -- tokens that are read at once
@@ -226,6 +243,23 @@ local function check_room(op, cache, n)
   end
 end
 
+-- Where the texts of a cache begin.
+local function set_padding(op, cache, padding, n)
+  if type(padding) ~= "table" or core.kind(padding) or #padding ~= cache.batch then
+    core.fail("ARG", op, ("padding is a list of %d numbers, not %s"):format(cache.batch, core.describe(padding)))
+  elseif not cache.start or cache:length() > 0 then
+    core.fail("ARG", op, cache.start and "padding is for the first tokens of a cache"
+      or "the cache takes no padding", "net:cache(n, { batch = 2, padded = true })")
+  end
+  for i, count in ipairs(padding) do
+    if math.type(count) ~= "integer" or count < 0 or count >= n then
+      core.fail("ARG", op, ("padding of text %d is %s; a whole number from 0 to %d is needed"):format(i,
+        core.shown(count), n - 1))
+    end
+  end
+  cache.start:set(dc.tensor(padding, "i32"))
+end
+
 -- Tokens as i32[batch, time]; lists, of one text or of several.
 local function read_ids(op, ids, batch)
   if type(ids) == "table" and not core.kind(ids) then
@@ -247,13 +281,17 @@ core.read_token_ids = read_ids
 ---    local logits = net:step({ 3, 1, 4 }, cache)
 ---    logits = net:step({ logits[1]:argmax(1):item() }, cache)
 ---
----Errors: DC0101 where the cache has too little room, DC0301 for another batch.
+---Options: padding, a list of how many tokens in front of each text are padding, for a cache that is padded and empty.
+---
+---Errors: DC0101 where the cache has too little room, and for padding, DC0301 for another batch.
 ---@param ids deepc.Tensor|integer[]|integer[][] integers [batch, time]
 ---@param cache deepc.models.Cache
+---@param options? { padding?: integer[] }
 ---@return deepc.Tensor # logits of the last token, [batch, vocab_size]
-function Decoder:step(ids, cache)
+function Decoder:step(ids, cache, options)
   local op = "step"
   core.check_layer(op, self)
+  core.options(op, options, "padding")
   if not core.is_cache(cache) then
     core.fail("ARG", op, "a cache is needed, not " .. core.describe(cache), "net:cache(2048) makes one")
   end
@@ -264,6 +302,9 @@ function Decoder:step(ids, cache)
   end
   local n, logits = ids.shape[2], nil
   check_room(op, cache, n)
+  if options and options.padding ~= nil then
+    set_padding(op, cache, options.padding, n)
+  end
   local both = functions_of(self, cache)
   for first = 1, n, CHUNK do
     local part = ids[{ {}, { first, math.min(first + CHUNK - 1, n) } }]
@@ -290,7 +331,7 @@ function core.decoder_call(op, net, ids, options)
     core.fail("ARG", op, "a mask and a cache do not go together", "texts of a batch have one length there")
   end
   local mask = options.mask ~= nil and core.check_token_mask(op, options.mask, ids) or nil
-  return { mask = mask, last = options.last, layers = cache and cache.layers or {},
+  return { mask = mask, last = options.last, layers = cache and cache.layers or {}, start = cache and cache.start,
     before = cache and cache.layers[1]:size(1) or nil }
 end
 

@@ -37,6 +37,27 @@ local function read_stop(op, net, stop)
   return set
 end
 
+-- Lists of several lengths with padding in front of the shorter ones, and how much of it; nil where all are of one.
+local function pad(ids)
+  local longest, shortest, padding, lists = 0, math.huge, {}, {}
+  for _, list in ipairs(ids) do
+    if type(list) ~= "table" then
+      return ids, nil
+    end
+    longest, shortest = math.max(longest, #list), math.min(shortest, #list)
+  end
+  if longest == shortest or shortest == 0 then
+    return ids, nil
+  end
+  for i, list in ipairs(ids) do
+    padding[i], lists[i] = longest - #list, {}
+    for k = 1, longest do
+      lists[i][k] = list[k - padding[i]] or list[1]
+    end
+  end
+  return lists, padding
+end
+
 -- Prompts as a tensor, and whether it is one list of numbers.
 local function read_prompt(op, ids)
   local single = type(ids) == "table" and not core.kind(ids) and type(ids[1]) ~= "table"
@@ -103,7 +124,7 @@ end
 ---
 ---Errors: DC0101 for options and for what is no model that writes, and where a cache has too little room.
 ---@param net deepc.models.Decoder
----@param ids deepc.Tensor|integer[]|integer[][] a prompt, or several of one length
+---@param ids deepc.Tensor|integer[]|integer[][] a prompt, or several
 ---@param options? table see above
 ---@return integer[]|integer[][] # the tokens behind the prompt; a list for each of several
 function models.generate(net, ids, options)
@@ -118,11 +139,15 @@ function models.generate(net, ids, options)
   end
   local max = options.max or 128
   core.check_size(op, "max", max)
+  local padding
+  if type(ids) == "table" and not core.kind(ids) then
+    ids, padding = pad(ids)
+  end
   local prompt, batch, single = read_prompt(op, ids)
   local n = prompt.shape[2]
   local vocab = net.config.vocab_size
   local settings, stop = core.read_sampling(op, options, vocab), read_stop(op, net, options.stop)
-  local cache = options.cache or net:cache(n + max, { batch = batch })
+  local cache = options.cache or net:cache(n + max, { batch = batch, padded = padding and true })
   local seed = options.seed
   if seed == nil then
     seed = settings.temperature > 0 and dc.randint("i32[]", { high = 1 << 30 }):item() or 0
@@ -131,7 +156,8 @@ function models.generate(net, ids, options)
   end
   local chooser = core.sampler(settings, batch, vocab, net.dtype)
   chooser.read(prompt)
-  local texts = write(net, cache, net:step(prompt, cache), { batch = batch, max = max, stop = stop,
+  local texts = write(net, cache, net:step(prompt, cache, padding and { padding = padding }),
+    { batch = batch, max = max, stop = stop,
     chooser = chooser, random = uniform(seed), on_token = options.on_token })
   return single and texts[1] or texts
 end

@@ -20,7 +20,7 @@ function Block:forward(x, o)
   local b, n, size = table.unpack(x.shape)
   local q, k, v = table.unpack { self.attn.c_attn(self.ln_1(x)):reshape(b, n, 3 * self.heads,
     size // self.heads):split(3, 3) }
-  local y = core.attend(q, k, v, { scale = self.scale, past = o.past, mask = o.mask })
+  local y = core.attend(q, k, v, { scale = self.scale, past = o.past, mask = o.mask, start = o.start })
   x = x + self.dropout(self.attn.c_proj(y))
   y = self.mlp.c_proj(self.act(self.mlp.c_fc(self.ln_2(x))))
   return x + self.dropout(y)
@@ -50,10 +50,14 @@ function GPT2:forward(ids, options)
   local o = core.decoder_call(op, self, ids, options)
   core.check_positions(op, ids, self.config.positions)
   local positions = dc.iota(ids.shape[2])
-  local x = parts.wte(ids) + parts.wpe(o.before and positions + o.before or positions)
+  positions = o.before and positions + o.before or positions
+  if o.start then -- counted from the first token of each text
+    positions = (positions:reshape(1, -1) - o.start:reshape(-1, 1)):maximum(0)
+  end
+  local x = parts.wte(ids) + parts.wpe(positions)
   x = self.dropout(x)
   for i, block in ipairs(parts.h) do
-    x = block(x, { past = o.layers[i], mask = o.mask })
+    x = block(x, { past = o.layers[i], mask = o.mask, start = o.start })
   end
   x = parts.ln_f(o.last and x[{ {}, -1 }] or x)
   local y = self.lm_head and self.lm_head(x) or x:matmul(parts.wte.weight:transpose())

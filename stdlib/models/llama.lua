@@ -54,7 +54,7 @@ function Attention:forward(x, waves, o)
     q, k = core.turn(q, waves), core.turn(k, waves)
   end
   return self.o_proj(core.attend(q, k, v, { scale = self.scale, cap = self.cap, window = self.window, past = o.past,
-    mask = o.mask }))
+    mask = o.mask, start = o.start }))
 end
 
 local Gated = nn.class "models.LlamaMLP"
@@ -135,7 +135,7 @@ function Llama:forward(ids, options)
   local waves = waves_of(self, ids.shape[2], o.before)
   for i, layer in ipairs(self.model.layers) do
     local rope = c.kinds[i].rope
-    x = layer(x, rope and waves[rope], { past = o.layers[i], mask = o.mask })
+    x = layer(x, rope and waves[rope], { past = o.layers[i], mask = o.mask, start = o.start })
   end
   x = self.model.norm(o.last and x[{ {}, -1 }] or x)
   local y = logits_of(self, x)

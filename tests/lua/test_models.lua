@@ -269,6 +269,32 @@ function TestModels:test_generate()
   lu.assertEquals(models.generate(net, { first[4] }, { max = 4, cache = cache }), { table.unpack(want, 5, 8) })
 end
 
+-- Texts of several lengths are written on as each would be alone.
+function TestModels:test_padding_in_front()
+  local prompts = { { 3, 1, 4, 1, 5 }, { 9, 2 }, { 6, 5, 3 } }
+  for _, name in ipairs { "llama", "gpt2", "gemma2" } do
+    local net = load(name)
+    local want = {}
+    for i, prompt in ipairs(prompts) do
+      want[i] = models.generate(net, prompt, { max = 8, stop = {} })
+    end
+    lu.assertEquals(models.generate(net, prompts, { max = 8, stop = {} }), want, name)
+  end
+  local net = load "llama"
+  local cache = net:cache(16, { batch = 2, padded = true })
+  local both = net:step({ { 3, 1, 4 }, { 0, 0, 7 } }, cache, { padding = { 0, 2 } })
+  near(both[{ { 2, 2 } }], net:step({ 7 }, net:cache(4)), 1e-5, "padded")
+  fails("padding is for the first tokens of a cache", net.step, net, { { 1 }, { 1 } }, cache, { padding = { 0, 0 } })
+  near(net:step({ { 3, 1, 4 }, { 0, 5, 7 } }, cache:keep(0), { padding = { 0, 1 } })[{ { 2, 2 } }],
+    net:step({ 5, 7 }, net:cache(4)), 1e-5, "padded anew")
+  fails("padding of text 2 is 3; a whole number from 0 to 2 is needed", net.step, net, { { 1, 2, 3 }, { 1, 2, 3 } },
+    cache:keep(0), { padding = { 0, 3 } })
+  fails("the cache takes no padding", net.step, net, { { 1 }, { 1 } }, net:cache(4, { batch = 2 }),
+    { padding = { 0, 0 } })
+  fails("unknown option 'padded'", function() load("mamba"):cache(4, { padded = true }) end)
+  fails("takes no padding in front", function() load("whisper"):cache(4, { padded = true }) end)
+end
+
 -- A model that gives the same logits whatever it reads.
 local function fixed(logits)
   local nn = require "deepc.nn"
