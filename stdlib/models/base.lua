@@ -161,6 +161,15 @@ function core.read_stop_tokens(config)
   return list
 end
 
+-- How many classes a config has: names for them, or their number; 2 without.
+function core.count_classes(r, config)
+  local count = 0
+  for _ in pairs(type(config.id2label) == "table" and config.id2label or {}) do
+    count = count + 1
+  end
+  return count > 0 and count or r:size("num_labels", 2)
+end
+
 -- Fails unless heads divide a size; returns the quotient.
 function Config:divide(what, size, heads)
   if size % heads ~= 0 then

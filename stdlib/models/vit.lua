@@ -99,11 +99,7 @@ function core.read_classes(r, config, suffix)
   if type(name) ~= "string" or not name:find(suffix .. "$") then
     return config.num_labels and r:size "num_labels" or nil
   end
-  local count = 0
-  for _ in pairs(type(config.id2label) == "table" and config.id2label or {}) do
-    count = count + 1
-  end
-  return count > 0 and count or r:size("num_labels", 2)
+  return core.count_classes(r, config)
 end
 
 ---A vision transformer by the names of transformers' ViTConfig (Dosovitskiy et al., 2021). models.vision_transformer is

@@ -79,6 +79,37 @@ for _, name in ipairs { "bert", "roberta" } do
   end
 end
 
+-- Heads: classes of texts and of tokens, hidden tokens.
+for name, sizes in pairs { bert_classes = "2, 3", bert_tokens = "2, n, 5", bert_mask = "2, n, 40",
+  roberta_classes = "2, 3",
+  roberta_mask = "2, n, 40", distilbert_classes = "2, 3", distilbert_mask = "2, n, 40" } do
+  TestModels["test_" .. name] = function()
+    local net, case = load(name)
+    local f = dc.fn(("f(ids: i32[2, n <= 16], mask: i32[2, n]) -> f32[%s]"):format(sizes), function(ids, mask)
+      local y = net(ids, { mask = mask })
+      return y
+    end)
+    for _, n in ipairs { 1, 7, 13 } do
+      local ids, mask = case["ids" .. n], case["mask" .. n]
+      near(net(ids), case["logits" .. n], 1e-5, "logits" .. n)
+      near(f(ids, mask), case["logitsmasked" .. n], 1e-5, "masked" .. n, sizes:find "n" and mask)
+    end
+    lu.assertEquals(net:embed(case.ids7).shape, { 2, 8 })
+  end
+end
+
+function TestModels:test_distilbert()
+  local net, case = load "distilbert"
+  for _, n in ipairs { 1, 7, 13 } do
+    near((net(case["ids" .. n])), case["hidden" .. n], 1e-5, "hidden" .. n)
+    near((net(case["ids" .. n], { mask = case["mask" .. n] })), case["hiddenmasked" .. n], 1e-5, "masked" .. n,
+      case["mask" .. n])
+  end
+  fails("config.head is 'questions'; known are classes, mask, tokens", models.distilbert, { head = "questions" })
+  lu.assertEquals(models.bert({ vocab_size = 4, hidden_size = 4, num_hidden_layers = 1, num_attention_heads = 1,
+    intermediate_size = 4, head = "classes", num_labels = 3 })(dc.zeros "i32[2, 3]").shape, { 2, 3 })
+end
+
 for _, name in ipairs(DECODERS) do
   TestModels["test_" .. name] = function()
     local net, case = load(name)

@@ -65,6 +65,19 @@ CASES["whisper"] = ("WhisperForConditionalGeneration", "WhisperConfig", dict(
     init_std=0.3, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1))
 
 
+ENCODER = dict(SMALL, hidden_size=8, num_attention_heads=2, num_hidden_layers=1, initializer_range=0.3)
+CASES["bert_classes"] = ("BertForSequenceClassification", "BertConfig", dict(ENCODER, num_labels=3))
+CASES["bert_tokens"] = ("BertForTokenClassification", "BertConfig", dict(ENCODER, num_labels=5))
+CASES["bert_mask"] = ("BertForMaskedLM", "BertConfig", ENCODER)
+CASES["roberta_classes"] = ("RobertaForSequenceClassification", "RobertaConfig", dict(ENCODER, num_labels=3))
+CASES["roberta_mask"] = ("RobertaForMaskedLM", "RobertaConfig", ENCODER)
+DISTILLED = dict(vocab_size=40, dim=8, hidden_dim=12, n_layers=2, n_heads=2, max_position_embeddings=64,
+                 initializer_range=0.3)
+CASES["distilbert"] = ("DistilBertModel", "DistilBertConfig", DISTILLED)
+CASES["distilbert_classes"] = ("DistilBertForSequenceClassification", "DistilBertConfig", dict(DISTILLED, num_labels=3))
+CASES["distilbert_mask"] = ("DistilBertForMaskedLM", "DistilBertConfig", DISTILLED)
+
+
 def numbers(model, generator):
     """Normal numbers for what transformers starts with zeros and ones, too."""
     for name, p in model.named_parameters():
@@ -81,7 +94,9 @@ def tokens(model, generator, encoder):
         for key, m in (("", None), ("masked", mask)):
             out = model(input_ids=ids, attention_mask=m)
             if encoder:
-                case[f"hidden{key}{n}"], case[f"pooled{key}{n}"] = out.last_hidden_state, out.pooler_output
+                case[f"hidden{key}{n}"] = out.last_hidden_state
+                if hasattr(out, "pooler_output"):
+                    case[f"pooled{key}{n}"] = out.pooler_output
             else:
                 case[f"logits{key}{n}"] = out.logits
         case[f"ids{n}"], case[f"mask{n}"] = ids.int(), mask.int()
@@ -217,7 +232,7 @@ def make(name, folder):
         elif kind.startswith("Whisper"):
             case = sounds(model, generator)
         else:
-            case = tokens(model, generator, kind in ("BertModel", "RobertaModel"))
+            case = tokens(model, generator, kind in ("BertModel", "RobertaModel", "DistilBertModel"))
     save_file({k: v.contiguous().clone() for k, v in case.items()}, folder + "/case.safetensors")
     for extra in os.listdir(folder):
         if extra not in ("config.json", "model.safetensors", "case.safetensors"):
