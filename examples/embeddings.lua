@@ -1,25 +1,22 @@
 -- Which of some sentences are about the same thing? Vectors of sentences by a BERT of sentence-transformers, and the
 -- cosines of their angles.
 --
--- The folder is that of sentence-transformers/all-MiniLM-L6-v2 at Hugging Face: config.json, model.safetensors.
+-- The folder is that of sentence-transformers/all-MiniLM-L6-v2 at Hugging Face: config.json, model.safetensors,
+-- tokenizer.json.
 
 local dc = require "deepc"
 local models = require "deepc.models"
+local tokenizers = require "deepc.tokenizers"
 
-local options = dc.options({
+local options, sentences = dc.options({
   about = "Compares sentences by a model of sentence-transformers.",
+  rest = "[SENTENCE...]",
   { "model", (os.getenv "HOME" or ".") .. "/.cache/models/minilm", "the folder of all-MiniLM-L6-v2", value = "FOLDER" },
 })
-
--- Sentences, and their tokens by the vocabulary of the model.
-local sentences = {
-  { "A man is eating food.", { 101, 1037, 2158, 2003, 5983, 2833, 1012, 102 } },
-  { "A man is eating a piece of bread.", { 101, 1037, 2158, 2003, 5983, 1037, 3538, 1997, 7852, 1012, 102 } },
-  { "The girl is carrying a baby.", { 101, 1996, 2611, 2003, 4755, 1037, 3336, 1012, 102 } },
-  { "A man is riding a horse.", { 101, 1037, 2158, 2003, 5559, 1037, 3586, 1012, 102 } },
-  { "A woman is playing the violin.", { 101, 1037, 2450, 2003, 2652, 1996, 6710, 1012, 102 } },
-  { "Someone plays a string instrument.", { 101, 2619, 3248, 1037, 5164, 6602, 1012, 102 } },
-}
+if #sentences < 2 then
+  sentences = { "A man is eating food.", "A man is eating a piece of bread.", "The girl is carrying a baby.",
+    "A man is riding a horse.", "A woman is playing the violin.", "Someone plays a string instrument." }
+end
 
 local ok, net = pcall(models.load, options.model)
 if not ok and net.code == "DC0801" then
@@ -29,18 +26,9 @@ elseif not ok then
 end
 
 -- All sentences at once: behind the end of each come tokens that the mask leaves out.
-local longest, tokens, real = 0, {}, {}
-for _, sentence in ipairs(sentences) do
-  longest = math.max(longest, #sentence[2])
-end
-for i, sentence in ipairs(sentences) do
-  tokens[i], real[i] = {}, {}
-  for k = 1, longest do
-    tokens[i][k], real[i][k] = sentence[2][k] or 0, sentence[2][k] and 1 or 0
-  end
-end
+local tokens, real = tokenizers.load(options.model):encode_batch(sentences, { max = 128 })
 
-local cosines = dc.fn("cosines(ids: i32[n <= 64, t <= 128], mask: i32[n, t]) -> f32[n, n]", function(ids, mask)
+local cosines = dc.fn("cosines(ids: i32[n, t], mask: bool[n, t]) -> f32[n, n]", function(ids, mask)
   local vectors = net:embed(ids, { mask = mask })
   return vectors:matmul(vectors:transpose())
 end)
@@ -52,5 +40,5 @@ for i, row in ipairs(cosines(tokens, real):totable()) do
       best = k
     end
   end
-  print(("%-36s %.3f  %s"):format(sentences[i][1], row[best], sentences[best][1]))
+  print(("%-36s %.3f  %s"):format(sentences[i], row[best], sentences[best]))
 end
