@@ -256,6 +256,28 @@ for name in pairs(FAMILY) do
   core.model_types[name] = { make = makers[name], ignored = { "^lm_head%.weight$", "rotary_emb%.inv_freq$" } }
 end
 
+-- Gemma 3 that sees pictures: of its folders the part that writes. What its text_config leaves out are these.
+local TEXT_OF_PICTURES = {
+  vocab_size = 262208, hidden_size = 2304, intermediate_size = 9216, num_hidden_layers = 26, num_attention_heads = 8,
+  num_key_value_heads = 4, head_dim = 256, max_position_embeddings = 131072, sliding_window = 4096,
+}
+
+core.model_types.gemma3 = {
+  make = makers.gemma3_text, prefix = "language_model.", ignored = core.model_types.gemma3_text.ignored,
+  config = function(config)
+    local text = { eos_token_id = config.eos_token_id }
+    for _, source in ipairs { TEXT_OF_PICTURES, type(config.text_config) == "table" and config.text_config or {} } do
+      for key, value in pairs(source) do
+        text[key] = value
+      end
+    end
+    return text
+  end,
+  rename = function(name)
+    return not name:find "^vision_tower%." and not name:find "^multi_modal_projector%." and name or nil
+  end,
+}
+
 ---A decoder by the names of transformers' LlamaConfig (Touvron et al., 2023): Llama 1 to 3, SmolLM and what else says
 ---so.
 ---

@@ -126,6 +126,13 @@ for _, name in ipairs(DECODERS) do
   end
 end
 
+-- Of a model that sees pictures the part that writes.
+function TestModels:test_gemma3_pictures()
+  local net, case = load "gemma3_pictures"
+  near(net(case.ids7), case.logits7, 1e-5, "logits")
+  lu.assertEquals(net.config.stop, { 1 })
+end
+
 function TestModels:test_mamba()
   local net, case = load "mamba"
   local f = dc.fn("f(ids: i32[2, n <= 16]) -> f32[2, n, 40]", function(ids)

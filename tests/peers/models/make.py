@@ -239,6 +239,24 @@ def make(name, folder):
             os.remove(f"{folder}/{extra}")
 
 
+def pictures(folder):
+    """Gemma 3 with a part that sees, of which the part that writes is read."""
+    torch.manual_seed(0)
+    text = dict(GROUPED, head_dim=8, sliding_window=5)
+    vision = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=8, patch_size=4,
+                  model_type="siglip_vision_model")
+    config = transformers.Gemma3Config(text_config=text, vision_config=vision, mm_tokens_per_image=4,
+                                       image_token_index=39, boi_token_index=37, eoi_token_index=38)
+    model = transformers.Gemma3ForConditionalGeneration(config).eval()
+    numbers(model, torch.Generator().manual_seed(1))
+    model.save_pretrained(folder)
+    ids = torch.randint(3, 36, (2, 7))
+    with torch.no_grad():
+        save_file({"ids7": ids.int(), "logits7": model(input_ids=ids).logits.contiguous()}, folder + "/case.safetensors")
+    if os.path.exists(folder + "/generation_config.json"):
+        os.remove(folder + "/generation_config.json")
+
+
 def adapters(folder, base):
     """Adapters of PEFT beside the model of another case."""
     from peft import LoraConfig, get_peft_model
@@ -266,6 +284,8 @@ if __name__ == "__main__":
         adapters(f"{to}/llama_lora", f"{to}/llama")
     if not wanted or "vision_transformer" in wanted or "kept" in wanted:
         vision("vision_transformer", small_vision_transformer, f"{to}/vision_transformer", (16, 16))
+    if not wanted or "gemma3_pictures" in wanted or "kept" in wanted:
+        pictures(f"{to}/gemma3_pictures")
     for name in DIFFUSION:
         if not wanted or name in wanted or "kept" in wanted:
             diffusion(name, f"{to}/{name}")
