@@ -53,12 +53,62 @@ static bool is_inner(const dc_func *f, dc_ref r)
            n->dim[n->rank - 1] >= DC_TUNE_ATTENTION_ROWS;
 }
 
-const uint8_t *dc_attention_carries(const dc_func *f, const bool *live, dc_arena *a)
+/* The maximum over the last axis that a value of rows is made of; 0: of none, or of more than that. */
+static dc_ref max_below(const dc_func *f, dc_ref r, int depth)
 {
-    uint8_t *c = DC_NEW_ARRAY(a, uint8_t, f->node.n);
-    bool any = false;
+    const dc_node *n = dc_node_at(f, r);
+    if (n->op == DC_OP_MAXR)
+        return r;
+    dc_ref found = 0;
+    if (depth == 0 || (!is_ew(f, r) && n->op != DC_OP_RESHAPE && n->op != DC_OP_EXPAND))
+        return 0;
+    for (int i = 0; i < n->nin; i++) {
+        const dc_ref m =
+            dc_node_at(f, n->in[i])->op == DC_OP_CONST ? 0 : max_below(f, n->in[i], depth - 1);
+        if (m != 0 && found != 0 && m != found)
+            return 0;
+        found = m != 0 ? m : found;
+    }
+    return found;
+}
+
+/* exp(score - row) with a row made of the maximum of the score: that maximum; 0: r is something else. */
+static dc_ref max_of(const dc_func *f, dc_ref r)
+{
+    const dc_node *n = dc_node_at(f, r);
+    const dc_node *sub = n->op == DC_OP_EXP ? dc_node_at(f, n->in[0]) : NULL;
+    if (sub == NULL || sub->op != DC_OP_SUB)
+        return 0;
+    const dc_ref max = max_below(f, sub->in[1], 8);
+    return max != 0 && dc_node_at(f, max)->in[0] == sub->in[0] ? max : 0;
+}
+
+/* Weights that are nothing but scaled and masked exponentials: which; 0: r is something else. */
+static dc_ref scaled_exp(const dc_func *f, const uint8_t *carries, dc_ref r)
+{
+    for (;;) {
+        const dc_node *n = dc_node_at(f, r);
+        if ((carries[r] & DC_CARRIES_EXP) == 0)
+            return 0;
+        if (n->op == DC_OP_EXP)
+            return r;
+        if (n->op == DC_OP_WHERE && dc_is_const(f, n->in[2], 0))
+            r = n->in[1];
+        else if (n->op == DC_OP_MUL)
+            r = n->in[(carries[n->in[0]] & DC_CARRIES_EXP) != 0 ? 0 : 1];
+        else if (n->op == DC_OP_DIV || n->op == DC_OP_RESHAPE)
+            r = n->in[0];
+        else
+            return 0;
+    }
+}
+
+/* What carries what; exponentials are those of a softmax, all of them or those that are wanted. */
+static void carry(const dc_func *f, const bool *live, const bool *wanted, uint8_t *c)
+{
     for (dc_ref r = 1; r < f->node.n; r++) {
         const dc_node *n = dc_node_at(f, r);
+        c[r] = 0;
         if (!live[r])
             continue;
         if (is_inner(f, r))
@@ -66,10 +116,28 @@ const uint8_t *dc_attention_carries(const dc_func *f, const bool *live, dc_arena
         else if (n->op == DC_OP_RESHAPE || is_ew(f, r))
             for (int i = 0; i < n->nin; i++)
                 c[r] |= c[n->in[i]];
-        if (n->op == DC_OP_EXP && c[r] != 0)
+        if (c[r] != 0 && (wanted == NULL || wanted[r]) && max_of(f, r) != 0)
             c[r] |= DC_CARRIES_EXP;
-        any |= (c[r] & DC_CARRIES_EXP) != 0;
     }
+}
+
+/*
+ * A softmax whose weights a contraction has as they are: attention. Others are left alone, as that of a cross entropy, whose
+ * gradient takes the labels from them first.
+ */
+const uint8_t *dc_attention_carries(const dc_func *f, const bool *live, dc_arena *a)
+{
+    uint8_t *c = DC_NEW_ARRAY(a, uint8_t, f->node.n);
+    bool *wanted = DC_NEW_ARRAY(a, bool, f->node.n), any = false;
+    carry(f, live, NULL, c);
+    for (dc_ref r = 1; r < f->node.n; r++)
+        for (int i = 0; i < 2 && live[r] && dc_node_at(f, r)->op == DC_OP_DOT; i++) {
+            const dc_ref e = scaled_exp(f, c, dc_node_at(f, r)->in[i]);
+            wanted[e] = e != 0;
+            any |= e != 0;
+        }
+    if (any)
+        carry(f, live, wanted, c);
     return any ? c : NULL;
 }
 
@@ -142,24 +210,6 @@ static bool walk_tiles(finding *w, dc_ref r, const dc_node *weights, dc_attentio
     return true;
 }
 
-/* The maximum over the last axis that a value of rows is made of; 0: of none, or of more than that. */
-static dc_ref max_below(const finding *w, dc_ref r, int depth)
-{
-    const dc_node *n = at(w, r);
-    if (n->op == DC_OP_MAXR)
-        return r;
-    dc_ref found = 0;
-    if (depth == 0 || (!is_ew(w->f, r) && n->op != DC_OP_RESHAPE && n->op != DC_OP_EXPAND))
-        return 0;
-    for (int i = 0; i < n->nin; i++) {
-        const dc_ref m = at(w, n->in[i])->op == DC_OP_CONST ? 0 : max_below(w, n->in[i], depth - 1);
-        if (m != 0 && found != 0 && m != found)
-            return 0;
-        found = m != 0 ? m : found;
-    }
-    return found;
-}
-
 /* Is a reduction over the terms of tiles? */
 static bool is_over_terms(const finding *w, dc_ref r, const dc_attention_kernel *k,
                           const dc_node *weights)
@@ -171,21 +221,11 @@ static bool is_over_terms(const finding *w, dc_ref r, const dc_attention_kernel 
            n->attr[0] == (int64_t)1 << (a->rank - 1);
 }
 
-/* exp(score - row) with a row made of the maximum of the score: that maximum; 0: r is something else. */
-static dc_ref max_of(const finding *w, dc_ref r)
-{
-    const dc_node *sub = at(w, r)->op == DC_OP_EXP ? at(w, at(w, r)->in[0]) : NULL;
-    if (sub == NULL || sub->op != DC_OP_SUB || !is_tile(w, sub->in[0]))
-        return 0;
-    const dc_ref max = max_below(w, sub->in[1], 8);
-    return max != 0 && at(w, max)->in[0] == sub->in[0] ? max : 0;
-}
-
 /* The maximum over the terms of the chain, of the one exponential in it. */
 static void find_max(const finding *w, const dc_node *weights, dc_attention_kernel *k)
 {
     for (uint32_t i = 0; i < w->met.n; i++) {
-        const dc_ref r = w->met.at[i], max = max_of(w, r);
+        const dc_ref r = w->met.at[i], max = max_of(w->f, r);
         if (max == 0 || !is_over_terms(w, max, k, weights))
             continue;
         k->max = max;
@@ -365,7 +405,7 @@ static bool holds(finding *w, const uint8_t *place, const dc_attention_kernel *k
         if (is_own(w, again.inner[i]))
             return false;
     for (uint32_t m = 0; m < w->met.n; m++) {
-        const dc_ref max = max_of(w, w->met.at[m]);
+        const dc_ref max = max_of(w->f, w->met.at[m]);
         if (max != 0)
             return is_own(w, max);
     }

@@ -47,35 +47,6 @@ local function check_mask(op, mask, dtype, times)
   end
 end
 
--- Of how many queries on a key is read where it is, once for each of its heads of q.
-local MANY = 16
-
-local function check_heads(op, q, k, v)
-  local a, b, c = q.shape, k.shape, v.shape
-  local n = #a
-  if n < 3 or #b ~= n or #c ~= n or b[n - 2] ~= c[n - 2] or a[n - 2] % b[n - 2] ~= 0 then
-    core.fail("DIMS", op, ("heads of q are no multiple of those of k and v: q is %s, k %s, v %s"):format(type_of(q),
-      type_of(k), type_of(v)), nil, "q", q, "k", k, "v", v)
-  end
-end
-
--- [..., heads of k, heads of q for each of them, time, d]
-local function apart(x, heads, each)
-  local shape = { table.unpack(x.shape) }
-  local n = #shape
-  table.insert(shape, n - 1, each)
-  shape[n - 2] = heads
-  return x:reshape(shape)
-end
-
--- A head of k or v for each of the heads of q.
-local function repeated(x, each)
-  local one = apart(x, x.shape[#x.shape - 2], 1)
-  local shape = { table.unpack(one.shape) }
-  shape[#shape - 2] = each
-  return one:expand(shape)
-end
-
 -- From so many queries on, each head of q reads the keys by itself, and attention is one kernel.
 local MANY = 16
 
