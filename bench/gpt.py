@@ -24,7 +24,7 @@ def logits(held, layers=2, width=128, heads=4, time=64, batch=16, letters=8000):
                       heads=heads, time=time, batch=batch, letters=letters, held=held)
 
 
-CASES = [case(12), case(2), logits(1), logits(3)]
+CASES = [case(12), case(2), case(6, width=384, heads=6, time=256, batch=8), logits(1), logits(3)]
 
 
 def inputs(c, rng):

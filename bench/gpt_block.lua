@@ -1,5 +1,4 @@
 -- A GPT block: attention of heads that see what is before them, then two layers.
-local dc = require "deepc"
 local nn = require "deepc.nn"
 
 local Block = nn.class "Block"
@@ -17,9 +16,7 @@ local function attention(qkv, heads)
   local function part(i)
     return parts[{ {}, {}, i }]:transpose(2, 3)
   end
-  local scores = part(1):matmul(part(2):transpose(3, 4)) * (width // heads) ^ -0.5
-  local mask = dc.full(("f32[%d, %d]"):format(time, time), -1e9):triu(1)
-  local y = (scores + mask):softmax(4):matmul(part(3))
+  local y = nn.scaled_dot_product_attention(part(1), part(2), part(3), { causal = true })
   return y:transpose(2, 3):reshape(batch, time, width)
 end
 

@@ -1,8 +1,8 @@
 -- A chat with a model of the family of Llama, in a .gguf file or a folder of Hugging Face.
 --
---     deepc examples/chat.lua --model SmolLM2-135M-Instruct.Q4_1.gguf "What is the capital of France?"
+--     deepc examples/chat.lua SmolLM2-135M-Instruct.Q4_1.gguf "What is the capital of France?"
 --
--- Without a question it asks for one after the other, and the model knows what was said before.
+-- The model is a .gguf file, or a folder with tokenizer.json. Without a question it asks for one after the other, and the model knows what was said before.
 
 local dc = require "deepc"
 local models = require "deepc.models"
@@ -10,8 +10,7 @@ local tokenizers = require "deepc.tokenizers"
 
 local options, words = dc.options({
   about = "Answers questions.",
-  rest = "[QUESTION]",
-  { "model", nil, "a .gguf file, or a folder with tokenizer.json", value = "PATH", required = true, type = "string" },
+  rest = "MODEL [QUESTION]",
   { "system", "", "what the model is told about itself" },
   { "room", 2048, "tokens of the whole chat, at most", min = 16 },
   { "max", 256, "tokens of an answer, at most", min = 1 },
@@ -20,14 +19,18 @@ local options, words = dc.options({
   { "dtype", "f32", "what it computes in", choices = { "f32", "f16", "bf16" } },
 })
 
+local path = table.remove(words, 1)
+if not path then
+  dc.fail("a model is needed: a .gguf file, or a folder with tokenizer.json")
+end
 local tok
-if options.model:find "%.gguf$" then
-  local _, metadata = dc.load(options.model, nil, { only = {} })
+if path:find "%.gguf$" then
+  local _, metadata = dc.load(path, nil, { only = {} })
   tok = tokenizers.from_gguf(metadata)
 else
-  tok = tokenizers.load(options.model)
+  tok = tokenizers.load(path)
 end
-local net = models.load(options.model, { dtype = options.dtype })
+local net = models.load(path, { dtype = options.dtype })
 local cache = net:cache(options.room)
 local messages = options.system ~= "" and { { role = "system", content = options.system } } or {}
 

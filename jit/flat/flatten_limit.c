@@ -165,11 +165,21 @@ static bool divides_none_below(const flattener *l, dc_ix a)
     return true;
 }
 
+/* Are its axes those of loops round this place, and no lanes? */
+static bool is_known(const flattener *l, dc_ix a)
+{
+    for (uint32_t x = 0; x < l->k->axis.n; x++)
+        if (dc_ix_uses(l->k, a, x) &&
+            (l->bind[x].kind == BIND_NONE || l->bind[x].kind == BIND_LANES))
+            return false;
+    return true;
+}
+
 /* A bound of a loop as an iteration, 0 where it is less; 0: it cannot be told. */
 static dc_fv bound_value(flattener *l, dc_ix bound)
 {
     const int64_t lo = fl_ix(l, bound)->lo;
-    if (!divides_none_below(l, bound))
+    if (!divides_none_below(l, bound) || !is_known(l, bound))
         return 0;
     l->now++;
     if (lo >= 0)

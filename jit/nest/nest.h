@@ -208,7 +208,8 @@ typedef struct dc_limit {
 
 /*
  * A loop may say the same of its iterations (dc_stmt.from, .to), by axes of the loops round it: behind a diagonal, where a mask
- * leaves nothing. A move that makes other loops of it forgets that.
+ * leaves nothing. A move that makes other loops of it forgets that; where a loop of these axes is not round it any more, they say
+ * nothing.
  */
 typedef enum dc_stmt_kind { DC_STMT_LOOP, DC_STMT_SET, DC_STMT_TILE } dc_stmt_kind;
 

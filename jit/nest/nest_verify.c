@@ -358,9 +358,9 @@ static void check_bound(dc_nest_checking *c, dc_ix bound)
 {
     if (bound == 0 || c->failed)
         return;
-    c->now++;
-    check_ix(c, bound);
-    if (!c->failed && dc_ix_loads(c->k, bound))
+    if (bound >= c->k->ix.n)
+        dc_nest_complain(c, "no such index expression", "");
+    else if (dc_ix_loads(c->k, bound))
         dc_nest_complain(c, "a bound of a loop of integers that are loaded", "");
 }
 

@@ -85,9 +85,9 @@ static dc_ref own_row(rewriting *w, dc_ref row)
 
 static dc_ref apply_step(rewriting *w, const row_step *s, const int64_t *perm, dc_ref y)
 {
-    const dc_node *n = dc_node_at(w->to, y);
+    const int64_t *dim = dc_node_at(w->to, y)->dim;
     dc_ref row = dc_graph_permute(w->to, own_row(w, s->row), perm);
-    row = dc_graph_expand(w->to, row, n->dim);
+    row = dc_graph_expand(w->to, row, dim);
     if (s->op == DC_OP_WHERE)
         return dc_graph_op3(w->to, DC_OP_WHERE, row, y, dc_graph_like(w->to, y, 0));
     return dc_graph_op2(w->to, s->op, y, row);

@@ -273,7 +273,10 @@ static bool is_chain(finding *w, dc_ref r, dc_attention_kernel *k)
     k->y = (int)d.contract[0][0];
     w->search++;
     w->met.n = 0;
-    return weights->rank == d.nbatch + 2 && walk_tiles(w, n->in[0], weights, k) && k->ninner > 0;
+    const int last =
+        k->rank - 1; /* rows and terms are the free axes of the scores, which come last */
+    return weights->rank == d.nbatch + 2 && k->x >= last - 1 && k->y >= last - 1 &&
+           walk_tiles(w, n->in[0], weights, k) && k->ninner > 0;
 }
 
 /*
@@ -469,32 +472,46 @@ static void find_top(finding *w, uint8_t *place, dc_attention_kernel *k, int whi
 }
 
 /* Is r, a maximum or a sum of the kernel, read by anything but what the kernel computes for its rows? */
-static bool is_read_outside(finding *w, const uint8_t *place, uint32_t kernel, dc_ref r)
+static bool is_read_outside(const finding *w, const uint8_t *place, dc_ref r)
 {
-    if (w->is_result[r])
-        return true;
     for (uint32_t i = 0; i < w->nuser[r]; i++) {
         const uint8_t p = place[w->user[w->first[r] + i]];
         if (p != DC_ATTENTION_ROW && p != DC_ATTENTION_TILE)
             return true;
     }
+    return w->is_result[r];
+}
+
+/* Does another kernel compute the exponential of this one, for which it needs the maximum? */
+static bool is_exp_elsewhere(finding *w, uint32_t kernel)
+{
     for (uint32_t i = 0; i < w->kernel.n; i++) {
-        if (i == kernel)
-            continue;
-        const dc_ref dot = w->kernel.at[i].dot[0];
+        dc_attention_kernel k = {0};
+        const dc_node *dot = at(w, w->kernel.at[i].dot[0]);
         w->search++;
-        if (depends(w, at(w, dot)->in[0], &r, 1, r))
+        w->met.n = 0;
+        walk_tiles(w, dot->in[0], at(w, dot->in[0]), &k);
+        if (i != kernel && w->seen[w->kernel.at[kernel].exp] == w->search)
             return true;
     }
     return false;
 }
 
-/* Two chains over tiles of the same rows, where neither waits for the other, are one kernel. */
+static bool share_tiles(const dc_attention_kernel *a, const dc_attention_kernel *b)
+{
+    for (int i = 0; i < a->ninner; i++)
+        for (int n = 0; n < b->ninner; n++)
+            if (a->inner[i] == b->inner[n])
+                return true;
+    return false;
+}
+
+/* Two chains over tiles of the same rows, which share some and do not wait for each other, are one kernel. */
 static bool join(finding *w, dc_attention_kernel *a, const dc_attention_kernel *b)
 {
     const dc_node *x = at(w, at(w, a->dot[0])->in[0]), *y = at(w, at(w, b->dot[0])->in[0]);
     if (a->n != 1 || b->n != 1 || a->max != 0 || b->max != 0 || a->x != b->x || a->y != b->y ||
-        !same_dims(x, y))
+        !same_dims(x, y) || !share_tiles(a, b))
         return false;
     dc_ref top[1] = {a->top[0]};
     w->search++;
@@ -550,8 +567,9 @@ dc_attention dc_attention_in(const dc_func *f, dc_arena *a)
         find_top(&w, place, &w.kernel.at[i], 0);
     for (uint32_t i = 0; i < w.kernel.n; i++) {
         dc_attention_kernel *k = &w.kernel.at[i];
-        k->stores_max = k->max != 0 && is_read_outside(&w, place, i, k->max);
-        k->stores_sum = k->sum != 0 && is_read_outside(&w, place, i, k->sum);
+        k->stores_max =
+            k->max != 0 && (is_read_outside(&w, place, k->max) || is_exp_elsewhere(&w, i));
+        k->stores_sum = k->sum != 0 && is_read_outside(&w, place, k->sum);
     }
     join_all(&w);
     dc_attention t = {.n = w.kernel.n, .at = w.kernel.at, .place = place};

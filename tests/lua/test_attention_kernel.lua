@@ -158,6 +158,14 @@ function TestAttentionKernel:test_weights_as_a_result()
   lu.assertNil(f:explain():find("A_%d"))
 end
 
+-- A contraction that takes the axis of queries for a batch: its weights are those of a softmax, its rows are not.
+function TestAttentionKernel:test_other_axes()
+  compare("queries as batches", function(q, k, v)
+    local w = q:matmul(k:transpose()):softmax(-1) -- [24, t, s]
+    return w:transpose(1, 2):matmul(v):transpose(1, 2)
+  end, { 24, 20, 8 }, { 24, 40, 8 }, { 20, 40, 8 }, 37)
+end
+
 -- The sum of exponentials, and maxima, read by something else as well.
 function TestAttentionKernel:test_rows_as_results()
   local f = dc.fn("f(q: f32[70, 8], k: f32[200, 8]) -> f32[70, 8], f32[70]", function(q, k)
