@@ -2,7 +2,8 @@
 --
 --     deepc examples/chat.lua SmolLM2-135M-Instruct.Q4_1.gguf "What is the capital of France?"
 --
--- The model is a .gguf file, or a folder with tokenizer.json. Without a question it asks for one after the other, and the model knows what was said before.
+-- The model is a .gguf file, or a folder with tokenizer.json. Without a question it asks for one after the other, and
+-- the model knows what was said before.
 
 local dc = require "deepc"
 local models = require "deepc.models"
