@@ -1,5 +1,6 @@
 -- Chats as texts: a list of messages by the template of a model.
 
+require "deepc.tokenizers.class"
 local jinja = require "deepc.tokenizers.jinja"
 local json = require "deepc.tokenizers.json"
 local _, core = ...

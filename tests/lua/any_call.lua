@@ -227,11 +227,16 @@ local function call_traced(f)
 end
 
 print = function() end -- luacheck: ignore
+-- Networks of the sizes that papers give, where an empty table is a configuration: half of the time of all calls.
+local large = { gpt2 = true, mamba = true, unet = true, vit = true, whisper = true }
+
 for i, f in ipairs(functions) do
+  if large[f.name:match "^deepc%.models%.(%w+)$"] then goto continue end
   call_one(f, 1 + (i + seed) % 4)
   if pairs_too and (i + seed) % 40 == 0 then call_two(f) end
   call_random(f)
   call_traced(f)
+  ::continue::
 end
 assert(dc.ones("f32[2]"):sum():item() == 2, "the context goes on")
 io.stdout:write(("%d functions, %d calls, %d messages\n"):format(#functions, calls, failures))
