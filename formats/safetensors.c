@@ -325,17 +325,6 @@ static bool is_bool(const dc_st_tensor *t)
     return t->unread == NULL && t->type.dtype == DC_BOOL;
 }
 
-/* Kernels rely on truth values being 0 or 1. */
-static dc_status check_bools(const dc_st_file *f, dc_job *j, const dc_st_tensor *t, size_t from,
-                             const unsigned char *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (b[i] > 1)
-            return REFUSE("tensor '%s' is bool and has a byte 0x%02x at element %zu",
-                          dc_show_name(t->name).s, b[i], from + i);
-    return DC_OK;
-}
-
 static dc_status read_bools(dc_st_file *f, dc_job *j)
 {
     unsigned char part[4096];
@@ -473,7 +462,7 @@ dc_status dc_safetensors_read(const dc_st_file *f, dc_job *j, const dc_st_tensor
     if (got < n)
         return REFUSE("tensor '%s' has been cut off since the file was opened",
                       dc_show_name(t->name).s);
-    return is_bool(t) ? check_bools(f, j, t, from, to, n) : DC_OK;
+    return is_bool(t) ? dc_check_bools(j, f->path, t->name, from, to, n) : DC_OK;
 }
 
 dc_status dc_safetensors_unchanged(const dc_st_file *f, dc_job *j)

@@ -23,6 +23,17 @@ struct dc_tensor_file {
 
 #define REFUSE(...) dc_path_fail(j, DC_ERR_FORMAT, f->path, __VA_ARGS__)
 
+dc_status dc_check_bools(dc_job *j, const char *path, const char *tensor, size_t from,
+                         const unsigned char *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (b[i] > 1)
+            return dc_path_fail(j, DC_ERR_FORMAT, path,
+                                "tensor '%s' is bool and has a byte 0x%02x at element %zu",
+                                dc_show_name(tensor).s, b[i], from + i);
+    return DC_OK;
+}
+
 dc_shown_name dc_show_name(const char *name)
 {
     dc_shown_name out;

@@ -172,4 +172,10 @@ typedef struct dc_shown_name {
 
 dc_shown_name dc_show_name(const char *name);
 
+/*
+ * FORMAT where n bytes of a tensor of bools, from element `from` on, are others than 0 and 1: kernels rely on these.
+ */
+dc_status dc_check_bools(dc_job *j, const char *path, const char *tensor, size_t from,
+                         const unsigned char *b, size_t n);
+
 #endif

@@ -122,16 +122,6 @@ static dc_status read_scattered(const torch *f, dc_job *j, const dc_file_tensor 
     return DC_OK;
 }
 
-static dc_status check_bools(const torch *f, dc_job *j, const dc_file_tensor *t, size_t from,
-                             const unsigned char *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (b[i] > 1)
-            return REFUSE("tensor '%s' is bool and has a byte 0x%02x at element %zu",
-                          dc_show_name(t->name).s, b[i], from + i);
-    return DC_OK;
-}
-
 static dc_status read_bytes(const void *file, dc_job *j, const dc_file_tensor *t, size_t from,
                             size_t n, void *to)
 {
@@ -143,7 +133,7 @@ static dc_status read_bytes(const void *file, dc_job *j, const dc_file_tensor *t
         DC_TRY(read_exactly(f, j, t->at + (int64_t)from, to, n));
     else if (n > 0)
         DC_TRY(read_scattered(f, j, t, from / size, n / size, size, to));
-    return t->type.dtype == DC_BOOL ? check_bools(f, j, t, from, to, n) : DC_OK;
+    return t->type.dtype == DC_BOOL ? dc_check_bools(j, f->path, t->name, from, to, n) : DC_OK;
 }
 
 static dc_status unchanged(const void *file, dc_job *j)

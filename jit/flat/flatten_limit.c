@@ -165,12 +165,17 @@ static bool divides_none_below(const flattener *l, dc_ix a)
     return true;
 }
 
-/* Are its axes those of loops round this place, and no lanes? */
-static bool is_known(const flattener *l, dc_ix a)
+/* Has the axis one value at this place, the same for all threads of a group? */
+static bool is_known(const flattener *l, uint32_t axis)
+{
+    return l->bind[axis].kind != BIND_NONE && l->bind[axis].kind != BIND_LANES &&
+           !(l->b->f->simt && dc_axis_is_thread(l->k->axis.at[axis].kind));
+}
+
+static bool is_of_known(const flattener *l, dc_ix a)
 {
     for (uint32_t x = 0; x < l->k->axis.n; x++)
-        if (dc_ix_uses(l->k, a, x) &&
-            (l->bind[x].kind == BIND_NONE || l->bind[x].kind == BIND_LANES))
+        if (dc_ix_uses(l->k, a, x) && !is_known(l, x))
             return false;
     return true;
 }
@@ -179,7 +184,7 @@ static bool is_known(const flattener *l, dc_ix a)
 static dc_fv bound_value(flattener *l, dc_ix bound)
 {
     const int64_t lo = fl_ix(l, bound)->lo;
-    if (!divides_none_below(l, bound) || !is_known(l, bound))
+    if (!divides_none_below(l, bound) || !is_of_known(l, bound))
         return 0;
     l->now++;
     if (lo >= 0)
@@ -206,8 +211,7 @@ fl_live dc_flatten_live(flattener *l, const dc_stmt *loop)
     const dc_mark mark = dc_arena_mark(v.tmp);
     bool *known = DC_NEW_ARRAY(v.tmp, bool, l->k->axis.n);
     for (uint32_t a = 0; a < l->k->axis.n; a++)
-        known[a] = l->bind[a].kind != BIND_NONE && l->bind[a].kind != BIND_LANES &&
-                   !(l->b->f->simt && dc_axis_is_thread(l->k->axis.at[a].kind));
+        known[a] = is_known(l, a);
     const dc_limits all = dc_nest_limits(&v, (dc_stmt *)loop, known);
     int64_t c;
     dc_arena_rewind(v.tmp, mark);

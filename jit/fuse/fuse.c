@@ -354,11 +354,11 @@ static void place_control(fusing *w, dc_ref r)
 static bool place_attention(fusing *w, dc_ref r)
 {
     const dc_attention_place place = dc_attention_place_of(&w->attention, r);
-    const demand d = demand_of(w, r);
     if (place == DC_ATTENTION_NOT)
         return false;
     w->node[r].maps = 1;
     if (place != DC_ATTENTION_KEPT) {
+        const demand d = demand_of(w, r);
         stay(w, r, &d);
         return true;
     }

@@ -35,8 +35,8 @@ typedef struct attending {
     int64_t lanes;        /* rows that are computed at a time */
     uint32_t rows[DC_ATTENTION_INNER], tile[DC_ATTENTION_INNER], weight[DC_ATTENTION_OUT],
         total[DC_ATTENTION_OUT], strip;
-    uint32_t max, next, base, old, factor, sum; /* by row; NONE: there are none */
-    dc_vx score, element[DC_ATTENTION_OUT];     /* of an element, and its weights, in loops over */
+    uint32_t max, next, base, factor, sum;  /* by row; NONE: there are none */
+    dc_vx score, element[DC_ATTENTION_OUT]; /* of an element, and its weights, in loops over */
     axes axis;
     uint32_t loops;
     dc_stmt **last;
