@@ -235,6 +235,12 @@ static int l_check_class(lua_State *L)
     return check_range(L, DC_ERR_CLASS, size_at(L, 2), "labels");
 }
 
+/* Rows of a table: as `take` along the first axis. */
+static int l_check_row(lua_State *L)
+{
+    return check_range(L, DC_ERR_POSITION, size_at(L, 2), "index");
+}
+
 static int l_check_length(lua_State *L)
 {
     dc_extents *e = dc_dsl_of(L)->rt->extents;
@@ -363,6 +369,7 @@ static const dc_binding bindings[] = {
     {"fail", l_fail, DC_ANY, DC_IN_LIBRARY},
     {"stop", l_stop, DC_ANY, DC_IN_LIBRARY},
     {"check_class", l_check_class, DC_ANY, DC_IN_LIBRARY},
+    {"check_row", l_check_row, DC_ANY, DC_IN_LIBRARY},
     {"check_length", l_check_length, DC_ANY, DC_IN_LIBRARY},
     {"check_room", l_check_room, DC_ANY, DC_IN_LIBRARY},
     {"idx", l_idx, DC_ANY, DC_IN_LIBRARY},

@@ -30,5 +30,6 @@ require "deepc.nn.whole"
 require "deepc.nn.containers"
 require "deepc.nn.bags"
 require "deepc.nn.reparametrise"
+require "deepc.nn.quantized"
 
 return core.module("deepc.nn", nn)

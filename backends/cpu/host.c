@@ -131,6 +131,7 @@ static void detect_native(dc_target *t)
     list_features(t->features, sizeof t->features);
     t->half = number >= 3;
     t->scales = t->ranges = number == 4;
+    t->dp4a = number == 4 && __builtin_cpu_supports("avx512vnni");
 }
 
 static dc_status need_x86(dc_job *j)

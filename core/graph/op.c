@@ -149,6 +149,14 @@ static uint32_t rotate(uint32_t x, int by)
     return x << by | x >> (32 - by);
 }
 
+static uint32_t dc_dp4a(uint64_t a, uint64_t b, uint64_t c)
+{
+    uint32_t sum = (uint32_t)c;
+    for (int byte = 0; byte < 32; byte += 8)
+        sum += (uint32_t)((int32_t)(uint8_t)(a >> byte) * (int8_t)(uint8_t)(b >> byte));
+    return sum;
+}
+
 /*
  * Threefry-2x32, 20 rounds, its first word. Salmon, Moraes, Dror, Shaw: Parallel random numbers: as
  * easy as 1, 2, 3. SC 2011.

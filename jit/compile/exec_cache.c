@@ -53,6 +53,7 @@ static void put_target(dc_text *out, const dc_target *t)
                                t->warpgroups,
                                t->scales,
                                t->ranges,
+                               t->dp4a,
                                t->vector_bytes,
                                t->vector_registers,
                                t->bundles,

@@ -348,6 +348,23 @@ static dc_fv expand_threefry(const use *u)
     return x0;
 }
 
+/* dc_dp4a of core/graph/op.c. */
+static dc_fv expand_dp4a(const use *u)
+{
+    if (u->b->dp4a)
+        return dc_fb_op3(u->b, DC_K_DP4A, u->in[0], u->in[1], u->in[2]);
+    const dc_fv low = bits(u, DC_U32, 0xff), end = bits(u, DC_I32, 24);
+    dc_fv sum = u->in[2];
+    for (int byte = 0; byte < 4; byte++) {
+        const dc_fv at = bits(u, DC_U32, 8 * (uint64_t)byte),
+                    up = bits(u, DC_U32, 24 - 8 * (uint64_t)byte);
+        const dc_fv a = op2(u, DC_K_AND, op2(u, DC_K_SHR, u->in[0], at), low);
+        const dc_fv b = op2(u, DC_K_SHR, as(u, op2(u, DC_K_SHL, u->in[1], up), DC_I32), end);
+        sum = op2(u, DC_K_ADD, sum, op2(u, DC_K_MUL, a, as(u, b, DC_U32)));
+    }
+    return sum;
+}
+
 /* The table --------------------------------------------------------------------------------- */
 
 typedef struct row {

@@ -256,6 +256,7 @@ typedef struct dc_fbuild {
     bool bfloat;            /* it rounds f32 to bf16 */
     bool scales;            /* it has DC_K_SCALE */
     bool ranges;            /* it has DC_K_MIN, DC_K_MAX */
+    bool dp4a;              /* it has DC_K_DP4A */
 } dc_fbuild;
 
 dc_fbuild *dc_fb_new(dc_flat *f); /* in its arena */

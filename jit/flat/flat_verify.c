@@ -340,6 +340,8 @@ static const char *check_same(const dc_kop_row *row, const dc_finst *i, const dc
         return i->lanes % 2 == 0 ? NULL : "halves of an odd number of lanes";
     if (i->op == DC_K_SCALE && (i->type != DC_F32 || i->lanes % 16 != 0))
         return "only vectors of 16 f32 are scaled";
+    if (i->op == DC_K_DP4A && i->type != DC_U32)
+        return "bytes of what is no u32";
     if (dc_ftype_is_short(i->type))
         return "arithmetic on 16-bit floats";
     return row->llvm[dc_kop_column(i->type)][0] != '\0' ? NULL : "an operand of a type without it";

@@ -638,6 +638,7 @@ dc_status dc_flatten_for(dc_job *j, dc_kernel *k, const dc_target *target, uint3
     l.b->half = target != NULL && target->half;
     l.b->bfloat = target != NULL && target->bfloat;
     l.b->scales = target != NULL && target->scales;
+    l.b->dp4a = target != NULL && target->dp4a;
     l.b->ranges = target != NULL && target->ranges;
     dc_status s = flatten_body(&l, target);
     if (s == DC_OK && fl_is_full(&l))

@@ -105,6 +105,10 @@ static void put_integer_op(dc_c_text *r, const dc_finst *i)
     const dc_kop op = (dc_kop)i->op;
     const int width = dc_flat_width(r->f, i->type);
     const char *t = dc_c_text_type(r, i->type, false);
+    if (op == DC_K_DP4A) {
+        dc_c_text_put(r, "dp4a(%V, %V, %V)", i->in[0], i->in[1], i->in[2]);
+        return;
+    }
     if (c[0] == '\0' || dc_kop_row_of(op)->n != 2)
         dc_c_text_no_rendering(r, i);
     if (i->type == DC_BOOL && op != DC_K_AND && op != DC_K_OR && op != DC_K_XOR)

@@ -109,6 +109,12 @@ static const char prelude[] =
     "INLINE u32 bits_of_f32(f32 x)\n"
     "{\n"
     "    return (union { f32 f; u32 u; }){.f = x}.u;\n"
+    "}\n"
+    "INLINE u32 dp4a(u32 a, u32 b, u32 c)\n"
+    "{\n"
+    "    for (int n = 0; n < 32; n += 8)\n"
+    "        c += (u32)((i32)(u8)(a >> n) * (i8)(u8)(b >> n));\n"
+    "    return c;\n"
     "}\n";
 
 static const char prelude_f64[] = "typedef double f64;\n"

@@ -31,6 +31,16 @@ static const char prelude[] =
     "INLINE u8 *at(u8 *base, u64 p)\n"
     "{\n"
     "    return base + ((i64)p < 0 ? *(const u64 *)(base + (p & ~0ull >> 1)) : p);\n"
+    "}\n"
+    "INLINE u32 dp4a(u32 a, u32 b, u32 c)\n"
+    "{\n"
+    "#ifdef DEEPC_CUDA_HOST\n"
+    "    for (int n = 0; n < 32; n += 8)\n"
+    "        c += (u32)((i32)(u8)(a >> n) * (i8)(u8)(b >> n));\n"
+    "#else\n"
+    "    asm(\"dp4a.u32.s32 %0, %1, %2, %0;\" : \"+r\"(c) : \"r\"(a), \"r\"(b));\n"
+    "#endif\n"
+    "    return c;\n"
     "}\n";
 
 static const char prelude_f64[] = "typedef double f64;\n"

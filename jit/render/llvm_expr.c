@@ -95,11 +95,11 @@ static dc_llname piece(dc_fv v, int width, int all, int n)
     return s;
 }
 
-/* Piece n of an operand, `one` lanes, %vN.a<n> or %vN.b<n>; where it has fewer, what follows is no matter. */
+/* Piece n of an operand, `one` lanes, %vN.a<n>, .b<n> or .c<n>; where it has fewer, what follows is no matter. */
 static void take_piece(dc_llvm_text *r, dc_fv v, int operand, int one, int n)
 {
     const dc_finst *i = dc_lltext_at(r, v);
-    dc_text_printf(r->out, "  %%v%" PRIu32 ".%c%d = ", v, "ab"[operand], n);
+    dc_text_printf(r->out, "  %%v%" PRIu32 ".%c%d = ", v, "abc"[operand], n);
     if (i->lanes == 1) {
         dc_text_printf(r->out, "insertelement %s poison, ", dc_llvm_text_type(r, i->type, one).s);
         dc_text_printf(r->out, "%s ", dc_llvm_text_scalar(r, i->type, false));
@@ -154,6 +154,24 @@ static void put_scale(dc_llvm_text *r, dc_fv v)
     }
     dc_llvm_text_declare(r, "<16 x float> @llvm.x86.avx512.mask.scalef.ps.512(<16 x float>, "
                             "<16 x float>, <16 x float>, i16, i32)");
+    join_pieces(r, v, one);
+}
+
+/* vpdpbusd, in pieces of what its registers hold. */
+static void put_dp4a(dc_llvm_text *r, dc_fv v)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    const int all = i->lanes, one = all >= 16 ? 16 : all >= 8 ? 8 : 4;
+    const dc_llname t = dc_llvm_text_type(r, i->type, one);
+    char name[40];
+    snprintf(name, sizeof name, "@llvm.x86.avx512.vpdpbusd.%d", 32 * one);
+    for (int n = 0; n < dc_max_i64(all / one, 1); n++) {
+        for (int a = 0; a < 3; a++)
+            take_piece(r, v, a, one, n);
+        dc_llvm_text_line(r, "%s = call %s %s(%s %%v%u.c%d, %s %%v%u.a%d, %s %%v%u.b%d)",
+                          piece(v, one, all, n).s, t.s, name, t.s, v, n, t.s, v, n, t.s, v, n);
+    }
+    dc_llvm_text_declare(r, "%s %s(%s, %s, %s)", t.s, name, t.s, t.s, t.s);
     join_pieces(r, v, one);
 }
 
@@ -416,6 +434,8 @@ void dc_llvm_expr_put(dc_llvm_text *r, dc_fv v)
             put_zip(r, v);
         else if (i->op == DC_K_SCALE)
             put_scale(r, v);
+        else if (i->op == DC_K_DP4A)
+            put_dp4a(r, v);
         else if (i->op == DC_K_MIN || i->op == DC_K_MAX)
             put_range(r, v);
         else

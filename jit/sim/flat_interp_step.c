@@ -184,6 +184,17 @@ static bool fma_d(fi *m, const fi_step *s, uint64_t *v)
     return true;
 }
 
+static bool dp4a(fi *m, const fi_step *s, uint64_t *v)
+{
+    DC_UNUSED(m);
+    EACH
+    {
+        const uint64_t in[] = {v[s->in[0] + n], v[s->in[1] + n], v[s->in[2] + n]};
+        v[s->out + n] = dc_op_eval(DC_OP_DP4A, DC_U32, DC_U32, in);
+    }
+    return true;
+}
+
 static bool pick(fi *m, const fi_step *s, uint64_t *v)
 {
     DC_UNUSED(m);
@@ -281,6 +292,7 @@ static const row rows[DC_K__COUNT] = {
     [DC_K_SQRT] = {sqrt_f, sqrt_d, NULL, NULL},
     [DC_K_FMA] = {fma_f, fma_d, NULL, NULL},
     [DC_K_SCALE] = {scale_f, NULL, NULL, NULL},
+    [DC_K_DP4A] = {NULL, NULL, NULL, dp4a},
     [DC_K_MIN] = {min_f, min_d, NULL, NULL},
     [DC_K_MAX] = {max_f, max_d, NULL, NULL},
     [DC_K_AND] = {NULL, NULL, and_s, and_u},

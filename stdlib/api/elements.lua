@@ -198,6 +198,18 @@ dc.shift_left = Tensor.shift_left
 function Tensor:shift_right(b) end
 dc.shift_right = Tensor.shift_right
 
+---c plus the products of the four unsigned bytes of a by the four signed bytes of b, below 2^32: what CUDA's __dp4a and
+---x86's vpdpbusd do in one instruction. Shapes broadcast.
+---
+---    dc.tensor({ 0x04030201 }, "u32"):dp4a(dc.tensor({ 0x01010101 }, "u32"), 0)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; DC0202 for other dtypes than u32.
+---@param b deepc.Operand u32
+---@param c deepc.Operand u32
+---@return deepc.Tensor # u32
+function Tensor:dp4a(b, c) end
+dc.dp4a = Tensor.dp4a
+
 -- ---- Functions ----
 
 ---e ^ x.

@@ -287,17 +287,6 @@ function Builder:layer_norm(size, eps, bias)
   return self:made(nn.LayerNorm(size, { eps = eps, bias = bias }))
 end
 
--- Public methods of a class of layers, which refuse more arguments than they have parameters.
-function core.method_entries(class, ...)
-  local methods = {}
-  for _, name in ipairs { ... } do
-    methods[name] = rawget(class, name)
-  end
-  for name, method in pairs(core.entries(methods)) do
-    class[name] = method
-  end
-end
-
 -- ---- what goes in ----
 
 -- Integers [batch, time].

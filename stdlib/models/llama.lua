@@ -124,7 +124,9 @@ end
 
 local function logits_of(self, x)
   local c = self.config
-  local y = self.lm_head and self.lm_head(x) or x:matmul(self.model.embed_tokens.weight:transpose())
+  local embedding = self.model.embed_tokens
+  local y = self.lm_head and self.lm_head(x) or embedding.project and embedding:project(x)
+    or x:matmul(embedding.weight:transpose())
   return c.final_cap and (y / c.final_cap):tanh() * c.final_cap or y
 end
 

@@ -62,7 +62,7 @@ local function read_gguf(op, path, options)
   local source <close> = weights.open(op, path)
   local config, rules = gguf.read(op, path, source)
   local net = core.model_types[config.model_type].make(config, options_of(options, source))
-  weights.fill(source, net, rules)
+  weights.fill(source, net, rules, options and options.packed)
   return net
 end
 
@@ -72,12 +72,13 @@ end
 ---
 ---    local net = models.load(os.getenv "HOME" .. "/all-MiniLM-L6-v2")
 ---
----Options: dtype, that the model computes in: "f32", "f16" or "bf16"; weights of other floats are converted.
+---Options: dtype, that the model computes in: "f32", "f16" or "bf16"; weights of other floats are converted. packed
+---(false): quantised weights of linear layers and embeddings stay as they are, as nn.QuantizedLinear has them.
 ---
 ---Errors: DC0801 where a file cannot be read, DC0802 where it is damaged, DC0804 for a model that is not known and for
 ---weights that do not fit the config, DC0101 for fields of the config.
 ---@param path string a folder, or a .gguf file
----@param options? { dtype?: string } "f32"
+---@param options? { dtype?: string, packed?: boolean } "f32"
 ---@return deepc.nn.Layer # the model
 function models.load(path, options)
   local op = "models.load"
@@ -85,7 +86,8 @@ function models.load(path, options)
   if type(path) ~= "string" then
     core.fail("ARG", op, "a path is needed, not " .. core.describe(path))
   end
-  core.options(op, options, "dtype")
+  core.options(op, options, "dtype", "packed")
+  core.check_flags(op, options or {}, "packed")
   local net = (path:find "%.gguf$" and read_gguf or read_folder)(op, (path:gsub("/+$", "")), options)
   net:eval()
   return net

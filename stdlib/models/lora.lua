@@ -33,29 +33,7 @@ end
 
 -- ---- places ----
 
--- Calls swap(layer, path) for each layer of a class below t, and puts what it returns in its place. Paths are those of
--- the first place of a layer.
-local function replace(t, path, class, swap, seen)
-  seen[t] = true
-  local fields = core.fields_of(t)
-  for _, key in ipairs(core.part_keys(fields)) do
-    local part, at = rawget(fields, key), path == "" and tostring(key) or path .. "." .. key
-    if type(part) == "table" and getmetatable(part) == class then
-      seen[part] = seen[part] or swap(part, at) or part
-      if seen[part] ~= part then
-        t[key] = seen[part]
-      end
-    elseif type(part) == "table" and not seen[part] and (core.is_layer(part) or not getmetatable(part)) then
-      replace(part, at, class, swap, seen)
-    end
-  end
-end
-
--- Parts of plain tables have changed, which layers do not see by themselves.
-local function renew(net)
-  core.assign_paths(net, core.path_of(net))
-  core.each_layer(net, core.restructure)
-end
+local replace, renew = core.replace_layers, core.renew_paths
 
 local function check_net(op, net)
   if not core.is_layer(net) then

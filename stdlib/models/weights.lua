@@ -1,6 +1,7 @@
 -- Weights by name: of a file, or of several that an index names, into the cells of a model. Names, sizes and dtypes are
 -- all compared before a cell is set.
 
+local nn = require "deepc.nn"
 local _, core = ...
 
 local weights = {}
@@ -155,18 +156,49 @@ local function adapt(source, pair, rules)
   pair.cell:set(pair.cell.dtype == "f32" and value or value:cast(pair.cell.dtype))
 end
 
+-- Layers whose weights stay packed, with the rows of the file in place of their cells.
+local function put_packed(source, net, packed)
+  local function swap(quantized)
+    return function(layer)
+      local pair = packed[rawget(core.fields_of(layer), "weight")]
+      if pair then
+        local rows = { bytes = core.file_take(source.file, { pair.from }, { "packed" })[1], type = pair.packed }
+        return quantized(layer, setmetatable(rows, core.PackedRows))
+      end
+    end
+  end
+  core.replace_layers(net, "", nn.Linear, swap(nn.QuantizedLinear), {})
+  core.replace_layers(net, "", nn.Embedding, swap(nn.QuantizedEmbedding), {})
+  core.renew_paths(net)
+end
+
+-- Whether a tensor of the file is multiplied as it is there: a matrix of a linear layer or an embedding.
+local function stays_packed(source, pair)
+  local _, shape, _, _, packed = core.file_about(source.file, pair.from)
+  pair.packed = packed
+  return packed and core.blocks_about(packed) and #shape == 2 and (pair.turned or pair.embedding)
+end
+
 -- Sets the cells of a model. rules: prefix, which names may have; rename(name), nil for what is left out; ignored and
 -- optional, patterns of names without a place and of cells that may stay; linear, "in, out" where matrices lie as here;
 -- there(name), what a cell of that path, counted from 0, is called; adapt(name, value), another value, of names that
--- match the pattern adapted.
-function weights.fill(source, net, rules)
-  local found, from, cells, turned = match(source, net, rules), {}, {}, {}
+-- match the pattern adapted. packed: quantised weights stay as they are in the file.
+function weights.fill(source, net, rules, packed)
+  local found, from, cells, turned, stays = match(source, net, rules), {}, {}, {}, {}
+  local embeddings = {}
+  core.each_layer(net, function(layer)
+    if getmetatable(layer) == nn.Embedding then
+      embeddings[layer.weight] = true
+    end
+  end)
   for _, pair in ipairs(found) do
-    pair.turned = is_turned(source, pair, rules)
+    pair.turned, pair.embedding = is_turned(source, pair, rules), embeddings[pair.cell]
     check_pair(source, pair)
   end
   for _, pair in ipairs(found) do
-    if rules.adapted and pair.name:find(rules.adapted) then
+    if packed and stays_packed(source, pair) then
+      stays[pair.cell] = pair
+    elseif rules.adapted and pair.name:find(rules.adapted) then
       adapt(source, pair, rules)
     else
       local n = #from + 1
@@ -174,6 +206,9 @@ function weights.fill(source, net, rules)
     end
   end
   core.file_put(source.file, from, cells, turned, true)
+  if next(stays) then
+    put_packed(source, net, stays)
+  end
 end
 
 return weights

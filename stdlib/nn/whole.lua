@@ -8,6 +8,17 @@ local Layer = core.Layer
 
 -- ---- whole networks ----
 
+-- Public methods of a class of layers, which refuse more arguments than they have parameters.
+function core.method_entries(class, ...)
+  local methods = {}
+  for _, name in ipairs { ... } do
+    methods[name] = rawget(class, name)
+  end
+  for name, method in pairs(core.entries(methods)) do
+    class[name] = method
+  end
+end
+
 local FLOATS = { f16 = true, bf16 = true, f32 = true, f64 = true }
 
 -- A cell of another dtype with the value of this one.
@@ -39,6 +50,30 @@ local function convert(t, path, dtype, cells, seen)
       convert(part, at, dtype, cells, seen)
     end
   end
+end
+
+-- Calls swap(layer, path) for each layer of a class below t, and puts what it returns in its place. Paths are those of
+-- the first place of a layer.
+function core.replace_layers(t, path, class, swap, seen)
+  seen[t] = true
+  local fields = core.fields_of(t)
+  for _, key in ipairs(core.part_keys(fields)) do
+    local part, at = rawget(fields, key), path == "" and tostring(key) or path .. "." .. key
+    if type(part) == "table" and getmetatable(part) == class then
+      seen[part] = seen[part] or swap(part, at) or part
+      if seen[part] ~= part then
+        t[key] = seen[part]
+      end
+    elseif type(part) == "table" and not seen[part] and (core.is_layer(part) or not getmetatable(part)) then
+      core.replace_layers(part, at, class, swap, seen)
+    end
+  end
+end
+
+-- Parts of plain tables have changed, which layers do not see by themselves.
+function core.renew_paths(net)
+  core.assign_paths(net, core.path_of(net))
+  core.each_layer(net, core.restructure)
 end
 
 ---Parameters and states of floats in another dtype, for this layer and all below: they are other cells then, with the

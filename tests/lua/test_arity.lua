@@ -60,6 +60,8 @@ receivers.Scope:close()
 local decoder = models.llama { vocab_size = 4, hidden_size = 4, intermediate_size = 4, num_hidden_layers = 1,
   num_attention_heads = 1 }
 receivers["models.Decoder"], receivers["models.Cache"] = decoder, decoder:cache(4)
+receivers["nn.QuantizedLinear"] = nn.QuantizedLinear(nn.Linear(32, 1), "q8_0")
+receivers["nn.QuantizedEmbedding"] = nn.QuantizedEmbedding(nn.Embedding(1, 32), "q8_0")
 receivers["models.Whisper"] = models.whisper { vocab_size = 4, d_model = 4, encoder_layers = 1, decoder_layers = 1,
   encoder_attention_heads = 1, decoder_attention_heads = 1 }
 receivers["models.Bert"] = models.bert { vocab_size = 4, hidden_size = 4, intermediate_size = 4, num_hidden_layers = 1,

@@ -163,6 +163,8 @@ function TestAnnotations:test_every_annotated_name_exists()
     ["data.Stream"] = getmetatable(data.stream(print)).__index,
     ["data.Rows"] = data.ragged { { 1 } },
     ["models.Decoder"] = decoder, ["models.Cache"] = decoder:cache(4), ["models.Bert"] = models.bert(TINY),
+    ["nn.QuantizedLinear"] = nn.QuantizedLinear(nn.Linear(32, 1), "q8_0"),
+    ["nn.QuantizedEmbedding"] = nn.QuantizedEmbedding(nn.Embedding(1, 32), "q8_0"),
     ["models.Whisper"] = models.whisper { d_model = 4, encoder_attention_heads = 1, decoder_attention_heads = 1 },
   }
   for name, e in pairs(documented) do

@@ -189,6 +189,8 @@ static inline dc_fv arithmetic(flat_maker *m, int t, int lanes)
     }
     if (t == DC_BOOL)
         return dc_fb_op2(m->b, uns[3 + rng_below(m->r, 3)], a, c);
+    if (t == DC_U32 && lanes <= 16 && rng_below(m->r, 8) == 0)
+        return dc_fb_op3(m->b, DC_K_DP4A, a, c, some(m, t, lanes));
     const dc_kop op = uns[rng_below(m->r, (int)DC_COUNTOF(uns))];
     dc_fv d = c;
     if (op == DC_K_SHL || op == DC_K_SHR)

@@ -159,6 +159,9 @@ static const ew_case ew_cases[] = {
     U(THREEFRY, 0x6b200159, 0, 0, 0, 0),
     U(THREEFRY, 0x1cb996fc, U_MAX, U_MAX, U_MAX, U_MAX),
     U(THREEFRY, 0xc4923a9c, 0x13198a2e, 0x03707344, 0x243f6a88, 0x85a308d3),
+    U(DP4A, 0, 0, U_MAX, 0), U(DP4A, 0xfffffc04, U_MAX, U_MAX, 0), U(DP4A, 70, 0x04030201, 0x08070605, 0),
+    U(DP4A, 0xfffe0200 + 7, U_MAX, 0x80808080, 7), U(DP4A, 0x1fa03, U_MAX, 0x7f7f7f7f, U_MAX),
+    U(DP4A, 0xff80, 0xff, 0xffffff80, 0x17f00),
 #undef F
 #undef I
 #undef U

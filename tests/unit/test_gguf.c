@@ -1,5 +1,6 @@
 /* formats/gguf.c, tensor_file.c: what is read, truncations and mutations, every block of packed floats. */
 #define _POSIX_C_SOURCE 200809L
+#include "formats/blocks.h"
 #include "formats/convert.h"
 #include "formats/floats.h"
 #include "formats/tensor_file.h"
@@ -188,6 +189,71 @@ static void test_packing(void)
     CHECK(dc_packing_find("q9") == NULL);
 }
 
+/* What element (r, c) of a laid out matrix means. */
+static float laid(const dc_blocks *b, const uint32_t *words, const void *scales, const void *mins,
+                  int columns, int r, int c)
+{
+    const int strip = r / 16, lane = r % 16, parts = columns / b->block, part = c / b->block;
+    int in = c % b->block, shift = 0;
+    if (b->bits == 4 && in >= b->block / 2) {
+        in -= b->block / 2;
+        shift = 4;
+    }
+    const size_t scale_at = (size_t)((strip * parts + part) * 16 + lane);
+    const size_t word_at =
+        (size_t)(((strip * parts + part) * dc_blocks_words(b) + in / 4) * 16 + lane);
+    const int q = (int)(words[word_at] >> (in % 4 * 8 + shift) & (b->bits == 4 ? 15 : 255));
+    const bool half = b->scale == DC_F16;
+    const float d = half ? dc_float_of_half(((const uint16_t *)scales)[scale_at])
+                         : ((const float *)scales)[scale_at];
+    if (!b->mins)
+        return d * (float)(q - b->zero);
+    const float m = half ? dc_float_of_half(((const uint16_t *)mins)[scale_at])
+                         : ((const float *)mins)[scale_at];
+    return d * (float)q + m;
+}
+
+/* Rows of any bytes, laid out, mean what they mean unpacked, to the bit; rows that are not there are zeros. */
+static void test_blocks(void)
+{
+    static const char *const name[] = {"q4_0", "q4_1", "q5_0", "q5_1",
+                                       "q8_0", "q4_k", "q5_k", "q6_k"};
+    enum { ROWS = 21, COLUMNS = 512 };
+    static unsigned char rows[ROWS * COLUMNS * 2];
+    static uint32_t words[2 * 16 * COLUMNS / 4];
+    static float scales[2 * 16 * COLUMNS / 16], mins[2 * 16 * COLUMNS / 16], want[ROWS * COLUMNS];
+    uint32_t state = 12345;
+    for (size_t i = 0; i < DC_COUNTOF(name); i++) {
+        const dc_packing *p = dc_packing_find(name[i]);
+        const dc_blocks *b = dc_blocks_find(name[i]);
+        const size_t blocks = (size_t)ROWS * COLUMNS / p->elements;
+        for (size_t k = 0; k < blocks * p->bytes; k++) {
+            state = state * 1664525u + 1013904223u;
+            rows[k] = (unsigned char)(state >> 24);
+        }
+        for (size_t k = 0; k < blocks; k++) /* scales are finite */
+            for (size_t at = strcmp(name[i], "q6_k") == 0 ? 208 : 0, n = 0;
+                 n < 2 && at + 2 * n + 1 < p->bytes; n++)
+                rows[k * p->bytes + at + 2 * n + 1] &= 0xbf;
+        memset(words, 0xff, sizeof words);
+        memset(scales, 0xff, sizeof scales);
+        memset(mins, 0xff, sizeof mins);
+        p->unpack(rows, want, blocks);
+        dc_blocks_lay(b, rows, ROWS, COLUMNS, words, scales, mins);
+        for (int r = 0; r < 32; r++)
+            for (int c = 0; c < COLUMNS; c++) {
+                const float v = laid(b, words, scales, mins, COLUMNS, r, c);
+                if (r < ROWS ? v != want[r * COLUMNS + c] : v != 0) {
+                    printf("%s: %g, not %g, at %d, %d\n", name[i], (double)v,
+                           r < ROWS ? (double)want[r * COLUMNS + c] : 0.0, r, c);
+                    CHECK(false);
+                    c = COLUMNS;
+                }
+            }
+    }
+    CHECK(dc_blocks_find("f8_e4m3") == NULL);
+}
+
 int main(void)
 {
     filekit_init(&kit, read_body, NULL);
@@ -196,6 +262,7 @@ int main(void)
     test_floats();
     test_conversions();
     test_packing();
+    test_blocks();
     filekit_fini(&kit);
     return t_done();
 }

@@ -1,0 +1,361 @@
+-- Linear layers and embeddings whose weights are quantised, and multiplied as they are: integers of 4 or 8 bits in
+-- blocks with a scale. How they lie in memory is in formats/blocks.h.
+
+local dc = require "deepc"
+local nn = require "deepc.nn.class"
+require "deepc.nn.layers"
+require "deepc.nn.whole"
+local _, core = ...
+
+local LANES = 16
+
+-- ---- matrices ----
+
+-- What the blocks of a layer are like, and how many rows and columns it has.
+local function about(layer)
+  local m = core.blocks_about(layer.format)
+  m.rows, m.columns = layer.outputs or layer.count, layer.inputs or layer.size
+  return m
+end
+
+-- The cells of a layer: of rows as a file has them, u8[rows, bytes of a row], of a packed type.
+local function fill(op, layer, bytes, format)
+  local words, scales, mins = core.blocks_lay(op, bytes, format)
+  layer.format, layer.words, layer.scales = format, dc.state(words), dc.state(scales)
+  layer.mins = mins and dc.state(mins) or nil
+end
+
+local ONES = dc.full("u32[]", 0x01010101)
+
+-- Numbers of a block of x: the largest is 127. Words of four signed bytes, u32[rows, blocks, words], the scale and the
+-- sum of the numbers of each block, f32[rows, blocks], i32[rows, blocks].
+local function quantized(x, block)
+  local r, b = x.shape[1], x.shape[2] // block
+  local parts = x:reshape(r, b, block)
+  local scale = parts:abs():max { axis = 3, keep = true } / 127
+  local number = (parts * dc.where(scale:gt(0), 1 / scale, 0)):round():cast "i32"
+  local bytes, words = (number & 255):cast "u32":reshape(r, b, block // 4, 4), nil
+  for i = 1, 4 do
+    local byte = bytes:slice { [4] = i }
+    words = words and words | byte << 8 * (i - 1) or byte
+  end
+  return words, scale:reshape(r, b), dc.dp4a(ONES, words, dc.full("u32[]", 0)):sum(3):cast "i32"
+end
+
+local LOW = 0x0f0f0f0f
+
+-- The numbers of word k of a matrix, and, of 4 bits, those behind them.
+local function numbers(layer, m, k)
+  local word = layer.words:slice { [3] = k }
+  word = word:reshape(1, word.shape[1], word.shape[2], LANES)
+  if m.bits == 8 then
+    return word
+  end
+  return word & LOW, word >> 4 & LOW
+end
+
+-- x [rows, columns] times the matrix turned: f32[rows, rows of the matrix].
+local function product(layer, x)
+  local m = about(layer)
+  local words, scale, total = quantized(x, m.block)
+  local r, b = x.shape[1], m.columns // m.block
+  local function of_row(v)
+    return v:reshape(r, 1, b, 1)
+  end
+  local function of_column(v)
+    return dc.stop_gradient(v):reshape(1, v.shape[1], b, LANES):cast "f32"
+  end
+  local sum = m.zero > 0 and of_row((total * -m.zero):cast "u32") or dc.full("u32[]", 0)
+  for k = 1, m.words do
+    local low, high = numbers(layer, m, k)
+    sum = dc.dp4a(low, of_row(words:slice { [3] = k }), sum)
+    if high then
+      sum = dc.dp4a(high, of_row(words:slice { [3] = k + m.words }), sum)
+    end
+  end
+  local y = sum:cast "i32":cast "f32" * of_row(scale) * of_column(layer.scales)
+  if m.mins then
+    y = y + of_row(total:cast "f32" * scale) * of_column(layer.mins)
+  end
+  y = y:sum(3):reshape(r, -1)
+  return y.shape[2] == m.rows and y or y:slice { [2] = { 1, m.rows } }
+end
+
+-- Elements of words [n, blocks, words, lanes] with their scales and mins, [n, blocks, lanes]: f32[n, columns, lanes].
+local function elements(m, words, scales, mins)
+  local n, b, lanes = words.shape[1], words.shape[2], words.shape[4]
+  local bytes = {}
+  for i = 1, 4 do
+    bytes[i] = words >> 8 * (i - 1) & 255
+  end
+  local byte = dc.stack(bytes, 4):reshape(n, b, m.words * 4, lanes)
+  local number = m.bits == 8 and byte or dc.concat({ byte & 15, byte >> 4 }, 3)
+  number = (number:cast "i32" - m.zero):cast "f32"
+  local y = number * scales:reshape(n, b, 1, lanes):cast "f32"
+  y = mins and y + mins:reshape(n, b, 1, lanes):cast "f32" or y
+  return y:reshape(n, m.columns, lanes)
+end
+
+-- The whole matrix, f32[rows, columns].
+local function dequantized(layer)
+  local m = about(layer)
+  local y = elements(m, layer.words, layer.scales, layer.mins):permute(1, 3, 2):reshape(-1, m.columns)
+  return y.shape[1] == m.rows and y or y:slice { { 1, m.rows } }
+end
+
+-- Rows of the matrix by number, integers[n]: f32[n, columns].
+local function rows_of(layer, positions)
+  local m, n = about(layer), positions.shape[1]
+  local strip, lane = positions // LANES, positions % LANES
+  local function pick(cell)
+    local part = cell:take(strip, 1)
+    local sizes = { n }
+    for _ = 2, #part.shape do
+      sizes[#sizes + 1] = 1
+    end
+    return part:gather(lane:reshape(sizes), -1)
+  end
+  return elements(m, pick(layer.words), pick(layer.scales), layer.mins and pick(layer.mins)):reshape(n, m.columns)
+end
+
+local FLOATS = { f16 = true, bf16 = true, f32 = true, f64 = true }
+
+-- Products outside typed functions, a typed function for each layer: its results carry no graph, so that nobody takes
+-- what the integers leave of it for the gradient.
+local outside = setmetatable({}, { __mode = "k" })
+
+-- Inside, x [rows, columns] has the gradient of the dequantised matrix.
+local function traced(layer, x)
+  return dc.custom_grad(function(v) return product(layer, v) end,
+    function(dy) return dy:matmul(dequantized(layer)) end)(x)
+end
+
+local function product_of(layer, x)
+  if core.tracing() then
+    return traced(layer, x)
+  end
+  local m = about(layer)
+  outside[layer] = outside[layer] or dc.fn(("quantized(x: f32[n, %d]) -> f32[n, %d]"):format(m.columns, m.rows),
+    function(x) return traced(layer, x) end) -- luacheck: ignore
+  return outside[layer](x)
+end
+
+-- The product for any x of floats.
+local function multiply(op, layer, x, bias)
+  local m = about(layer)
+  core.check_tensor(op, x)
+  local sizes = x.shape
+  if not FLOATS[x.dtype] then
+    core.fail("DTYPE", op, ("x is %s; floats are needed"):format(x.dtype), nil, "x", x)
+  elseif #sizes == 0 or sizes[#sizes] ~= m.columns then
+    core.fail("DIMS", op, ("the last axis of x has to have %d elements, as rows of the matrix"):format(m.columns), nil,
+      "x", x)
+  end
+  sizes[#sizes] = m.rows
+  local y = product_of(layer, x:cast "f32":reshape(-1, m.columns)):reshape(sizes)
+  y = bias and y + bias or y
+  return x.dtype == "f32" and y or y:cast(x.dtype)
+end
+
+-- ---- layers ----
+
+local function known_types()
+  local made = {}
+  for _, type in ipairs { "q4_0", "q8_0" } do
+    made[#made + 1] = ('"%s"'):format(type)
+  end
+  return table.concat(made, " or ")
+end
+
+local function check_type(op, type_name, columns, what)
+  local known = type(type_name) == "string" and core.blocks_about(type_name) or nil
+  if not known or not known.made then
+    core.fail("ARG", op, ("weights become %s, not %s"):format(known_types(), core.shown(type_name)))
+  elseif columns % known.elements ~= 0 then
+    core.fail("ARG", op, ("%s%d inputs are no multiple of %d, which a block of %s has"):format(what or "", columns,
+      known.elements, type_name), what and "skip = a pattern of paths leaves layers as they are" or nil)
+  end
+end
+
+-- Of a network, so that errors name the layer.
+local function check_layer_type(op, path, layer, type_name)
+  check_type(op, type_name, layer.inputs or layer.size, ("'%s' (%s): "):format(path, layer:describe()))
+end
+
+-- Rows of a file, of any packed type, in place of the name of one: { bytes = u8[rows, bytes of a row], type = name }.
+core.PackedRows = {}
+
+-- The blocks of weights f32[rows, columns], and their type; of rows of a file, these. Weights are nil where not made.
+local function blocks_of(op, class, layer, how, weights)
+  if getmetatable(how) == core.PackedRows then
+    return how.bytes, how.type
+  elseif not core.is_layer(layer) or getmetatable(layer) ~= class then
+    core.fail("ARG", op, ("an %s is needed, not %s"):format(class == nn.Linear and "nn.Linear" or "nn.Embedding",
+      core.describe(layer)))
+  end
+  core.refuse_inside(layer, op)
+  local rows = weights(layer)
+  check_type(op, how, rows.shape[2])
+  return core.blocks_pack(op, rows:cast "f32", how), how
+end
+
+---A linear layer with quantised weights: integers of 4 or 8 bits and a scale for each 32 inputs, in the types of GGUF.
+---What goes in becomes integers of 8 bits, with a scale for each block as well, and integers are multiplied: where the
+---machine has instructions for it (vpdpbusd of AVX512-VNNI, dp4a) by these. The result is that of the dequantised
+---weights within what rounding x to 8 bits changes, about 0.4 % of the largest element of each block. Weights are
+---states, not trained; gradients of x, inside typed functions, are those of the dequantised weights.
+---
+---    local layer = nn.QuantizedLinear(nn.Linear(64, 10), "q8_0")
+---    layer(dc.ones "f32[1, 64]")
+---
+---Errors: DC0101 for another type than "q4_0" and "q8_0", for inputs that are no multiple of 32, and for weights that
+---are not finite; when it is called, DC0301 where sizes differ, DC0202 for integers.
+---@class deepc.nn.QuantizedLinear: deepc.nn.Layer
+local QuantizedLinear = nn.class "nn.QuantizedLinear"
+nn.QuantizedLinear = QuantizedLinear
+
+---@param layer deepc.nn.Linear
+---@param type "q4_0"|"q8_0"
+function QuantizedLinear:init(layer, type)
+  local op = "nn.QuantizedLinear"
+  local bytes, packed = blocks_of(op, nn.Linear, layer, type, function(l) return l.weight:transpose() end)
+  local bias = layer.bias
+  self.inputs, self.outputs = layer.inputs, layer.outputs
+  self.bias = bias and bias.dtype ~= "f32" and dc.param(bias:cast "f32") or bias
+  fill(op, self, bytes, packed)
+end
+
+function QuantizedLinear:describe()
+  return ("nn.QuantizedLinear %d -> %d, %s"):format(self.inputs, self.outputs, self.format)
+end
+
+function QuantizedLinear:forward(x)
+  local y = multiply("nn.QuantizedLinear", self, x, self.bias)
+  return y
+end
+
+---The weights as floats, [inputs, outputs], as nn.Linear has them.
+---
+---    nn.QuantizedLinear(nn.Linear(64, 10), "q8_0"):dequantize()
+---@return deepc.Tensor # f32
+function QuantizedLinear:dequantize()
+  return dequantized(self):transpose()
+end
+
+---An embedding with quantised rows, as nn.QuantizedLinear has them. `project` multiplies by them, for models whose
+---embedding is their last layer, too.
+---
+---    local layer = nn.QuantizedEmbedding(nn.Embedding(100, 64), "q8_0")
+---    layer(dc.tensor({ 1, 2 }, "i32"))
+---
+---Errors: as nn.QuantizedLinear; when it is called, DC0701 for an integer outside.
+---@class deepc.nn.QuantizedEmbedding: deepc.nn.Layer
+local QuantizedEmbedding = nn.class "nn.QuantizedEmbedding"
+nn.QuantizedEmbedding = QuantizedEmbedding
+
+---@param layer deepc.nn.Embedding
+---@param type "q4_0"|"q8_0"
+function QuantizedEmbedding:init(layer, type)
+  local op = "nn.QuantizedEmbedding"
+  local bytes, packed = blocks_of(op, nn.Embedding, layer, type, function(l) return l.weight end)
+  self.count, self.size = layer.count, layer.size
+  fill(op, self, bytes, packed)
+end
+
+function QuantizedEmbedding:describe()
+  return ("nn.QuantizedEmbedding %d -> %d, %s"):format(self.count, self.size, self.format)
+end
+
+function QuantizedEmbedding:forward(positions)
+  local op = "nn.QuantizedEmbedding"
+  core.check_tensor(op, positions)
+  local sizes = positions.shape
+  if not positions.dtype:match "^[iu]" then
+    core.fail("DTYPE", op, ("positions are %s; integers are needed"):format(positions.dtype), nil, "positions",
+      positions)
+  end
+  core.check_row(positions, self.count, op)
+  local y = rows_of(self, positions:reshape(-1))
+  sizes[#sizes + 1] = self.size
+  return y:reshape(sizes)
+end
+
+---x times the rows turned: [..., count] of [..., size].
+---
+---    nn.QuantizedEmbedding(nn.Embedding(100, 64), "q8_0"):project(dc.ones "f32[1, 64]")
+---
+---Errors: DC0301 where sizes differ, DC0202 for integers.
+---@param x deepc.Tensor
+---@return deepc.Tensor
+function QuantizedEmbedding:project(x)
+  local y = multiply("nn.QuantizedEmbedding.project", self, x)
+  return y
+end
+
+---The rows as floats, [count, size].
+---
+---    nn.QuantizedEmbedding(nn.Embedding(100, 64), "q8_0"):dequantize()
+---@return deepc.Tensor # f32
+function QuantizedEmbedding:dequantize()
+  local y = dequantized(self)
+  return y
+end
+
+core.method_entries(QuantizedLinear, "dequantize")
+core.method_entries(QuantizedEmbedding, "project", "dequantize")
+
+-- ---- networks ----
+
+local function check_patterns(op, options)
+  for _, key in ipairs { "only", "skip" } do
+    if options[key] ~= nil and type(options[key]) ~= "string" then
+      core.fail("ARG", op, ("%s is a pattern of paths, not %s"):format(key, core.shown(options[key])),
+        'skip = "head$"')
+    end
+  end
+  core.check_flags(op, options, "embeddings")
+end
+
+---Puts nn.QuantizedLinear in the place of linear layers of a network, which keeps its own no longer: a layer that
+---stands in several places is one layer afterwards, too. Nothing has changed where there is an error.
+---
+---    local net = nn.Sequential { nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10) }
+---    nn.quantize(net, "q8_0", { skip = "^3$" })
+---
+---Options: only and skip, Lua patterns of paths of layers ("^model%.layers", "lm_head$"); embeddings (false; true:
+---nn.Embedding becomes nn.QuantizedEmbedding, too).
+---
+---Errors: DC0101 for another type than "q4_0" and "q8_0", for a layer whose inputs are no multiple of 32 or whose
+---weights are not finite, and where there is no layer to quantise.
+---@param net deepc.nn.Layer
+---@param type "q4_0"|"q8_0"
+---@param options? { only?: string, skip?: string, embeddings?: boolean }
+---@return deepc.nn.Layer # net itself
+function nn.quantize(net, type, options)
+  local op = "nn.quantize"
+  core.check_layer(op, net)
+  core.refuse_inside(net, op)
+  core.options(op, options, "only", "skip", "embeddings")
+  local o, made, count = options or {}, {}, 0
+  check_patterns(op, o)
+  local function visit(class, quantized_class)
+    core.replace_layers(net, "", class, function(layer, path)
+      if not made[layer] and (not o.only or path:find(o.only)) and not (o.skip and path:find(o.skip)) then
+        check_layer_type(op, path, layer, type)
+        made[layer], count = quantized_class(layer, type), count + 1
+      end
+    end, {})
+  end
+  visit(nn.Linear, QuantizedLinear)
+  if o.embeddings then
+    visit(nn.Embedding, QuantizedEmbedding)
+  end
+  if count == 0 then
+    core.fail("ARG", op, ("%s has no linear layer to quantise"):format(net:describe()), "print(net) shows its layers")
+  end
+  for _, class in ipairs { nn.Linear, nn.Embedding } do
+    core.replace_layers(net, "", class, function(layer) return made[layer] end, {})
+  end
+  core.renew_paths(net)
+  return net
+end
