@@ -134,7 +134,7 @@ static bool read_operands(product *q, const dc_shape *p)
     }
     q->has_m = q->has_m && is_m(q, p->out[p->nout - 2]) && dc_strides_all(q->a.m);
     return !q->b.all_n.irregular && dc_strides_all(q->has_m ? q->b.n : q->b.all_n) &&
-           (q->b.n.unit || (q->b.plain && q->has_m));
+           (q->b.n.unit || q->b.plain);
 }
 
 static dc_role role_of(const dc_sketch *s, uint32_t axis)
@@ -290,6 +290,17 @@ static bool is_large(const product *q)
     return q->N * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->N * size >= DC_TUNE_PANEL_STRIDE;
 }
 
+/*
+ * A matrix of 16-bit floats for one row: beside conversions too few loads are under way where it comes from memory. Its
+ * rows are fetched ahead, unless the whole function may well stay in L2.
+ */
+static bool fetches_ahead(const product *q)
+{
+    const dc_buffer *b = &q->s->k->buf.at[q->b.buf];
+    return !q->has_m && dc_dtype_size((dc_dtype)b->dtype) == 2 &&
+           q->b.bytes > (int64_t)q->s->t->l2 / 8;
+}
+
 /* Another packing than the rule's, as far as there is one. */
 static void choose_packing(product *q)
 {
@@ -366,7 +377,7 @@ static void blocks_of(product *q)
     q->block_k = q->K;
     if (q->streams) {
         q->block_k = piece_of(q->K, q->M < 3 ? DC_TUNE_STREAM_ROWS * q->M : DC_TUNE_STREAM_K);
-        most_n = DC_TUNE_STREAM_COLUMNS + columns;
+        most_n = fetches_ahead(q) ? DC_TUNE_FETCHED_COLUMNS : DC_TUNE_STREAM_COLUMNS + columns;
     } else if (q->nred == 1) {
         q->block_k = piece_of(q->K, q->pack_a ? DC_TUNE_PANEL_K / 4 : DC_TUNE_PANEL_K);
     }
@@ -576,13 +587,15 @@ static bool apply(product *q)
         return false;
     if (q->streams && q->has_m)
         prefetch_b(q);
+    else if (pieces && fetches_ahead(q))
+        dc_do_prefetch(q->s, q->b.buf, q->piece, q->red[0], 1);
     return true;
 }
 
 /* Few rows, both operands along the sum, which is long enough for vectors: see jit/schedule/schedule_dots.c. */
 static bool is_dots(const product *q)
 {
-    if (q->nred != 1 || !q->has_m || !q->a.k.unit || !q->b.k.unit || q->b.n.unit || q->N <= 1 ||
+    if (q->nred != 1 || !q->a.k.unit || !q->b.k.unit || q->b.n.unit || q->N <= 1 ||
         q->M > 2 * DC_TUNE_DOT_ROWS || q->K < q->s->lanes)
         return false;
     const bool rule = q->M <= dc_min_i64(DC_TUNE_DOT_ROWS, q->K / q->s->lanes);
@@ -599,6 +612,8 @@ static bool schedule_dots(product *q)
     d.block = q->block_n;
     if (!make_work_items(q))
         return false;
+    d.has_m = q->has_m;
+    d.streamed = fetches_ahead(q) ? q->b.buf : 0;
     d.m = q->m;
     d.n = q->n;
     return dc_schedule_dots(q->s, &d);
@@ -618,6 +633,10 @@ bool dc_schedule_product(dc_sketch *s, const dc_shape *p, bool *is)
     if (!*is)
         return true;
     read_axes(&q, p);
+    if (!q.has_m && !q.b.n.unit && !is_dots(&q)) { /* rows of the matrix that no vectors go along */
+        *is = false;
+        return true;
+    }
     q.epilogue_reads = epilogue_reads(&q, p);
     const int epilogue = epilogue_cost(s->k);
     q.apart = epilogue > DC_TUNE_EPILOGUE_OPS;
@@ -627,7 +646,8 @@ bool dc_schedule_product(dc_sketch *s, const dc_shape *p, bool *is)
     take_outer(&q);
     if (is_dots(&q))
         return schedule_dots(&q);
-    q.streams = q.nred == 1 && !q.b.n.strided && is_large(&q) && q.M < DC_TUNE_PACK_ROWS;
+    q.streams = q.nred == 1 && !q.b.n.strided && q.M < DC_TUNE_PACK_ROWS &&
+                (is_large(&q) || fetches_ahead(&q));
     if (q.nred == 1 && !q.b.n.strided && q.M <= 2 * DC_TUNE_PACK_ROWS)
         q.streams = dc_sketch_knob(s, DC_KNOB_STREAM, q.streams ? 2 : 1, (const int32_t[]){1, 2, 0},
                                    2) == 2;

@@ -65,24 +65,39 @@ static bool part_epilogue(dc_sketch *s, const dc_dots *d, const halves *h)
     const uint32_t sum = h->at[0].o;
     uint32_t m, n;
     dc_split lanes;
-    return dc_do_reorder(s, h->last, d->n) && dc_do_reorder(s, h->last, d->m) &&
-           dc_do_part(s, d->m, sum, &m) && dc_do_part(s, d->n, sum, &n) &&
+    return dc_do_reorder(s, h->last, d->n) && (!d->has_m || dc_do_reorder(s, h->last, d->m)) &&
+           (!d->has_m || dc_do_part(s, d->m, sum, &m)) && dc_do_part(s, d->n, sum, &n) &&
            dc_do_split(s, n, dc_sketch_lanes(s, d->block), &lanes) && dc_do_vectorize(s, lanes.i);
+}
+
+/* Tiles of rows by columns, over which the loop over k goes; one row has no loop over m. */
+static bool make_tile(dc_sketch *s, const dc_dots *d, const halves *h, int64_t rows,
+                      int64_t columns)
+{
+    const uint32_t k = h->at[0].o;
+    dc_split m, n;
+    if (!d->has_m) {
+        if (!dc_do_split(s, d->n, columns, &n) || !dc_do_reorder(s, k, n.i) || !bind_sum(s, h) ||
+            !dc_do_unroll(s, n.i))
+            return false;
+        if (d->streamed != 0) /* where it does not apply, it is left out */
+            dc_do_prefetch(s, d->streamed, n.o, k, 1);
+        return true;
+    }
+    return dc_do_split(s, d->m, rows, &m) && dc_do_split(s, d->n, columns, &n) &&
+           dc_do_reorder(s, n.o, m.i) && dc_do_reorder(s, n.o, m.o) && dc_do_reorder(s, k, n.i) &&
+           dc_do_reorder(s, k, m.i) && bind_sum(s, h) && dc_do_unroll(s, n.i) &&
+           dc_do_unroll(s, m.i);
 }
 
 bool dc_schedule_dots(dc_sketch *s, const dc_dots *d)
 {
-    const int64_t rows = dc_sketch_knob(s, DC_KNOB_DOT_ROWS, rows_of(d->M),
-                                        (const int32_t[]){1, 2, 3, 4, 5, 6, 8, 0}, d->M);
+    const int64_t rows = d->has_m ? dc_sketch_knob(s, DC_KNOB_DOT_ROWS, rows_of(d->M),
+                                                   (const int32_t[]){1, 2, 3, 4, 5, 6, 8, 0}, d->M)
+                                  : 1;
     const int64_t columns = dc_sketch_knob(s, DC_KNOB_DOT_COLUMNS, columns_of(s, rows, d->block),
                                            (const int32_t[]){1, 2, 3, 4, 6, 8, 0}, d->block);
     halves h;
-    dc_split m, n;
-    if (!split_sum(s, d->k, &h) || (d->apart && !part_epilogue(s, d, &h)))
-        return false;
-    const uint32_t k = h.at[0].o;
-    return dc_do_split(s, d->m, rows, &m) && dc_do_split(s, d->n, columns, &n) &&
-           dc_do_reorder(s, n.o, m.i) && dc_do_reorder(s, n.o, m.o) && dc_do_reorder(s, k, n.i) &&
-           dc_do_reorder(s, k, m.i) && bind_sum(s, &h) && dc_do_unroll(s, n.i) &&
-           dc_do_unroll(s, m.i) && dc_sketch_grid(s);
+    return split_sum(s, d->k, &h) && (!d->apart || part_epilogue(s, d, &h)) &&
+           make_tile(s, d, &h, rows, columns) && dc_sketch_grid(s);
 }

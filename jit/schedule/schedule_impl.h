@@ -148,8 +148,10 @@ bool dc_schedule_product(dc_sketch *s, const dc_shape *p, bool *is);
 /* A contraction of few rows, both operands of which are contiguous along k: loops m, n and k of a work item. */
 typedef struct dc_dots {
     uint32_t m, n, k;
-    int64_t M, block; /* rows, columns of a work item */
-    bool apart;       /* the epilogue has loops of its own */
+    int64_t M, block;  /* rows, columns of a work item */
+    bool has_m;        /* one row has no loop over m */
+    uint32_t streamed; /* the matrix, where its rows are fetched ahead; 0: not */
+    bool apart;        /* the epilogue has loops of its own */
 } dc_dots;
 
 bool dc_schedule_dots(dc_sketch *s, const dc_dots *d);
