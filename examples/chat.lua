@@ -17,6 +17,8 @@ local options, words = dc.options({
   { "max", 256, "tokens of an answer, at most", min = 1 },
   { "temperature", 0.0, "0: the likeliest token; more: drawn", min = 0 },
   { "top-p", 0.95, "the likeliest tokens whose probabilities sum to it are drawn", min = 0, max = 1 },
+  { "weights", "packed", "quantised weights of a .gguf file: multiplied as they are, or as floats",
+    choices = { "packed", "floats" } },
   { "dtype", "f32", "what it computes in", choices = { "f32", "f16", "bf16" } },
 })
 
@@ -31,7 +33,7 @@ if path:find "%.gguf$" then
 else
   tok = tokenizers.load(path)
 end
-local net = models.load(path, { dtype = options.dtype })
+local net = models.load(path, { dtype = options.dtype, packed = options.weights == "packed" })
 local cache = net:cache(options.room)
 local messages = options.system ~= "" and { { role = "system", content = options.system } } or {}
 

@@ -62,7 +62,7 @@ local function read_gguf(op, path, options)
   local source <close> = weights.open(op, path)
   local config, rules = gguf.read(op, path, source)
   local net = core.model_types[config.model_type].make(config, options_of(options, source))
-  weights.fill(source, net, rules, options and options.packed)
+  weights.fill(source, net, rules, options.packed and options.activations)
   return net
 end
 
@@ -73,12 +73,13 @@ end
 ---    local net = models.load(os.getenv "HOME" .. "/all-MiniLM-L6-v2")
 ---
 ---Options: dtype, that the model computes in: "f32", "f16" or "bf16"; weights of other floats are converted. packed
----(false): quantised weights of linear layers and embeddings stay as they are, as nn.QuantizedLinear has them.
+---(false): quantised weights of linear layers and embeddings stay as they are, as nn.QuantizedLinear has them, with
+---activations (16) of 8 or 16 bits.
 ---
 ---Errors: DC0801 where a file cannot be read, DC0802 where it is damaged, DC0804 for a model that is not known and for
 ---weights that do not fit the config, DC0101 for fields of the config.
 ---@param path string a folder, or a .gguf file
----@param options? { dtype?: string, packed?: boolean } "f32"
+---@param options? { dtype?: string, packed?: boolean, activations?: 8|16 } "f32"
 ---@return deepc.nn.Layer # the model
 function models.load(path, options)
   local op = "models.load"
@@ -86,8 +87,11 @@ function models.load(path, options)
   if type(path) ~= "string" then
     core.fail("ARG", op, "a path is needed, not " .. core.describe(path))
   end
-  core.options(op, options, "dtype", "packed")
-  core.check_flags(op, options or {}, "packed")
+  core.options(op, options, "dtype", "packed", "activations")
+  options = options or {}
+  core.check_flags(op, options, "packed")
+  options = { dtype = options.dtype, packed = options.packed,
+    activations = core.check_activations(op, options.activations) }
   local net = (path:find "%.gguf$" and read_gguf or read_folder)(op, (path:gsub("/+$", "")), options)
   net:eval()
   return net

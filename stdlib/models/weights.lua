@@ -157,13 +157,15 @@ local function adapt(source, pair, rules)
 end
 
 -- Layers whose weights stay packed, with the rows of the file in place of their cells.
-local function put_packed(source, net, packed)
+local function put_packed(source, net, packed, activations)
   local function swap(quantized)
     return function(layer)
       local pair = packed[rawget(core.fields_of(layer), "weight")]
       if pair then
-        local rows = { bytes = core.file_take(source.file, { pair.from }, { "packed" })[1], type = pair.packed }
-        return quantized(layer, setmetatable(rows, core.PackedRows))
+        local rows = core.file_take(source.file, { pair.from }, { "packed" })[1]
+        local made = quantized(rows, pair.packed, { activations = activations })
+        made.bias = layer.bias
+        return made
       end
     end
   end
@@ -182,7 +184,8 @@ end
 -- Sets the cells of a model. rules: prefix, which names may have; rename(name), nil for what is left out; ignored and
 -- optional, patterns of names without a place and of cells that may stay; linear, "in, out" where matrices lie as here;
 -- there(name), what a cell of that path, counted from 0, is called; adapt(name, value), another value, of names that
--- match the pattern adapted. packed: quantised weights stay as they are in the file.
+-- match the pattern adapted. packed: quantised weights stay as they are in the file, with that many bits
+-- for activations.
 function weights.fill(source, net, rules, packed)
   local found, from, cells, turned, stays = match(source, net, rules), {}, {}, {}, {}
   local embeddings = {}
@@ -207,7 +210,7 @@ function weights.fill(source, net, rules, packed)
   end
   core.file_put(source.file, from, cells, turned, true)
   if next(stays) then
-    put_packed(source, net, stays)
+    put_packed(source, net, stays, packed)
   end
 end
 

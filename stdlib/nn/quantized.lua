@@ -19,27 +19,44 @@ local function about(layer)
 end
 
 -- The cells of a layer: of rows as a file has them, u8[rows, bytes of a row], of a packed type.
-local function fill(op, layer, bytes, format)
+local function fill(op, layer, bytes, format, activations)
   local words, scales, mins = core.blocks_lay(op, bytes, format)
   layer.format, layer.words, layer.scales = format, dc.state(words), dc.state(scales)
   layer.mins = mins and dc.state(mins) or nil
+  layer.activations = activations
 end
 
 local ONES = dc.full("u32[]", 0x01010101)
 
--- Numbers of a block of x: the largest is 127. Words of four signed bytes, u32[rows, blocks, words], the scale and the
--- sum of the numbers of each block, f32[rows, blocks], i32[rows, blocks].
-local function quantized(x, block)
-  local r, b = x.shape[1], x.shape[2] // block
-  local parts = x:reshape(r, b, block)
-  local scale = parts:abs():max { axis = 3, keep = true } / 127
-  local number = (parts * dc.where(scale:gt(0), 1 / scale, 0)):round():cast "i32"
+-- The largest number of a block of x, by bits: its upper byte, rounded, has to be one with a sign.
+local LARGEST = { [8] = 127, [16] = 127 * 256 }
+
+-- Words of four bytes of numbers, i32[rows, blocks, block]: u32[rows, blocks, block / 4].
+local function packed(number, r, b, block)
   local bytes, words = (number & 255):cast "u32":reshape(r, b, block // 4, 4), nil
   for i = 1, 4 do
     local byte = bytes:slice { [4] = i }
     words = words and words | byte << 8 * (i - 1) or byte
   end
-  return words, scale:reshape(r, b), dc.dp4a(ONES, words, dc.full("u32[]", 0)):sum(3):cast "i32"
+  return words
+end
+
+-- The sums of signed bytes of words, i32[rows, blocks].
+local function total_of(words)
+  return dc.dp4a(ONES, words, dc.full("u32[]", 0)):sum(3):cast "i32"
+end
+
+-- Numbers of 8 or 16 bits for each block of x: as words of signed bytes, of 16 bits with those of their upper bytes, so
+-- that a number is 256 upper + lower; the scale and the sum of the numbers of each block, f32 and i32[rows, blocks].
+local function quantized(x, block, bits)
+  local r, b = x.shape[1], x.shape[2] // block
+  local parts = x:reshape(r, b, block)
+  local scale = parts:abs():max { axis = 3, keep = true } / LARGEST[bits]
+  local number = (parts * dc.where(scale:gt(0), 1 / scale, 0)):round():cast "i32"
+  local lower = packed(number, r, b, block)
+  local upper = bits == 16 and packed(number + 128 >> 8, r, b, block) or nil
+  local total = upper and total_of(upper) * 256 + total_of(lower) or total_of(lower)
+  return lower, upper, scale:reshape(r, b), total
 end
 
 local LOW = 0x0f0f0f0f
@@ -57,7 +74,7 @@ end
 -- x [rows, columns] times the matrix turned: f32[rows, rows of the matrix].
 local function product(layer, x)
   local m = about(layer)
-  local words, scale, total = quantized(x, m.block)
+  local lower, upper, scale, total = quantized(x, m.block, layer.activations)
   local r, b = x.shape[1], m.columns // m.block
   local function of_row(v)
     return v:reshape(r, 1, b, 1)
@@ -65,14 +82,17 @@ local function product(layer, x)
   local function of_column(v)
     return dc.stop_gradient(v):reshape(1, v.shape[1], b, LANES):cast "f32"
   end
-  local sum = m.zero > 0 and of_row((total * -m.zero):cast "u32") or dc.full("u32[]", 0)
-  for k = 1, m.words do
-    local low, high = numbers(layer, m, k)
-    sum = dc.dp4a(low, of_row(words:slice { [3] = k }), sum)
-    if high then
-      sum = dc.dp4a(high, of_row(words:slice { [3] = k + m.words }), sum)
+  local function add_products(sum, words)
+    for k = 1, m.words do
+      local low, high = numbers(layer, m, k)
+      sum = dc.dp4a(low, of_row(words:slice { [3] = k }), sum)
+      sum = high and dc.dp4a(high, of_row(words:slice { [3] = k + m.words }), sum) or sum
     end
+    return sum
   end
+  local zero = m.zero > 0 and of_row((total * -m.zero):cast "u32") or dc.full("u32[]", 0)
+  local sum = upper and (add_products(dc.full("u32[]", 0), upper) << 8) + zero or zero
+  sum = add_products(sum, lower)
   local y = sum:cast "i32":cast "f32" * of_row(scale) * of_column(layer.scales)
   if m.mins then
     y = y + of_row(total:cast "f32" * scale) * of_column(layer.mins)
@@ -182,31 +202,64 @@ local function check_layer_type(op, path, layer, type_name)
   check_type(op, type_name, layer.inputs or layer.size, ("'%s' (%s): "):format(path, layer:describe()))
 end
 
--- Rows of a file, of any packed type, in place of the name of one: { bytes = u8[rows, bytes of a row], type = name }.
-core.PackedRows = {}
-
--- The blocks of weights f32[rows, columns], and their type; of rows of a file, these. Weights are nil where not made.
-local function blocks_of(op, class, layer, how, weights)
-  if getmetatable(how) == core.PackedRows then
-    return how.bytes, how.type
-  elseif not core.is_layer(layer) or getmetatable(layer) ~= class then
-    core.fail("ARG", op, ("an %s is needed, not %s"):format(class == nn.Linear and "nn.Linear" or "nn.Embedding",
-      core.describe(layer)))
+-- How many bits numbers of x have.
+function core.check_activations(op, bits)
+  if bits ~= nil and bits ~= 8 and bits ~= 16 then
+    core.fail("ARG", op, ("activations are 8 or 16 bits, not %s"):format(core.shown(bits)))
   end
-  core.refuse_inside(layer, op)
-  local rows = weights(layer)
-  check_type(op, how, rows.shape[2])
-  return core.blocks_pack(op, rows:cast "f32", how), how
+  return bits or 16
+end
+
+-- Rows as a file has them, u8[rows, bytes of a row], of any type that is multiplied: how many columns they have.
+local function columns_of(op, rows, format)
+  local known = type(format) == "string" and core.blocks_about(format) or nil
+  if not known then
+    core.fail("ARG", op, ("rows are of a packed type, not %s"):format(core.shown(format)),
+      "dc.load tells the types of a file")
+  elseif rows.dtype ~= "u8" or #rows.shape ~= 2 then
+    core.fail("ARG", op, ("rows are %s[%s]; u8[rows, bytes] is needed"):format(rows.dtype, core.sizes(rows.shape)))
+  elseif rows.shape[2] == 0 or rows.shape[2] % known.bytes ~= 0 then
+    core.fail("ARG", op, ("rows of %d bytes are no blocks of %s, of %d bytes each"):format(rows.shape[2], format,
+      known.bytes))
+  end
+  return rows.shape[2] // known.bytes * known.elements
+end
+
+-- Fills a layer with the blocks of the weights of another, or with rows of a file; returns rows and columns.
+local function make(op, layer, class, from, format, options)
+  core.options(op, options, "activations")
+  local activations, rows, columns = core.check_activations(op, options and options.activations), from, nil
+  if core.kind(from) then
+    core.refuse_tracing(op)
+    columns = columns_of(op, from, format)
+  elseif not core.is_layer(from) or getmetatable(from) ~= class then
+    core.fail("ARG", op, ("an %s is needed, or u8[rows, bytes], not %s"):format(class == nn.Linear and "nn.Linear"
+      or "nn.Embedding", core.describe(from)))
+  else
+    core.refuse_inside(from, op)
+    local weight = class == nn.Linear and from.weight:transpose() or from.weight
+    columns = weight.shape[2]
+    check_type(op, format, columns)
+    rows = core.blocks_pack(op, weight:cast "f32", format)
+  end
+  fill(op, layer, rows, format, activations)
+  return rows.shape[1], columns
 end
 
 ---A linear layer with quantised weights: integers of 4 or 8 bits and a scale for each 32 inputs, in the types of GGUF.
----What goes in becomes integers of 8 bits, with a scale for each block as well, and integers are multiplied: where the
----machine has instructions for it (vpdpbusd of AVX512-VNNI, dp4a) by these. The result is that of the dequantised
----weights within what rounding x to 8 bits changes, about 0.4 % of the largest element of each block. Weights are
----states, not trained; gradients of x, inside typed functions, are those of the dequantised weights.
+---What goes in becomes integers of 16 bits, or of 8, with a scale for each block as well, and integers are multiplied:
+---where the machine has instructions for it (vpdpbusd of AVX512-VNNI, dp4a) by these. The result is that of the
+---dequantised weights within what rounding x changes: of the largest element of each block 0.002 %, with 8 bits 0.4 %,
+---which takes half of the arithmetic. Weights are states, not trained; gradients of x, inside typed functions, are
+---those of the dequantised weights.
 ---
 ---    local layer = nn.QuantizedLinear(nn.Linear(64, 10), "q8_0")
 ---    layer(dc.ones "f32[1, 64]")
+---
+---Instead of a layer it takes rows of a file, u8[outputs, bytes], which dc.load gives with packed = true: of q4_0,
+---q4_1, q5_0, q5_1, q8_0, q4_k, q5_k or q6_k.
+---
+---Options: activations (16), 8 or 16 bits.
 ---
 ---Errors: DC0101 for another type than "q4_0" and "q8_0", for inputs that are no multiple of 32, and for weights that
 ---are not finite; when it is called, DC0301 where sizes differ, DC0202 for integers.
@@ -214,15 +267,13 @@ end
 local QuantizedLinear = nn.class "nn.QuantizedLinear"
 nn.QuantizedLinear = QuantizedLinear
 
----@param layer deepc.nn.Linear
----@param type "q4_0"|"q8_0"
-function QuantizedLinear:init(layer, type)
-  local op = "nn.QuantizedLinear"
-  local bytes, packed = blocks_of(op, nn.Linear, layer, type, function(l) return l.weight:transpose() end)
-  local bias = layer.bias
-  self.inputs, self.outputs = layer.inputs, layer.outputs
+---@param layer deepc.nn.Linear|deepc.Tensor with its weights, or rows as dc.load gives them
+---@param type string "q4_0" or "q8_0"; of rows their type
+---@param options? { activations?: 8|16 } 16
+function QuantizedLinear:init(layer, type, options)
+  self.outputs, self.inputs = make("nn.QuantizedLinear", self, nn.Linear, layer, type, options)
+  local bias = core.is_layer(layer) and layer.bias or nil
   self.bias = bias and bias.dtype ~= "f32" and dc.param(bias:cast "f32") or bias
-  fill(op, self, bytes, packed)
 end
 
 function QuantizedLinear:describe()
@@ -253,13 +304,11 @@ end
 local QuantizedEmbedding = nn.class "nn.QuantizedEmbedding"
 nn.QuantizedEmbedding = QuantizedEmbedding
 
----@param layer deepc.nn.Embedding
----@param type "q4_0"|"q8_0"
-function QuantizedEmbedding:init(layer, type)
-  local op = "nn.QuantizedEmbedding"
-  local bytes, packed = blocks_of(op, nn.Embedding, layer, type, function(l) return l.weight end)
-  self.count, self.size = layer.count, layer.size
-  fill(op, self, bytes, packed)
+---@param layer deepc.nn.Embedding|deepc.Tensor with its rows, or rows as dc.load gives them
+---@param type string "q4_0" or "q8_0"; of rows their type
+---@param options? { activations?: 8|16 } 16
+function QuantizedEmbedding:init(layer, type, options)
+  self.count, self.size = make("nn.QuantizedEmbedding", self, nn.Embedding, layer, type, options)
 end
 
 function QuantizedEmbedding:describe()
@@ -323,26 +372,27 @@ end
 ---    nn.quantize(net, "q8_0", { skip = "^3$" })
 ---
 ---Options: only and skip, Lua patterns of paths of layers ("^model%.layers", "lm_head$"); embeddings (false; true:
----nn.Embedding becomes nn.QuantizedEmbedding, too).
+---nn.Embedding becomes nn.QuantizedEmbedding, too); activations (16), 8 or 16 bits.
 ---
 ---Errors: DC0101 for another type than "q4_0" and "q8_0", for a layer whose inputs are no multiple of 32 or whose
 ---weights are not finite, and where there is no layer to quantise.
 ---@param net deepc.nn.Layer
 ---@param type "q4_0"|"q8_0"
----@param options? { only?: string, skip?: string, embeddings?: boolean }
+---@param options? { only?: string, skip?: string, embeddings?: boolean, activations?: 8|16 }
 ---@return deepc.nn.Layer # net itself
 function nn.quantize(net, type, options)
   local op = "nn.quantize"
   core.check_layer(op, net)
   core.refuse_inside(net, op)
-  core.options(op, options, "only", "skip", "embeddings")
+  core.options(op, options, "only", "skip", "embeddings", "activations")
   local o, made, count = options or {}, {}, 0
   check_patterns(op, o)
+  local how = { activations = core.check_activations(op, o.activations) }
   local function visit(class, quantized_class)
     core.replace_layers(net, "", class, function(layer, path)
       if not made[layer] and (not o.only or path:find(o.only)) and not (o.skip and path:find(o.skip)) then
         check_layer_type(op, path, layer, type)
-        made[layer], count = quantized_class(layer, type), count + 1
+        made[layer], count = quantized_class(layer, type, how), count + 1
       end
     end, {})
   end
