@@ -117,7 +117,8 @@ function core.rope_waves(rope, positions)
   return { cos = c, sin = s, rope = rope }
 end
 
--- x, [batch, time, heads, features], turned.
+-- x, [batch, time, heads, features], turned. Features side by side come out as halves, like the others: scores of
+-- queries and keys that are turned alike are the same in any order, and pairs are written one number at a time.
 function core.turn(x, waves)
   local rope, c, s = waves.rope, waves.cos, waves.sin
   local narrow, wide = core.in_f32(x)
@@ -126,14 +127,12 @@ function core.turn(x, waves)
   if size < shape[4] then
     wide, rest = wide:split({ size, shape[4] - size }, -1)
   end
-  local y
+  local a, b
   if rope.interleaved then
     local two = wide:reshape(shape[1], shape[2], shape[3], size // 2, 2)
-    local a, b = two[{ {}, {}, {}, {}, 1 }], two[{ {}, {}, {}, {}, 2 }]
-    y = dc.stack({ a * c - b * s, b * c + a * s }, 5):reshape(shape[1], shape[2], shape[3], size)
+    a, b = two[{ {}, {}, {}, {}, 1 }], two[{ {}, {}, {}, {}, 2 }]
   else
-    local a, b = wide:split(2, -1)
-    y = dc.concat({ a * c - b * s, b * c + a * s }, -1)
+    a, b = wide:split(2, -1)
   end
-  return narrow(rest and dc.concat({ y, rest }, -1) or y)
+  return narrow(dc.concat({ a * c - b * s, b * c + a * s, rest }, -1))
 end
