@@ -17,6 +17,10 @@ local models = {}
 -- Of all models, for files: what reads each value of "model_type", and how its weights are called. See load.lua.
 core.model_types = {}
 
+-- Linear layers whose columns, of each head those that positions turn, lie side by side in pairs, where transformers
+-- has halves: { head, turned }, sizes.
+core.paired_columns = setmetatable({}, { __mode = "k" })
+
 -- ---- configs ----
 
 local LARGEST = 1 << 24

@@ -40,6 +40,10 @@ function Attention:init(b, c, kind)
   if c.qk_norm then
     self.q_norm, self.k_norm = norm(b, c, c.head_dim), norm(b, c, c.head_dim)
   end
+  if kind.rope and kind.rope.interleaved then
+    local pairing = { head = c.head_dim, turned = kind.rope.size }
+    core.paired_columns[self.q_proj], core.paired_columns[self.k_proj] = pairing, pairing
+  end
 end
 
 function Attention:forward(x, waves, o)

@@ -172,6 +172,21 @@ local function there(path)
   return PREFIX .. (("." .. path):gsub("%.(%d+)%f[.\0]", function(n) return (".%d"):format(tonumber(n) - 1) end):sub(2))
 end
 
+-- The columns of a matrix in the order of transformers, or out of it, where those of the layer lie otherwise.
+local function reorder(weight, layer, out)
+  local pairing = core.paired_columns[layer.base_layer]
+  if not pairing then
+    return weight
+  end
+  local n, count, half = weight.shape[1], weight.shape[2] // pairing.head, pairing.turned // 2
+  local turned, rest = weight:reshape(n, count, pairing.head), nil
+  if pairing.turned < pairing.head then
+    turned, rest = turned:split({ pairing.turned, pairing.head - pairing.turned }, -1)
+  end
+  turned = out and turned:reshape(n, count, 2, half) or turned:reshape(n, count, half, 2)
+  return dc.concat({ turned:transpose():reshape(n, count, pairing.turned), rest }, -1):reshape(n, -1)
+end
+
 local function last_names(list)
   local seen, names = {}, {}
   for _, named in ipairs(list) do
@@ -205,9 +220,9 @@ function models.save_lora(path, net)
       core.fail("ARG", op, "adapters of several ranks have no one config")
     end
     one = one or layer
-    for _, part in ipairs { "lora_A", "lora_B" } do
-      tensors[("%s.%s.weight"):format(there(named[1]), part)] = layer[part].weight:transpose()
-    end
+    local name = there(named[1])
+    tensors[name .. ".lora_A.weight"] = layer.lora_A.weight:transpose()
+    tensors[name .. ".lora_B.weight"] = reorder(layer.lora_B.weight, layer):transpose()
   end
   dc.save(path .. "/adapter_model.safetensors", tensors, { format = "pt" })
   core.write_file(op, path .. "/adapter_config.json", ([[{
@@ -266,13 +281,19 @@ function models.load_lora(path, net)
   local options = read_config(op, path .. "/adapter_config.json")
   local source <close> = weights.open(op, path .. "/adapter_model.safetensors")
   add(op, net, options)
-  local parts = nn.class "models.Adapters"()
-  for i, named in ipairs(adapters(op, net)) do
+  local parts, list = nn.class "models.Adapters"(), adapters(op, net)
+  for i, named in ipairs(list) do
     parts[i] = { lora_A = named[2].lora_A, lora_B = named[2].lora_B, path = there(named[1]) }
   end
   weights.fill(source, parts, { prefix = PREFIX, there = function(name)
     local i, rest = name:match "^(%d+)%.(.*)$"
     return parts[tonumber(i) + 1].path:sub(#PREFIX + 1) .. "." .. rest
   end })
+  for _, named in ipairs(list) do
+    local layer = named[2]
+    if core.paired_columns[layer.base_layer] then
+      layer.lora_B.weight:set(reorder(layer.lora_B.weight, layer, true))
+    end
+  end
   return net
 end

@@ -609,6 +609,20 @@ for case, o in pairs(FILES) do
   end
 end
 
+-- Adapters that were trained with the rows of queries and keys as transformers has them.
+function TestModels:test_adapters_of_gguf()
+  local file, adapters, remove = os.tmpname() .. ".gguf", folder()
+  dc.save(file, as_gguf("llama", FILES.llama))
+  local want = dc.load(cases .. "llama_lora/case.safetensors")
+  local net = models.load_lora(cases .. "llama_lora", models.load(file))
+  near(net(want.ids7), want.logits7, 1e-5)
+  models.save_lora(adapters, net)
+  local other = models.load_lora(adapters, models.load(cases .. "llama"))
+  near(other(want.ids7), want.logits7, 1e-5)
+  remove()
+  os.remove(file)
+end
+
 function TestModels:test_gguf_that_does_not_fit()
   local path = os.tmpname() .. ".gguf"
   local tensors, about = as_gguf("llama", FILES.llama)
