@@ -48,11 +48,12 @@ class Case:
 
     flops and bytes, of one iteration, add GFLOP/s and GB/s to the line. later is (iterations,
     tolerance): a second comparison after that many more, for what is trained. peers: a pattern of the
-    names of those that run it, all without. threads: the numbers of threads it runs with, all without."""
+    names of those that run it, all without. threads: the numbers of threads it runs with, all without. tolerance:
+    instead of the benchmark's."""
 
-    def __init__(self, label, flops=0, bytes=0, later=None, peers="", threads=None, **fields):
+    def __init__(self, label, flops=0, bytes=0, later=None, peers="", threads=None, tolerance=None, **fields):
         self.label, self.flops, self.bytes = label, flops, bytes
-        self.later, self.peers, self.threads = later, peers, threads
+        self.later, self.peers, self.threads, self.tolerance = later, peers, threads, tolerance
         self.fields = fields
         self.__dict__.update(fields)
 
@@ -437,7 +438,7 @@ def measure_case(case, threads, sides, inputs, seed, options, tolerance, report)
         ready, mine = [], None
         for side in sides:
             try:
-                mine = prepare(case, label, side, folder, tolerance, mine)
+                mine = prepare(case, label, side, folder, case.tolerance or tolerance, mine)
                 ready.append(side)
             except Missing as e:
                 if side.name == "deepc":

@@ -257,7 +257,7 @@ def main(name, cases, peers, tolerance=1e-3):
     whole = True
     for c in cases:
         mine = [deepc[math_of(c)]] + [s for s in others if re.search(c.peers, s.name)]
-        whole = measure(name, c, mine, options, c.fields.get("tolerance", tolerance), best) and whole
+        whole = measure(name, c, mine, options, c.tolerance or tolerance, best) and whole
     for side in [*deepc.values(), *others]:
         side.go()
         print(f"  {side.name}: {side.ask('versions')}" if whole else f"  {side.name}")
