@@ -87,7 +87,74 @@ static range range_times(range a, range b)
     return r;
 }
 
-/* Each term by itself. */
+enum { MOST_CORNERS = 6 }; /* atoms of a sum */
+
+/* The atoms of a sum in which none is multiplied by itself; -1 where there are more, or one is. */
+static int linear_atoms(const poly *p, uint16_t *list)
+{
+    int n = 0;
+    for (int i = 0; i < p->n; i++) {
+        const term *t = &p->t[i];
+        for (int k = 0; k < t->n; k++) {
+            int at = 0;
+            if (k > 0 && t->factor[k] == t->factor[k - 1])
+                return -1;
+            while (at < n && list[at] != t->factor[k])
+                at++;
+            if (at == MOST_CORNERS)
+                return -1;
+            list[at] = t->factor[k];
+            n += at == n;
+        }
+    }
+    return n;
+}
+
+/* The value where the atoms of these numbers have these values. */
+static bool value_at(const poly *p, const uint16_t *list, const int64_t *value, int64_t *out)
+{
+    *out = p->c;
+    for (int i = 0; i < p->n; i++) {
+        int64_t x = p->t[i].k;
+        for (int k = 0; k < p->t[i].n; k++) {
+            int at = 0;
+            while (list[at] != p->t[i].factor[k])
+                at++;
+            if (!dc_mul_ok(x, value[at], &x))
+                return false;
+        }
+        if (!dc_add_ok(*out, x, out))
+            return false;
+    }
+    return true;
+}
+
+/*
+ * A sum that is linear in each atom is least and largest at corners: b*t - b, with both from 1 on, is not below
+ * 0, which no term tells.
+ */
+static void narrow_to_corners(const dc_extents *e, const poly *p, range *r)
+{
+    uint16_t list[MOST_CORNERS];
+    int64_t value[MOST_CORNERS], v;
+    range of[MOST_CORNERS], all = {INT64_MAX, INT64_MIN, true};
+    const int n = p->n > 1 ? linear_atoms(p, list) : -1;
+    for (int i = 0; i < n; i++) {
+        of[i] = range_of_atom(e, &e->atom.at[list[i]]);
+        all.ok = all.ok && of[i].ok;
+    }
+    for (unsigned corner = 0; n > 0 && all.ok && corner < 1u << n; corner++) {
+        for (int i = 0; i < n; i++)
+            value[i] = corner >> i & 1 ? of[i].hi : of[i].lo;
+        all.ok = value_at(p, list, value, &v);
+        all.lo = dc_min_i64(all.lo, v);
+        all.hi = dc_max_i64(all.hi, v);
+    }
+    if (n > 0 && all.ok)
+        *r = all;
+}
+
+/* Each term by itself, or together where that is known. */
 static range range_of_terms(const dc_extents *e, const poly *p)
 {
     range sum = {p->c, p->c, true};
@@ -98,6 +165,8 @@ static range range_of_terms(const dc_extents *e, const poly *p)
         sum.ok =
             sum.ok && r.ok && dc_add_ok(sum.lo, r.lo, &sum.lo) && dc_add_ok(sum.hi, r.hi, &sum.hi);
     }
+    if (sum.ok)
+        narrow_to_corners(e, p, &sum);
     return sum;
 }
 

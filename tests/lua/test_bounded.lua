@@ -265,6 +265,24 @@ function TestBounded:test_results_are_kept_and_given_on()
   lu.assertEquals({ c.shape, d.shape }, { { 3, 2 }, { 2, 3 } })
 end
 
+-- Of texts of several lengths: each token by those before it. b * (t - 1) labels are never fewer than none.
+function TestBounded:test_labels_behind()
+  local nn, w = require "deepc.nn", dc.randn("f32[10, 10]", { seed = 3 })
+  local function body(ids)
+    local logits, labels = w:take(ids[{ {}, { 1, -2 } }], 1), ids[{ {}, { 2, -1 } }]
+    return nn.cross_entropy(logits, labels), labels:reshape(-1)
+  end
+  local bounded = dc.fn("f(ids: i32[b <= 4, 2 <= t <= 9]) -> f32[], i32[n]", body)
+  for _, sizes in ipairs { { 1, 2 }, { 4, 9 }, { 3, 5 } } do
+    local ids = dc.randint(("i32[%d, %d]"):format(table.unpack(sizes)), { high = 10, seed = 5 })
+    local loss, flat = bounded(ids)
+    local want, all = body(ids)
+    lu.assertAlmostEquals(loss:item(), want:item(), 1e-6)
+    lu.assertEquals(flat:totable(), all:totable())
+  end
+  lu.assertErrorMsgContains("class 10 outside 0..9 at row 2", bounded, dc.tensor({ { 1, 2, 10 } }, "i32"))
+end
+
 function TestBounded:test_random_numbers_and_layers()
   local nn = require "deepc.nn"
   local net = nn.Sequential { nn.Linear(3, 4), nn.ReLU(), nn.LayerNorm(4), nn.Dropout(0.5), nn.Linear(4, 2) }

@@ -286,6 +286,22 @@ static void test_rests(void)
     dc_extents_free(table);
 }
 
+/* Of b*t - b no term tells that it is not below 0, nor that it is at most 4 * 31. */
+static void test_corners(void)
+{
+    table = dc_extents_new();
+    const int64_t b = dc_extent_var(table, "b", 1, 4), t = dc_extent_var(table, "t", 1, 32);
+    const int64_t less = dc_extent_mul(table, b, dc_extent_sub(table, t, 1));
+    CHECK_EQ(dc_extent_lo(table, less), 0);
+    CHECK_EQ(dc_extent_bound(less), 124);
+    const int64_t both =
+        dc_extent_mul(table, dc_extent_sub(table, b, 1), dc_extent_sub(table, t, 1));
+    CHECK_EQ(dc_extent_lo(table, both), 0);
+    CHECK_EQ(dc_extent_bound(both), 93);
+    CHECK(dc_extent_at_least(table, dc_extent_mul(table, b, t), b));
+    dc_extents_free(table);
+}
+
 /* ---- what is refused ------------------------------------------------------------------------- */
 
 static void test_none(void)
@@ -410,6 +426,7 @@ int main(int argc, char **argv)
     test_equal(&r);
     test_at_least();
     test_rests();
+    test_corners();
     test_none();
     test_known(&r);
     test_print();
