@@ -91,6 +91,25 @@ local function two_layers(outputs)
   return nn.Sequential { nn.Linear(2, 2, { bias = false }), nn.Linear(2, outputs, { bias = false }) }
 end
 
+-- Matrices that are turned in several bands of rows, the last one shorter; of all sizes of elements, and of blocks.
+function TestTensors:test_turned_in_bands()
+  for file, dtypes in pairs { ["t.safetensors"] = { "f16", "bf16", "f32", "f64" }, ["t.gguf"] = { "f32", "q8_0" } } do
+    for _, dtype in ipairs(dtypes) do
+      for _, sizes in ipairs { { 704, 323 }, { 32, 5000 }, { 150016, 2 } } do
+        local layer = nn.Linear(sizes[1], sizes[2], { bias = false })
+        local kept = dtype ~= "q8_0" and dtype or "f32"
+        local there = dc.randn(("f32[%d, %d]"):format(sizes[2], sizes[1]), { seed = 4 })
+        dc.save(at(file), { weight = kept == "f32" and there or there:cast(kept) }, nil,
+          dtype == "q8_0" and { type = "q8_0" } or nil)
+        layer:cast(kept)
+        dc.load(at(file), layer, { linear = "out, in" })
+        local want = dc.load(at(file)).weight:transpose()
+        lu.assertTrue(layer.weight:eq(want):all():item(), ("%s %s %d"):format(file, dtype, sizes[1]))
+      end
+    end
+  end
+end
+
 function TestTensors:test_square_weights_of_linear_layers_are_never_guessed()
   write_foreign(at "a", { SQUARE })
   local net = nn.Sequential { nn.Linear(2, 2, { bias = false }) }
