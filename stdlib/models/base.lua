@@ -243,11 +243,12 @@ end
 -- A parameter of normal numbers.
 function Builder:normal(...)
   local text = self:type(...)
-  return dc.param(text, not self.empty and dc.randn(text, { std = self.std }) or nil)
+  return dc.param(text, self.empty and dc.zeros(text) or dc.randn(text, { std = self.std }))
 end
 
 function Builder:zeros(...)
-  return dc.param(self:type(...))
+  local text = self:type(...)
+  return dc.param(text, dc.zeros(text)) -- which are written when they are read, not where a file comes first
 end
 
 function Builder:ones(...)
