@@ -3,7 +3,7 @@
  *
  *   file_open(path)               a file, what stands before its data read and checked
  *   file_format(file)             "safetensors"
- *   file_list(file)               names of tensors in order; a table of metadata
+ *   file_list(file [, most])      names of tensors in order; a table of metadata, without lists of more than most values
  *   file_about(file, name)        "F32", its type there; its sizes; its bytes or nil; what it is read as: a dtype, nil where
  *                                 it is not read; "q4_1" where it is packed; true where a conversion has to be asked for
  *   file_kinds(file)              the types of metadata by key: "u32", "list of text"
@@ -212,6 +212,7 @@ static int l_list(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const open_file *f = check_file(L, d);
+    const lua_Integer most = luaL_optinteger(L, 2, LUA_MAXINTEGER);
     uint32_t n;
     const dc_file_tensor *t = dc_tensor_file_list(f->file, &n);
     lua_createtable(L, (int)n, 0);
@@ -224,6 +225,8 @@ static int l_list(lua_State *L)
     lua_createtable(L, 0, (int)n);
     for (uint32_t i = 0; i < n; i++) {
         dc_interrupt_poll(L, d);
+        if (e[i].value.kind == DC_META_LIST && e[i].value.n > (uint64_t)most)
+            continue;
         push_meta(L, d, &e[i].value);
         lua_setfield(L, -2, e[i].key);
     }

@@ -10,6 +10,8 @@ local FLOATS = { f16 = true, bf16 = true, f32 = true, f64 = true }
 
 -- ---- sources ----
 
+local LONGEST = 4096 -- values of lists in metadata that are looked at: one for each layer, no vocabulary
+
 -- An open file: its path, names of its tensors, in order and as keys, and metadata. Closing it closes the file.
 local Source = {}
 Source.__index = Source
@@ -21,7 +23,7 @@ end
 local function open(op, path)
   local source = setmetatable({ op = op, path = path, has = {} }, Source)
   source.file = core.file_open(path)
-  source.names, source.metadata = core.file_list(source.file)
+  source.names, source.metadata = core.file_list(source.file, LONGEST)
   for _, name in ipairs(source.names) do
     source.has[name] = true
   end
