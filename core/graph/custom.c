@@ -31,17 +31,30 @@ static bool binds(const dc_node *n, int64_t id)
     return id != 0 && n->op == DC_OP_CUSTOM && n->attr[1] == id;
 }
 
-/* What the roots are made of; of custom nodes, the gradients only if asked for, and not of those that bind id. */
+static dc_ref oldest(const dc_func *f, const dc_ref *of, int n)
+{
+    dc_ref least = f->node.n;
+    for (int i = 0; i < n; i++)
+        least = of[i] < least ? of[i] : least;
+    return least;
+}
+
+/*
+ * What the roots are made of, down to node `least`; of custom nodes, the gradients only if asked for, and not of those
+ * that bind id.
+ */
 static bool *made_of(dc_job *j, const dc_func *f, const dc_ref *root, int n, bool gradients,
-                     int64_t id)
+                     int64_t id, dc_ref least)
 {
     bool *part = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
     for (int i = 0; i < n; i++)
         part[root[i]] = true;
-    for (dc_ref r = f->node.n; r-- > 1;) {
+    for (dc_ref r = f->node.n; r-- > least;) {
+        if (!part[r])
+            continue;
         const dc_node *x = dc_node_at(f, r);
         const int nin = gradients && !binds(x, id) ? x->nin : dc_node_inputs(x);
-        for (int i = 0; part[r] && i < nin; i++)
+        for (int i = 0; i < nin; i++)
             part[x->in[i]] = true;
     }
     return part;
@@ -53,11 +66,11 @@ static bool *depending(dc_job *j, const dc_func *f, const dc_ref *from, int n, i
     bool *does = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
     for (int i = 0; i < n; i++)
         does[from[i]] = true;
-    for (dc_ref r = 1; r < f->node.n; r++) {
+    for (dc_ref r = oldest(f, from, n); r < f->node.n; r++) {
         const dc_node *x = dc_node_at(f, r);
         const int nin = binds(x, id) ? dc_node_inputs(x) : x->nin;
-        for (int i = 0; i < nin; i++)
-            does[r] = does[r] || does[x->in[i]];
+        for (int i = 0; i < nin && !does[r]; i++)
+            does[r] = does[x->in[i]];
     }
     return does;
 }
@@ -109,13 +122,14 @@ typedef struct change { /* to[i] in the place of from[i] */
 static void replace_nodes(dc_job *j, dc_func *f, change c, dc_ref *root, int n)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    const bool *part = made_of(j, f, root, n, true, c.id);
+    const dc_ref first = oldest(f, c.from, c.n); /* older nodes stay */
+    const bool *part = made_of(j, f, root, n, true, c.id, first);
     const bool *does = depending(j, f, c.from, c.n, c.id);
     const dc_ref end = f->node.n;
     dc_ref *map = DC_NEW_ARRAY(&j->scratch, dc_ref, end);
     for (int i = 0; i < c.n; i++)
         map[c.from[i]] = c.to[i];
-    for (dc_ref r = 1; r < end; r++)
+    for (dc_ref r = first; r < end; r++)
         if (part[r] && does[r] && map[r] == 0)
             map[r] = again(f, r, map);
     for (int i = 0; i < n; i++)
@@ -146,6 +160,34 @@ static bool flows(const dc_func *f, dc_ref r)
     return is_float(f, r) || dc_is_control(dc_node_at(f, r));
 }
 
+static bool is_source(const dc_func *f, dc_ref r)
+{
+    const dc_op op = (dc_op)dc_node_at(f, r)->op;
+    return is_float(f, r) && (op == DC_OP_PARAM || op == DC_OP_BARRIER || op == DC_OP_HOLE);
+}
+
+/* By node up to the last one: is it made of what has a gradient? Told for the asked ones, and what they are made of. */
+static const bool *varying(dc_job *j, const dc_func *f, bool *asked, dc_ref last)
+{
+    bool *varies = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
+    for (dc_ref r = last; r > 0; r--) {
+        if (!asked[r] || !flows(f, r) || dc_node_at(f, r)->op == DC_OP_STOP)
+            continue;
+        const dc_node *x = dc_node_at(f, r);
+        for (int i = 0; i < dc_node_inputs(x); i++)
+            asked[x->in[i]] = true;
+    }
+    for (dc_ref r = 1; r <= last; r++) {
+        if (!asked[r])
+            continue;
+        const dc_node *x = dc_node_at(f, r);
+        varies[r] = is_source(f, r);
+        for (int i = 0; i < dc_node_inputs(x) && x->op != DC_OP_STOP; i++)
+            varies[r] = varies[r] || (flows(f, r) && varies[x->in[i]]);
+    }
+    return varies;
+}
+
 /*
  * What the body that made y of the stand-ins read besides, as far as gradients can flow to it: floats
  * that no stand-in is part of, read by a node that one is part of. Not what is constant.
@@ -154,23 +196,25 @@ static int captures(dc_job *j, const dc_custom *c, dc_ref y, dc_ref *out, int mo
 {
     const dc_func *f = c->f;
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    bool *part = made_of(j, f, &y, 1, false, 0);
+    const dc_ref first = oldest(f, c->stand_in, c->n);
+    bool *part = made_of(j, f, &y, 1, false, 0, first);
     const bool *does = depending(j, f, c->stand_in, c->n, 0);
-    bool *varies = DC_NEW_ARRAY(&j->scratch, bool, f->node.n), *read;
-    read = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
+    bool *read = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
+    bool *asked = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
     int n = 0;
     for (int i = 0; i < c->n; i++)
         part[c->stand_in[i]] = false; /* what it reads is no capture */
-    for (dc_ref r = 1; r <= y; r++) {
+    for (dc_ref r = first; r <= y; r++) {
+        if (!part[r] || !does[r] || dc_node_at(f, r)->op == DC_OP_STOP)
+            continue;
         const dc_node *x = dc_node_at(f, r);
-        varies[r] = is_float(f, r) &&
-                    (x->op == DC_OP_PARAM || x->op == DC_OP_BARRIER || x->op == DC_OP_HOLE);
-        for (int i = 0; i < dc_node_inputs(x) && x->op != DC_OP_STOP; i++)
-            varies[r] = varies[r] || (flows(f, r) && varies[x->in[i]]);
-        for (int i = 0; part[r] && does[r] && x->op != DC_OP_STOP && i < dc_node_inputs(x); i++)
+        for (int i = 0; i < dc_node_inputs(x); i++)
             read[x->in[i]] = true;
     }
     read[y] = true;
+    for (dc_ref r = 1; r <= y; r++)
+        asked[r] = read[r] && !does[r];
+    const bool *varies = varying(j, f, asked, y);
     for (dc_ref r = 1; r <= y; r++)
         if (read[r] && !does[r] && varies[r]) {
             if (n < most)
