@@ -71,8 +71,13 @@ core.Cache = Cache
 
 -- ---- attention ----
 
--- Appends keys and values to a state; all of both then, [batch, heads, time, features], and how many were there before.
+-- Adds keys and values to those of a layer; all of both then, [batch, heads, time, features], and how many were there
+-- before: a number, or i32[batch] where each text has its own. What a cache has for a layer is a state that grows, or
+-- an object whose method `add` does that.
 local function remember(past, k, v)
+  if not core.kind(past) then
+    return past:add(k, v)
+  end
   local before = past:size(1)
   past:set(dc.concat({ past, dc.stack({ k, v }, 1):permute(3, 1, 2, 4, 5) }, 1))
   return past[{ {}, 1 }]:permute(2, 3, 1, 4), past[{ {}, 2 }]:permute(2, 3, 1, 4), before
@@ -97,6 +102,10 @@ local function attend_one(q, k, v, before, o)
   local kv, total = k.shape[2], k.shape[3]
   local narrow, wide, keys, values = core.in_f32(q, k, v)
   local score = finish((wide:reshape(b, kv, heads // kv, 1, d) * keys:reshape(b, kv, 1, total, d)):sum(-1), o)
+  if core.kind(before) == "tensor" then -- behind it is what belongs to no token
+    before = before:reshape(b, 1, 1, 1)
+    score = dc.where(dc.iota(total):le(before), score, NEVER)
+  end
   if o.window then
     score = dc.where(dc.iota(total):gt(before - o.window), score, NEVER)
   end
@@ -110,6 +119,9 @@ end
 -- Which keys count for which queries, bool[..., time, times].
 local function counting(n, total, before, o)
   local key, query = dc.iota(total):reshape(1, -1), dc.iota(n):reshape(-1, 1)
+  if core.kind(before) == "tensor" then
+    before = before:reshape(-1, 1, 1, 1, 1)
+  end
   query = before and query + before or query
   local counts
   if o.causal ~= false then
@@ -131,7 +143,7 @@ local function counting(n, total, before, o)
 end
 
 -- q [batch, time, heads, features], k and v [batch, time, kv heads, features]; the result [batch, time, heads *
--- features]. o: scale; cap, of scores; window, how many keys back count; past, a state that has those before; mask,
+-- features]. o: scale; cap, of scores; window, how many keys back count; past, what a cache has for the layer; mask,
 -- bool[batch, time]; causal, true unless it is false.
 -- start: i32[batch], the first key of each text that counts.
 function core.attend(q, k, v, o)
@@ -315,7 +327,16 @@ end
 
 core.entries(Decoder)
 
--- Options of a call, checked; ids and a cache fit.
+-- Places of n tokens for each text: integers [n], or [batch, n] where texts differ. o as of core.decoder_call.
+function core.token_positions(n, o)
+  local positions, before = dc.iota(n), o.before
+  if core.kind(before) == "tensor" then
+    return positions:reshape(1, -1) + before:reshape(-1, 1)
+  end
+  return before and positions + before or positions
+end
+
+-- Options of a call, checked; ids and a cache fit. A cache with a method `view` says itself what layers read of it.
 function core.decoder_call(op, net, ids, options)
   core.check_ids(op, ids)
   core.options(op, options, "mask", "cache", "last")
@@ -324,6 +345,8 @@ function core.decoder_call(op, net, ids, options)
   local cache = options.cache
   if cache ~= nil and not core.is_cache(cache) then
     core.fail("ARG", op, "cache is no cache, but " .. core.describe(cache), "net:cache(2048) makes one")
+  elseif cache and cache.view and cache.net == net then
+    return cache:view(options)
   elseif cache and (getmetatable(cache) ~= Cache or #cache.layers ~= net.config.layers
     or cache.layers[1]:size(5) ~= net.config.head_dim) then
     core.fail("ARG", op, "the cache is of another model")

@@ -18,6 +18,8 @@ local function uniform(seed)
   end
 end
 
+core.uniform = uniform
+
 local function read_stop(op, net, stop)
   local set, list = {}, stop
   if stop == nil then

@@ -1,6 +1,5 @@
 -- GPT-2: a decoder with learned positions.
 
-local dc = require "deepc"
 local nn = require "deepc.nn"
 local models = require "deepc.models.base"
 require "deepc.models.decoder"
@@ -49,8 +48,7 @@ function GPT2:forward(ids, options)
   local op, parts = "models.GPT2", self.transformer
   local o = core.decoder_call(op, self, ids, options)
   core.check_positions(op, ids, self.config.positions)
-  local positions = dc.iota(ids.shape[2])
-  positions = o.before and positions + o.before or positions
+  local positions = core.token_positions(ids.shape[2], o)
   if o.start then -- counted from the first token of each text
     positions = (positions:reshape(1, -1) - o.start:reshape(-1, 1)):maximum(0)
   end

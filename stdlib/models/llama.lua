@@ -1,7 +1,6 @@
 -- The family of Llama: decoders with rotary positions, gated layers and norms by squares. What its members differ in is
 -- read from their configs.
 
-local dc = require "deepc"
 local nn = require "deepc.nn"
 local models = require "deepc.models.base"
 require "deepc.models.rope"
@@ -115,9 +114,8 @@ function Llama:describe()
 end
 
 -- Waves of each way of turning that layers have.
-local function waves_of(self, n, before)
-  local positions, all = dc.iota(n), {}
-  positions = before and positions + before or positions
+local function waves_of(self, positions)
+  local all = {}
   for _, kind in ipairs(self.config.kinds) do
     if kind.rope and not all[kind.rope] then
       all[kind.rope] = core.rope_waves(kind.rope, positions)
@@ -138,7 +136,7 @@ function Llama:forward(ids, options)
   local o, c = core.decoder_call("models.Llama", self, ids, options), self.config
   local x = self.model.embed_tokens(ids)
   x = c.embed_scale and x * c.embed_scale or x
-  local waves = waves_of(self, ids.shape[2], o.before)
+  local waves = waves_of(self, core.token_positions(ids.shape[2], o))
   for i, layer in ipairs(self.model.layers) do
     local rope = c.kinds[i].rope
     x = layer(x, rope and waves[rope], { past = o.layers[i], mask = o.mask, start = o.start })

@@ -106,10 +106,11 @@ end
 
 -- ---- turning ----
 
--- Cosines and sines of positions (integers [time]), f32[time, 1, size / 2].
+-- Cosines and sines of positions, integers [time] or [batch, time]: f32[time, 1, size / 2], or a batch of such.
 function core.rope_waves(rope, positions)
-  local n = #rope.frequencies
-  local angle = positions:cast("f32"):reshape(-1, 1, 1) * dc.tensor(rope.frequencies, ("f32[%d]"):format(n))
+  local n, batch = #rope.frequencies, #positions.shape == 2
+  local places = batch and positions:reshape(positions.shape[1], -1, 1, 1) or positions:reshape(-1, 1, 1)
+  local angle = places:cast "f32" * dc.tensor(rope.frequencies, ("f32[%d]"):format(n))
   local c, s = angle:cos(), angle:sin()
   if rope.scale ~= 1 then
     c, s = c * rope.scale, s * rope.scale

@@ -9,12 +9,16 @@ local function penalised(logits, seen, penalty)
   return dc.where(seen, dc.where(logits:gt(0), logits / penalty, logits * penalty), logits)
 end
 
+core.penalised = penalised
+
 -- The first place where sums of probabilities along a row are more than u of their sum.
 local function draw(p, u)
   local sums = p:cumsum(2)
   local last = sums[{ {}, -1 }]
   return sums:le((u * last):reshape(-1, 1)):sum(2):minimum(p.shape[2] - 1)
 end
+
+core.draw_place = draw
 
 -- What of `logits`, f32[batch, n], counts, by `o`: top_k, a number that the graph is made for; top_p and min_p, f32[].
 -- Probabilities, and the tokens that they belong to, nil where all are there in order.
