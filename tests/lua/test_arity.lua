@@ -15,6 +15,7 @@ local linalg = require "deepc.linalg"
 local signal = require "deepc.signal"
 local tokenizers = require "deepc.tokenizers"
 local models = require "deepc.models"
+local serve = require "deepc.serve"
 local help = require "deepc.help"
 
 -- These take any number; what is said of each call with too many, or what is wrong with it.
@@ -62,6 +63,8 @@ local decoder = models.llama { vocab_size = 4, hidden_size = 4, intermediate_siz
 receivers["models.Decoder"], receivers["models.Cache"] = decoder, decoder:cache(4)
 receivers["nn.QuantizedLinear"] = nn.QuantizedLinear(nn.Linear(32, 1), "q8_0")
 receivers["nn.QuantizedEmbedding"] = nn.QuantizedEmbedding(nn.Embedding(1, 32), "q8_0")
+receivers["serve.Server"] = serve.new(decoder, nil, { tokens = 16 })
+receivers["serve.Request"] = receivers["serve.Server"]:submit { prompt = { 1 } }
 receivers["models.Whisper"] = models.whisper { vocab_size = 4, d_model = 4, encoder_layers = 1, decoder_layers = 1,
   encoder_attention_heads = 1, decoder_attention_heads = 1 }
 receivers["models.Bert"] = models.bert { vocab_size = 4, hidden_size = 4, intermediate_size = 4, num_hidden_layers = 1,
@@ -69,6 +72,7 @@ receivers["models.Bert"] = models.bert { vocab_size = 4, hidden_size = 4, interm
 local modules = {
   dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
   random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers, models = models,
+  serve = serve,
   ["nn.init"] = nn.init,
 }
 

@@ -16,6 +16,7 @@ local lapack = require "tests.lua.lapack"
 local signal = require "deepc.signal"
 local tokenizers = require "deepc.tokenizers"
 local models = require "deepc.models"
+local serve = require "deepc.serve"
 local help = require "deepc.help"
 
 -- Documented functions and classes, as "owner.name".
@@ -116,6 +117,7 @@ function TestAnnotations:test_every_initialiser_and_schedule()
   check_all("linalg", linalg)
   check_all("models", models)
   check_all("signal", signal)
+  check_all("serve", serve)
   local tokenizer = tokenizers.load { vocab = { "[UNK]" }, kind = "bert" }
   check_all("tokenizers", tokenizers)
   check_all("tokenizers.Tokenizer", getmetatable(tokenizer).__index)
@@ -135,6 +137,7 @@ local TINY = { vocab_size = 4, hidden_size = 4, intermediate_size = 4, num_hidde
 
 function TestAnnotations:test_every_annotated_name_exists()
   local decoder = models.llama(TINY)
+  local server = serve.new(decoder, nil, { tokens = 16 })
   local folder = os.tmpname()
   os.remove(folder)
   local events = train.events(folder)
@@ -145,6 +148,7 @@ function TestAnnotations:test_every_annotated_name_exists()
   local of = {
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
     random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers, models = models,
+    serve = serve, ["serve.Server"] = server, ["serve.Request"] = server:submit { prompt = { 1 } },
     ["tokenizers.Tokenizer"] = tokenizers.load { vocab = { "[UNK]" }, kind = "bert" },
     ["tokenizers.Stream"] = tokenizers.load({ vocab = { "[UNK]" }, kind = "bert" }):stream(),
     ["nn.init"] = nn.init,
@@ -282,6 +286,8 @@ function TestExamples:test_all_run()
   local env = setmetatable({
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics,
     random = random, fft = fft, linalg = linalg, signal = signal, net = net, tokenizers = tokenizers, models = models,
+    serve = serve, server = serve.new(models.llama(TINY), tokenizers.load { vocab = { "[UNK]", "to", "be", "or" },
+      kind = "bert" }, { tokens = 64 }),
     opt = optim.SGD(net:parameters()), print = function() end,
     set = data.set(dc.iota(130), dc.iota(130)),
     f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end),
@@ -359,5 +365,5 @@ function TestFiles:test_are_up_to_date()
     lu.assertTrue(there == text, path .. " is not what ./scripts/reference writes")
     count = count + 1
   end
-  lu.assertEquals(count, 15)
+  lu.assertEquals(count, 16)
 end

@@ -1,0 +1,6 @@
+-- deepc.serve: what the files of serve/ put together.
+
+local serve = require "deepc.serve.server"
+local _, core = ...
+
+return core.module("deepc.serve", serve)

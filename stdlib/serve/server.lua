@@ -1,0 +1,408 @@
+-- A server: which texts wait, which have pages, and what is computed next. Its steps are parts of prompts and single
+-- tokens of all texts that are written, in turns, so texts come and go between any two of them (Yu et al., 2022).
+
+require "deepc.serve.book"
+require "deepc.serve.calls"
+require "deepc.serve.choose"
+require "deepc.serve.request"
+local _, core = ...
+
+---Language models that many texts are written by at once, in steps that a host calls.
+---
+---    local serve = require "deepc.serve"
+---@class deepc.serve
+local serve = {}
+
+---Writes texts for whoever asks. serve.new makes one.
+---@class deepc.serve.Server
+local Server = {}
+Server.__index = Server
+
+-- ---- options ----
+
+local SIZES = { slots = 8, page = 16, chunk = 64, queue = 1024 }
+
+local function read_sizes(op, options, net)
+  local o = {}
+  for key, default in pairs(SIZES) do
+    o[key] = options[key] == nil and default or options[key]
+    core.check_size(op, key, o[key])
+  end
+  o.tokens = options.tokens == nil and o.slots * 512 or options.tokens
+  core.check_size(op, "tokens", o.tokens)
+  o.pages = (o.tokens - 1) // o.page + 1
+  local positions = net.config.positions
+  local most = math.min(o.pages * o.page, positions)
+  o.context = options.context == nil and most or options.context
+  core.check_size(op, "context", o.context)
+  if o.context > most then
+    core.fail("ARG", op, ("context is %d; the model has %d positions, and there is room for %d tokens"):format(
+      o.context, positions, o.pages * o.page), "tokens = n makes more room")
+  end
+  return o
+end
+
+local function check_model(op, what, net)
+  if not core.is_layer(net) or not net.step or not net.cache then
+    core.fail("ARG", op, ("%s: a model that writes is needed, not %s"):format(what, core.describe(net)),
+      "models.load(path)")
+  elseif not net.config.head_dim or net.decode then
+    core.fail("ARG", op, ("%s: %s keeps something else than keys and values of tokens"):format(what, net:describe()))
+  end
+end
+
+-- Tokens that end every text.
+local function stop_tokens(net, tokenizer)
+  local set = {}
+  for _, id in ipairs(net.config.stop or {}) do
+    set[id] = true
+  end
+  if tokenizer and tokenizer.eos then
+    set[tokenizer.eos] = true
+  end
+  return set
+end
+
+-- Sizes of batches: 1, 2, 4 and so on, and that of all slots.
+local function batch_sizes(slots)
+  local sizes, n = {}, 1
+  while n < slots do
+    sizes[#sizes + 1] = n
+    n = 2 * n
+  end
+  sizes[#sizes + 1] = slots
+  return sizes
+end
+
+-- ---- servers ----
+
+---A server of a model. Texts share its weights: a step writes a token of each. Keys and values are in pages of a pool
+---that is made here, so memory does not grow (Kwon et al., 2023); beginnings of prompts that were read before are not
+---read again.
+---
+---    local models, serve = require "deepc.models", require "deepc.serve"
+---    local net = models.llama { vocab_size = 100, hidden_size = 16, intermediate_size = 32, num_hidden_layers = 1,
+---      num_attention_heads = 2 }
+---    local server = serve.new(net:eval(), nil, { slots = 4, tokens = 1024 })
+---    local request = server:submit { prompt = { 3, 1, 4 }, max_tokens = 8 }
+---    server:run()
+---    print(#request.ids, request.reason)
+---
+---Options: slots (8), texts that are written at once; tokens (512 for each slot), those of all texts for which there is
+---room; context, the most tokens of one text, prompt and all (as many as the model has positions and there is room
+---for); chunk (64), tokens of a prompt that are read at once; queue (1024), requests that may wait; page (16), tokens
+---of a page; reuse (true), whether pages of texts that have ended are kept for others that begin in the same way. The
+---model is put into evaluation mode.
+---
+---Errors: DC0101 for options and for what is no model with a cache of keys and values, DC1001 where memory is out.
+---@param net deepc.models.Decoder
+---@param tokenizer? deepc.tokenizers.Tokenizer without one there are ids and no texts
+---@param options? table see above
+---@return deepc.serve.Server
+function serve.new(net, tokenizer, options)
+  local op = "serve.new"
+  core.refuse_tracing(op)
+  core.options(op, options, "slots", "tokens", "context", "chunk", "queue", "page", "reuse")
+  check_model(op, "the first argument", net)
+  if tokenizer ~= nil then
+    core.check_tokenizer(op, tokenizer)
+  end
+  local o = read_sizes(op, options or {}, net)
+  local pool = core.new_pages(net:eval(), o.pages + 1, o.page)
+  local most = (o.context - 1) // o.page + 1
+  return setmetatable({ net = net, tokenizer = tokenizer, context = o.context, slots = o.slots, chunk = o.chunk,
+    limit = o.queue, pages = o.pages, preempted = 0, stop = stop_tokens(net, tokenizer),
+    sizes = batch_sizes(o.slots), waiting = {}, running = {},
+    budget = o.chunk, book = core.new_book(o.pages + 1, o.page, core.unless_false(op, options, "reuse")),
+    calls = core.new_calls(net, pool, most, o.chunk),
+    chooser = core.new_chooser(net.config.vocab_size, net.dtype, o.context) }, Server)
+end
+
+-- ---- pages ----
+
+-- Gives the pages of a text back, those at its end first: beginnings are found longer.
+local function give_back(self, t)
+  for i = #t.pages, 1, -1 do
+    self.book:release(t.pages[i])
+  end
+  t.pages, t.cached, t.named, t.content = {}, 0, 0, 0
+end
+
+-- Names whole pages whose tokens have been read.
+local function name_pages(self, t)
+  local size = self.book.size
+  while (t.named + 1) * size <= t.cached do
+    t.content = self.book:know(t.pages[t.named + 1], t.content, t.tokens, t.named * size + 1)
+    t.named = t.named + 1
+  end
+end
+
+-- Takes pages for all tokens of a waiting text and one more; false where there are too few.
+local function admit(self, t)
+  local book = self.book
+  local shared, content = book:find(t.tokens, #t.tokens - 1)
+  local needed = #t.tokens // book.size + 1 - #shared
+  if needed + book:count_idle(shared) > book:left() then
+    return false
+  end
+  for _, page in ipairs(shared) do
+    book:share(page)
+  end
+  t.pages, t.named, t.content, t.cached = shared, #shared, content, #shared * book.size
+  t.request.reused_tokens = math.max(t.request.reused_tokens, math.min(t.cached, t.prompt))
+  for _ = 1, needed do
+    t.pages[#t.pages + 1] = book:take()
+  end
+  return true
+end
+
+-- Puts the text that came last back to the front of those that wait: what it wrote is read again.
+local function preempt(self)
+  local t = table.remove(self.running)
+  give_back(self, t)
+  table.insert(self.waiting, 1, t)
+  self.preempted = self.preempted + 1
+  return t
+end
+
+-- Takes pages for the last token of a text that runs and n - 1 more, from those that came later where none are left;
+-- false where the text itself was the last.
+local function reserve(self, t, n)
+  local pages = (#t.tokens + n - 2) // self.book.size + 1
+  while #t.pages < pages do
+    local page = self.book:take()
+    if page then
+      t.pages[#t.pages + 1] = page
+    elseif preempt(self) == t then
+      return false
+    end
+  end
+  return true
+end
+
+-- ---- what is done next ----
+
+-- Drops texts that have ended.
+local function sweep(self)
+  local function keep_open(list)
+    local open = {}
+    for _, t in ipairs(list) do
+      if not t.request.done then
+        open[#open + 1] = t
+      elseif #t.pages > 0 then
+        give_back(self, t)
+      end
+    end
+    return open
+  end
+  self.running, self.waiting = keep_open(self.running), keep_open(self.waiting)
+  while #self.running < self.slots and self.waiting[1] and admit(self, self.waiting[1]) do
+    self.running[#self.running + 1] = table.remove(self.waiting, 1)
+  end
+end
+
+-- Starts a typed function in slices, or calls it; `after` gets its results.
+local function launch(self, sliced, after, f, ...)
+  if sliced then
+    self.job = { job = f:start(...), after = after }
+  else
+    after(f(...))
+  end
+end
+
+-- Chooses tokens for texts behind which logits stand. A number that was drawn stays where that fails.
+local function choose(self, logits, texts)
+  for _, t in ipairs(texts) do
+    t.u = t.u or t.random()
+  end
+  local ids = self.chooser:choose(logits, texts)
+  for i, t in ipairs(texts) do
+    t.u = nil
+    core.add_token(t, ids[i])
+  end
+end
+
+-- Reads a part of a prompt.
+local function read(self, t, sliced)
+  local n = math.min(#t.tokens - t.cached, self.chunk)
+  self.budget = self.budget - n
+  launch(self, sliced, function(logits)
+    t.cached = t.cached + n
+    name_pages(self, t)
+    if t.cached == #t.tokens and not t.request.done then
+      choose(self, logits, { t })
+    end
+  end, self.calls:read(t, t.cached + 1, n))
+end
+
+-- Writes a token of each of some texts, of which all tokens but the last were read.
+local function write(self, texts, sliced)
+  local batch
+  for _, size in ipairs(self.sizes) do
+    batch = batch or size >= #texts and size or nil
+  end
+  self.budget = self.chunk
+  launch(self, sliced, function(logits)
+    for _, t in ipairs(texts) do
+      t.cached = #t.tokens
+      name_pages(self, t)
+    end
+    choose(self, logits, texts)
+  end, self.calls:write(texts, batch))
+end
+
+-- One call of the model. Texts that are written wait for no more than a chunk of prompts at a time.
+local function work(self, sliced)
+  sweep(self)
+  local unread, ready, i = nil, {}, 1
+  while i <= #self.running do -- which becomes shorter at its end where pages run out
+    local t = self.running[i]
+    if #t.tokens - t.cached > 1 then
+      unread = unread or t
+    elseif reserve(self, t, 1) then
+      ready[#ready + 1] = t
+    end
+    i = i + 1
+  end
+  if unread and (self.budget > 0 or #ready == 0) then
+    read(self, unread, sliced)
+  elseif #ready > 0 then
+    write(self, ready, sliced)
+  end
+end
+
+-- ---- methods ----
+
+local function enter(self, op)
+  if getmetatable(self) ~= Server then
+    core.fail("ARG", op, "a server is needed, not " .. core.describe(self), ("with a colon: server:%s(...)"):format(op))
+  end
+  core.refuse_tracing(op)
+end
+
+-- Whether texts are left.
+local function is_busy(self)
+  for _, list in ipairs { self.running, self.waiting } do
+    for _, t in ipairs(list) do
+      if not t.request.done then
+        return true
+      end
+    end
+  end
+  return self.job ~= nil
+end
+
+-- Work until a time, or one call where there is none; until nothing is left with `all`.
+local function advance(self, op, deadline, all)
+  if self.busy then
+    core.fail("ARG", op, "the server is called by one of its own callbacks")
+  end
+  self.busy = true
+  local ok, err = pcall(function()
+    repeat
+      if self.job then
+        local left = deadline and math.max((deadline - core.clock()) * 1000, 0) or nil
+        local running = self.job
+        if not left or running.job:poll { ms = left } then
+          self.job = nil
+          running.after(running.job:result())
+        end
+      else
+        work(self, deadline ~= nil)
+      end
+    until not is_busy(self) or not all and (not deadline or core.clock() >= deadline)
+  end)
+  self.busy = false
+  if not ok then
+    error(err, 0)
+  end
+  sweep(self)
+  return is_busy(self)
+end
+
+---Asks for a text: it waits until there is room, and is written while the server's steps go on.
+---
+---    local request = server:submit { prompt = { 3, 1, 2 }, max_tokens = 20, temperature = 0.8, top_p = 0.95, seed = 1,
+---      on_token = function(text, id) print(id) end }
+---
+---Options: prompt, a text or a list of ids; max_tokens (128, or what the context has room for); temperature, top_k,
+---top_p, min_p, repetition_penalty as models.generate has them; frequency_penalty, by which a logit is smaller for each
+---time that the token was written, and presence_penalty, for being there (0); stop, texts, which are not part of what
+---is written, and tokens, besides those of the model and the tokenizer; seed, of the draws: the same tokens whatever
+---else is written; on_token(text, id), called with each token and the text that it completes, whole characters, ""
+---where there is none yet, and once with the rest and no id where a stop leaves some: false ends the text;
+---on_done(request), called at the end. What a callback raises ends this request with the reason "error", and no other.
+---
+---Errors: DC0101 for options, for a prompt and max_tokens beyond the context, and where the queue is full.
+---@param options table see above
+---@return deepc.serve.Request
+function Server:submit(options)
+  local op = "submit"
+  enter(self, op)
+  local t = core.new_request(op, self, options)
+  if #self.waiting >= self.limit then
+    core.fail("ARG", op, ("%d requests wait, which is the most"):format(self.limit),
+      "server:step() makes room; queue = n of serve.new")
+  end
+  self.waiting[#self.waiting + 1] = t
+  return t.request
+end
+
+---Does what is next: one call of the model, or so much as there is time for. With a time calls are cut in slices, so a
+---host that draws pictures stays awake. Callbacks are called from here.
+---
+---    while server:step(5) do end
+---
+---Errors: DC0101 inside of a callback; what the model raises, where memory is out: requests stay as they are.
+---@param milliseconds? number
+---@return boolean # is something left to do?
+function Server:step(milliseconds)
+  local op = "step"
+  enter(self, op)
+  if milliseconds ~= nil and (type(milliseconds) ~= "number" or milliseconds < 0 or milliseconds ~= milliseconds) then
+    core.fail("ARG", op, "a number of milliseconds is needed, not " .. core.shown(milliseconds))
+  end
+  local more = advance(self, op, milliseconds and core.clock() + milliseconds / 1000, false)
+  return more
+end
+
+---Goes on until all requests have ended.
+---
+---    server:run()
+---
+---Errors: as server:step.
+function Server:run()
+  enter(self, "run")
+  while is_busy(self) do
+    advance(self, "run", nil, true)
+  end
+end
+
+---Traces the functions that are needed and starts to compile them; else this happens when one is called first.
+---
+---    server:prepare()
+---@return deepc.serve.Server # itself
+function Server:prepare()
+  enter(self, "prepare")
+  self.calls:prepare(self.sizes)
+  for _, batch in ipairs(self.sizes) do
+    self.chooser:get(batch, {})
+  end
+  return self
+end
+
+---Numbers of what goes on: running, waiting, texts; pages, of the pool, pages_left, that can be taken; preempted, how
+---often a text had to wait again since pages ran out.
+---
+---    print(server:stats().waiting)
+---@return { running: integer, waiting: integer, pages: integer, pages_left: integer, preempted: integer }
+function Server:stats()
+  enter(self, "stats")
+  return { running = #self.running, waiting = #self.waiting, pages = self.pages, pages_left = self.book:left(),
+    preempted = self.preempted }
+end
+
+core.entries(Server)
+core.serve = serve
+
+return serve
