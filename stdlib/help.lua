@@ -258,7 +258,7 @@ local modules = {
     "deepc.models.llama", "deepc.models.gpt2", "deepc.models.mamba", "deepc.models.whisper",
     "deepc.models.vision", "deepc.models.vit", "deepc.models.unet", "deepc.models.speech",
     "deepc.models.generate", "deepc.models.lora" },
-  { "deepc.serve", "deepc.serve.server", "deepc.serve.request" },
+  { "deepc.serve", "deepc.serve.server", "deepc.serve.request", "deepc.serve.masks" },
   { "deepc.plot", "deepc.plot" },
 }
 

@@ -183,7 +183,10 @@ function Chooser:get(batch, needs)
         function(logits) return logits:cast("f32"):argmax(2) end)
     else
       self.made[key] = dc.fn(("choose(logits: %s[%d, %d], u: f32[%d], how: %s) -> i32[%d]"):format(self.dtype, batch,
-        self.vocab, batch, record, batch), sample)
+        self.vocab, batch, record, batch), function(logits, u, how)
+        local token = sample(logits, u, how)
+        return token
+      end)
     end
   end
   return self.made[key], name == "----"

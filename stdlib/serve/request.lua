@@ -135,7 +135,7 @@ function core.new_request(op, server, options)
     content = 0, pending = "", parts = {}, frequency = check_number(op, options, "frequency_penalty", -100, 100),
     presence = check_number(op, options, "presence_penalty", -100, 100) }
   t.penalised = sampling.penalty ~= nil or t.frequency ~= 0 or t.presence ~= 0
-  t.mask = core.read_mask and core.read_mask(op, server, options.mask) or nil
+  t.mask = core.read_mask(op, server, options.mask)
   t.stop, t.stop_texts = read_stop(op, server, options.stop)
   t.stream = server.tokenizer and server.tokenizer:stream() or nil
   if seed == nil then
@@ -256,6 +256,8 @@ function core.add_token(t, id)
   end
   if stopped then
     end_of(t, text, id, "text")
+  elseif core.mask_token(t, id) then
+    end_of(t, text, id, "stop")
   elseif #r.ids >= t.max then
     end_of(t, text, id, "length")
   else

@@ -215,6 +215,7 @@ local function choose(self, logits, texts)
   for _, t in ipairs(texts) do
     t.u = t.u or t.random()
   end
+  core.ask_masks(texts, self.net.config.vocab_size)
   local ids = self.chooser:choose(logits, texts)
   for i, t in ipairs(texts) do
     t.u = nil
@@ -329,7 +330,9 @@ end
 ---top_p, min_p, repetition_penalty as models.generate has them; frequency_penalty, by which a logit is smaller for each
 ---time that the token was written, and presence_penalty, for being there (0); stop, texts, which are not part of what
 ---is written, and tokens, besides those of the model and the tokenizer; seed, of the draws: the same tokens whatever
----else is written; on_token(text, id), called with each token and the text that it completes, whole characters, ""
+---else is written; mask, a function of the list of ids that were written, which returns the ids that may follow as a
+---list, as a bool or u8 tensor of the vocabulary, or nil for all, or a grammar of serve.regex or serve.json, at whose
+---end the text ends; on_token(text, id), called with each token and the text that it completes, whole characters, ""
 ---where there is none yet, and once with the rest and no id where a stop leaves some: false ends the text;
 ---on_done(request), called at the end. What a callback raises ends this request with the reason "error", and no other.
 ---

@@ -65,6 +65,7 @@ receivers["nn.QuantizedLinear"] = nn.QuantizedLinear(nn.Linear(32, 1), "q8_0")
 receivers["nn.QuantizedEmbedding"] = nn.QuantizedEmbedding(nn.Embedding(1, 32), "q8_0")
 receivers["serve.Server"] = serve.new(decoder, nil, { tokens = 16 })
 receivers["serve.Request"] = receivers["serve.Server"]:submit { prompt = { 1 } }
+receivers["serve.Grammar"] = serve.regex(receivers["tokenizers.Tokenizer"], "to")
 receivers["models.Whisper"] = models.whisper { vocab_size = 4, d_model = 4, encoder_layers = 1, decoder_layers = 1,
   encoder_attention_heads = 1, decoder_attention_heads = 1 }
 receivers["models.Bert"] = models.bert { vocab_size = 4, hidden_size = 4, intermediate_size = 4, num_hidden_layers = 1,

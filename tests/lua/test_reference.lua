@@ -149,6 +149,7 @@ function TestAnnotations:test_every_annotated_name_exists()
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
     random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers, models = models,
     serve = serve, ["serve.Server"] = server, ["serve.Request"] = server:submit { prompt = { 1 } },
+    ["serve.Grammar"] = serve.regex(tokenizers.load { vocab = { "[UNK]" }, kind = "bert" }, "a"),
     ["tokenizers.Tokenizer"] = tokenizers.load { vocab = { "[UNK]" }, kind = "bert" },
     ["tokenizers.Stream"] = tokenizers.load({ vocab = { "[UNK]" }, kind = "bert" }):stream(),
     ["nn.init"] = nn.init,

@@ -1,0 +1,334 @@
+-- Which tokens may come next: what a function of the script says, or a grammar, which is a machine that reads bytes,
+-- run over the bytes of all tokens.
+
+local serve = require "deepc.serve.server"
+require "deepc.serve.regex"
+require "deepc.serve.json"
+local _, core = ...
+
+local MOST_ROWS = 256 -- that a grammar keeps
+
+-- ---- the bytes of tokens ----
+
+-- What byte a character of byte-level vocabularies stands for (Radford et al., 2019).
+local function byte_characters()
+  local map, other = {}, 0
+  for b = 0, 255 do
+    if b >= 33 and b <= 126 or b >= 161 and b <= 172 or b >= 174 then
+      map[b] = b
+    else
+      map[256 + other], other = b, other + 1
+    end
+  end
+  return map
+end
+
+local BYTES = byte_characters()
+
+-- Bytes of a token whose text alone is no UTF-8: by its spelling, or nil.
+local function spelled_bytes(spelling)
+  local hex = spelling and spelling:match "^<0x(%x%x)>$"
+  if hex then
+    return string.char(tonumber(hex, 16))
+  end
+  local parts = {}
+  for _, code in utf8.codes(spelling or "\u{FFFD}", true) do
+    if not BYTES[code] then
+      return nil
+    end
+    parts[#parts + 1] = string.char(BYTES[code])
+  end
+  return table.concat(parts)
+end
+
+-- A token that others are decoded behind, and its text: decoders leave out a space in front of all.
+local function anchor_of(tokenizer)
+  for _, text in ipairs { "a", "to", "." } do
+    local ok, ids = pcall(tokenizer.encode, tokenizer, text, { special = false })
+    local id = ok and ids[#ids]
+    if id and not core.tokenizer_is_special(tokenizer._c, id) then
+      return id, tokenizer:decode { id }
+    end
+  end
+end
+
+-- Bytes of a token, behind the anchor where there is one; "" for what is none.
+local function bytes_of(tokenizer, id, anchor, before)
+  if core.tokenizer_is_special(tokenizer._c, id) then
+    return ""
+  end
+  local text = tokenizer:decode(anchor and { anchor, id } or { id })
+  text = anchor and text:sub(1, #before) == before and text:sub(#before + 1) or text
+  return text:find("\u{FFFD}", 1, true) and spelled_bytes(tokenizer:token(id)) or text
+end
+
+-- A vocabulary: texts in order of their bytes, ids of them, how many bytes each has in common with the one before, and
+-- the text of each id. first: as the first tokens of a text are decoded, where a space may be left out.
+local function read_vocabulary(tokenizer, first)
+  local list, anchor, before = {}, nil, nil
+  if not first then
+    anchor, before = anchor_of(tokenizer)
+  end
+  for id = 0, #tokenizer - 1 do
+    local bytes = tokenizer:token(id) and bytes_of(tokenizer, id, anchor, before) or ""
+    if bytes ~= "" then
+      list[#list + 1] = { bytes, id }
+    end
+  end
+  table.sort(list, function(a, b)
+    if a[1] == b[1] then
+      return a[2] < b[2]
+    end
+    return a[1] < b[1]
+  end)
+  local v = { size = #tokenizer, texts = {}, ids = {}, common = {}, of = {} }
+  for i, pair in ipairs(list) do
+    local last, text, n = i > 1 and v.texts[i - 1] or "", pair[1], 0
+    while n < #last and n < #text and last:byte(n + 1) == text:byte(n + 1) do
+      n = n + 1
+    end
+    v.texts[i], v.ids[i], v.common[i], v.of[pair[2]] = text, pair[2], n, text
+  end
+  return v
+end
+
+-- Vocabularies by their tokenizers.
+local vocabularies = { [true] = setmetatable({}, { __mode = "k" }), [false] = setmetatable({}, { __mode = "k" }) }
+
+local function vocabulary_of(tokenizer, first)
+  local all = vocabularies[first]
+  all[tokenizer] = all[tokenizer] or read_vocabulary(tokenizer, first)
+  return all[tokenizer]
+end
+
+-- ---- grammars ----
+
+---What a text has to be, over the tokens of a tokenizer: serve.regex and serve.json make one, `mask` of a request takes
+---it.
+---@class deepc.serve.Grammar
+local Grammar = {}
+Grammar.__index = Grammar
+
+local function new_grammar(tokenizer, machine)
+  return setmetatable({ _tokenizer = tokenizer, _machine = machine, _rows = { [true] = {}, [false] = {} },
+    _count = 0 }, Grammar)
+end
+
+-- Tokens that may follow in a state, a byte 1 or 0 for each; nil where none may. Texts in order: where one fails,
+-- those that begin in the same way are passed over.
+local function walk(machine, v, state)
+  local row, any, i, n = {}, false, 1, #v.texts
+  for id = 1, v.size do
+    row[id] = "\0"
+  end
+  local states = { [0] = state }
+  while i <= n do
+    local text, k = v.texts[i], v.common[i]
+    local at = states[k]
+    while at and k < #text do
+      k = k + 1
+      at = machine:step(at, text:byte(k))
+      states[k] = at
+    end
+    if at then
+      row[v.ids[i] + 1], any = "\1", true
+      i = i + 1
+    else
+      repeat
+        i = i + 1
+      until i > n or v.common[i] < k
+    end
+  end
+  return any and table.concat(row) or nil
+end
+
+-- The row of a state, which is kept for the next time.
+local function row_of(g, state, first)
+  local row = g._rows[first][state]
+  if row == nil then
+    if g._count >= MOST_ROWS then
+      g._rows, g._count = { [true] = {}, [false] = {} }, 0
+    end
+    row = walk(g._machine, vocabulary_of(g._tokenizer, first), state) or false
+    g._rows[first][state], g._count = row, g._count + 1
+  end
+  return row
+end
+
+-- The state behind a token.
+local function after_token(g, state, id, first)
+  local text = vocabulary_of(g._tokenizer, first).of[id] or ""
+  for i = 1, #text do
+    state = state and g._machine:step(state, text:byte(i))
+  end
+  return state
+end
+
+local function check(op, g)
+  if getmetatable(g) ~= Grammar then
+    core.fail("ARG", op, "a grammar is needed, not " .. core.describe(g), ("with a colon: grammar:%s(...)"):format(op))
+  end
+end
+
+---Whether a whole text is one of the grammar.
+---
+---    local tok = tokenizers.load { vocab = { "[UNK]", "to", "be" }, kind = "bert" }
+---    print(serve.regex(tok, "to( be)*"):accepts "to be be")
+---@param text string
+---@return boolean
+function Grammar:accepts(text)
+  check("accepts", self)
+  if type(text) ~= "string" then
+    core.fail("ARG", "accepts", "a text is needed, not " .. core.describe(text))
+  end
+  local machine, state = self._machine, self._machine.start
+  for i = 1, #text do
+    state = machine:step(state, text:byte(i))
+    if not state then
+      return false
+    end
+  end
+  return machine:accepts(state)
+end
+
+core.entries(Grammar)
+
+---Texts that a regular expression matches as a whole: `mask` of server:submit. Known are literals, `.`, sets with
+---ranges, `\d \w \s` and their complements, `\n \t \r \xhh \uhhhh`, groups, `|`, `* + ?` and `{m,n}`; a character of
+---UTF-8 is one. States of the expression are made as texts reach them, and so are the tokens that may follow in each.
+---
+---    local tok = tokenizers.load { vocab = { "[UNK]", "yes", "no" }, kind = "bert" }
+---    local grammar = serve.regex(tok, "yes|no")
+---
+---Errors: DC0101 for what is no expression, or more than is known.
+---@param tokenizer deepc.tokenizers.Tokenizer
+---@param pattern string
+---@return deepc.serve.Grammar
+function serve.regex(tokenizer, pattern)
+  local op = "serve.regex"
+  core.check_tokenizer(op, tokenizer)
+  return new_grammar(tokenizer, core.regex_machine(op, pattern))
+end
+
+---Texts that are JSON (RFC 8259): one value, of at most 64 lists and objects in each other. object = true: an object.
+---
+---    local tok = tokenizers.load { vocab = { "[UNK]", "true", "false" }, kind = "bert" }
+---    print(serve.json(tok):accepts "[1, 2, {}]")
+---@param tokenizer deepc.tokenizers.Tokenizer
+---@param options? { object?: boolean }
+---@return deepc.serve.Grammar
+function serve.json(tokenizer, options)
+  local op = "serve.json"
+  core.check_tokenizer(op, tokenizer)
+  core.options(op, options, "object")
+  core.check_flags(op, options or {}, "object")
+  return new_grammar(tokenizer, core.json_machine(options and options.object))
+end
+
+-- ---- masks of requests ----
+
+-- What `mask` of a request is: a function, or a grammar.
+function core.read_mask(op, server, mask)
+  if mask == nil then
+    return nil
+  elseif getmetatable(mask) == Grammar then
+    if mask._tokenizer ~= server.tokenizer then
+      core.fail("ARG", op, "mask is a grammar of another tokenizer than that of the server")
+    end
+    return { grammar = mask, state = mask._machine.start }
+  elseif core.control_callable(mask) then
+    return { call = mask }
+  end
+  core.fail("ARG", op, "mask is a function of the ids so far, or a grammar, not " .. core.describe(mask),
+    "serve.regex(tokenizer, pattern) makes a grammar")
+end
+
+-- A list of ids as a row.
+local function row_of_list(list, vocab)
+  local ids, parts, last = {}, {}, -1
+  for i, id in ipairs(list) do
+    if math.type(id) ~= "integer" or id < 0 or id >= vocab then
+      core.fail("ARG", "mask", ("id %d is %s; ids are whole numbers from 0 to %d"):format(i, core.shown(id), vocab - 1))
+    end
+    ids[i] = id
+  end
+  table.sort(ids)
+  for _, id in ipairs(ids) do
+    if id > last then
+      parts[#parts + 1] = ("\0"):rep(id - last - 1) .. "\1"
+      last = id
+    end
+  end
+  return table.concat(parts) .. ("\0"):rep(vocab - last - 1)
+end
+
+-- What a function returned as a row; nil where all may follow.
+local function row_of_result(v, vocab)
+  if v == nil then
+    return nil
+  elseif core.kind(v) == "tensor" then
+    if v.dtype ~= "bool" and v.dtype ~= "u8" or #v.shape ~= 1 or v.shape[1] ~= vocab then
+      core.fail("ARG", "mask", ("%s[%s] was returned; bool[%d] or u8[%d] is needed"):format(v.dtype,
+        core.sizes(v.shape), vocab, vocab))
+    end
+    return (v.dtype == "u8" and v:ne(0) or v):bytes()
+  elseif type(v) ~= "table" or core.kind(v) then
+    core.fail("ARG", "mask", "a list of ids, a tensor or nil is needed, not " .. core.describe(v))
+  end
+  return row_of_list(v, vocab)
+end
+
+-- The row of a grammar, with tokens that end texts where it may end.
+local function row_of_grammar(t, vocab)
+  local g, state = t.mask.grammar, t.mask.state
+  local row = row_of(g, state, #t.request.ids == 0)
+  if g._machine:accepts(state) then
+    row = row or ("\0"):rep(vocab)
+    row = row .. ("\0"):rep(vocab - #row)
+    for id in pairs(t.stop) do
+      if id >= 0 and id < vocab then
+        row = row:sub(1, id) .. "\1" .. row:sub(id + 2)
+      end
+    end
+  end
+  return row and row:sub(1, vocab) .. ("\0"):rep(vocab - #row) or ""
+end
+
+-- Which tokens may follow in a text; fails where none may.
+local function allowed(t, vocab)
+  local row
+  if t.mask.grammar then
+    row = row_of_grammar(t, vocab)
+  else
+    row = row_of_result(t.mask.call(t.request.ids), vocab)
+  end
+  if row and not row:find("\1", 1, true) then
+    core.fail("ARG", "mask", ("no token may follow behind %d that were written"):format(#t.request.ids))
+  end
+  return row
+end
+
+-- Asks for the masks of texts, before their next tokens are chosen. An error ends its text.
+function core.ask_masks(texts, vocab)
+  for _, t in ipairs(texts) do
+    t.allowed = nil
+    if t.mask and not t.request.done then
+      local ok, row = core.guarded_call(allowed, t, vocab)
+      if ok then
+        t.allowed = row
+      else
+        core.finish_text(t, "error", row)
+      end
+    end
+  end
+end
+
+-- Tells a grammar of a token; whether the text is whole, and nothing may follow.
+function core.mask_token(t, id)
+  local m = t.mask
+  if not m or not m.grammar then
+    return false
+  end
+  m.state = after_token(m.grammar, m.state, id, #t.request.ids == 1)
+  return m.state == nil or m.grammar._machine:is_last(m.state)
+end
