@@ -19,7 +19,8 @@ end
 core.pack_numbers = pack
 
 -- Tokens first to last of a text as the arguments of a call with `batch` rows: rows of nothing where texts are missing,
--- which write to page 0. texts: { tokens, pages }, from: the first token of each that is new, n: how many.
+-- which write to page 0. texts: { tokens, pages, guess, tokens behind those }, from: the first token of each that is
+-- new, n: how many.
 local function arguments(size, batch, texts, from, n)
   local ids, rows, before, lists, longest = {}, {}, {}, {}, 1
   for i, text in ipairs(texts) do
@@ -28,8 +29,8 @@ local function arguments(size, batch, texts, from, n)
     longest = math.max(longest, (last - 1) // size + 1)
     before[i] = from[i] - 1
     for place = before[i], last - 1 do
-      ids[#ids + 1] = text.tokens[place + 1] or 0
-      rows[#rows + 1] = place < 0 and 0 or pages[place // size + 1] * size + place % size
+      ids[#ids + 1] = text.tokens[place + 1] or text.guess[place + 1 - #text.tokens]
+      rows[#rows + 1] = pages[place // size + 1] * size + place % size
     end
   end
   for i = 1, batch do
@@ -101,4 +102,24 @@ function Calls:write(texts, batch)
     from[i] = #text.tokens
   end
   return self:get("write", batch, "1", true), arguments(self.pool.size, batch, texts, from, 1)
+end
+
+-- Of a draft: what the next guess is made of. The first one reads two tokens, since the last guess of before may have
+-- been kept, which the draft has not read.
+function Calls:guess(texts, batch)
+  local from, first = {}, #texts[1].guess == 0
+  for i, text in ipairs(texts) do
+    from[i] = first and #text.tokens - 1 or #text.tokens + #text.guess
+  end
+  local f = first and self:get("pair", batch, "2", true) or self:get("write", batch, "1", true)
+  return f, arguments(self.pool.size, batch, texts, from, first and 2 or 1)
+end
+
+-- The last token of each text and the n guesses behind it; logits behind all of them.
+function Calls:verify(texts, batch, n)
+  local from = {}
+  for i, text in ipairs(texts) do
+    from[i] = #text.tokens
+  end
+  return self:get("verify", batch, tostring(n + 1), false), arguments(self.pool.size, batch, texts, from, n + 1)
 end

@@ -35,6 +35,8 @@ local function among(z, how)
   return dc.where(p:ge(p:max { axis = 2, keep = true } * how.min_p:reshape(batch, 1)), p, 0)
 end
 
+core.likeliest_among = among
+
 -- Logits as they are drawn from: f32, with masks, penalties and temperatures.
 local function warmed(logits, how)
   logits = logits:cast "f32"
@@ -101,6 +103,8 @@ local function needs_of(texts)
   end
   return needs
 end
+
+core.sampling_needs = needs_of
 
 -- The type of `how`, and its name.
 function Chooser:record(batch, needs)

@@ -120,7 +120,8 @@ local function read_length(op, server, max, n)
 end
 
 -- A text to be written, for a server: its tokens, the pages that they are in, and by what it is written. `tokens` are
--- those of the prompt and those that were written; `cached` of them are in pages.
+-- those of the prompt and those that were written; `cached` of them are in pages, `drafted` as a draft reads them;
+-- `named` pages hold `content` that others may share.
 function core.new_request(op, server, options)
   check_names(op, options)
   check_functions(op, options)
@@ -131,8 +132,9 @@ function core.new_request(op, server, options)
     core.fail("ARG", op, ("seed is a whole number, not %s"):format(core.shown(seed)))
   end
   local t = { tokens = tokens, prompt = #tokens, max = read_length(op, server, options.max_tokens, #tokens),
-    sampling = sampling, on_token = options.on_token, on_done = options.on_done, pages = {}, cached = 0, named = 0,
-    content = 0, pending = "", parts = {}, frequency = check_number(op, options, "frequency_penalty", -100, 100),
+    sampling = sampling, on_token = options.on_token, on_done = options.on_done, pages = {}, cached = 0, drafted = 0,
+    named = 0, content = 0, pending = "", parts = {},
+    frequency = check_number(op, options, "frequency_penalty", -100, 100),
     presence = check_number(op, options, "presence_penalty", -100, 100) }
   t.penalised = sampling.penalty ~= nil or t.frequency ~= 0 or t.presence ~= 0
   t.mask = core.read_mask(op, server, options.mask)

@@ -4,6 +4,7 @@
 require "deepc.serve.book"
 require "deepc.serve.calls"
 require "deepc.serve.choose"
+require "deepc.serve.draft"
 require "deepc.serve.request"
 local _, core = ...
 
@@ -51,6 +52,24 @@ local function check_model(op, what, net)
   end
 end
 
+-- The model that guesses, and how many tokens at once.
+local function read_draft(op, options, net, context)
+  local draft, n = options.draft, options.draft_tokens == nil and 4 or options.draft_tokens
+  core.check_size(op, "draft_tokens", n)
+  if draft == nil then
+    return nil
+  end
+  check_model(op, "draft", draft)
+  if draft.config.vocab_size ~= net.config.vocab_size then
+    core.fail("ARG", op, ("draft: it has %d tokens, the model that it guesses for has %d"):format(
+      draft.config.vocab_size, net.config.vocab_size))
+  elseif draft.config.positions < context then
+    core.fail("ARG", op, ("draft: it has %d positions, and the context is %d"):format(draft.config.positions, context),
+      "context = n of serve.new")
+  end
+  return draft, n
+end
+
 -- Tokens that end every text.
 local function stop_tokens(net, tokenizer)
   local set = {}
@@ -91,8 +110,10 @@ end
 ---Options: slots (8), texts that are written at once; tokens (512 for each slot), those of all texts for which there is
 ---room; context, the most tokens of one text, prompt and all (as many as the model has positions and there is room
 ---for); chunk (64), tokens of a prompt that are read at once; queue (1024), requests that may wait; page (16), tokens
----of a page; reuse (true), whether pages of texts that have ended are kept for others that begin in the same way. The
----model is put into evaluation mode.
+---of a page; reuse (true), whether pages of texts that have ended are kept for others that begin in the same way;
+---draft, a smaller model with the same tokens, which guesses draft_tokens (4) of each text that the model then looks at
+---in one call (Leviathan et al., 2023): texts have the distribution of the model alone, and are its own where the
+---likeliest token is taken. Models are put into evaluation mode.
 ---
 ---Errors: DC0101 for options and for what is no model with a cache of keys and values, DC1001 where memory is out.
 ---@param net deepc.models.Decoder
@@ -102,20 +123,24 @@ end
 function serve.new(net, tokenizer, options)
   local op = "serve.new"
   core.refuse_tracing(op)
-  core.options(op, options, "slots", "tokens", "context", "chunk", "queue", "page", "reuse")
+  core.options(op, options, "slots", "tokens", "context", "chunk", "queue", "page", "reuse", "draft", "draft_tokens")
   check_model(op, "the first argument", net)
   if tokenizer ~= nil then
     core.check_tokenizer(op, tokenizer)
   end
   local o = read_sizes(op, options or {}, net)
-  local pool = core.new_pages(net:eval(), o.pages + 1, o.page)
-  local most = (o.context - 1) // o.page + 1
+  local draft, guesses = read_draft(op, options or {}, net, o.context)
+  local function calls_of(model)
+    return core.new_calls(model, core.new_pages(model:eval(), o.pages + 1, o.page), (o.context - 1) // o.page + 1,
+      o.chunk)
+  end
+  local chooser = core.new_chooser(net.config.vocab_size, net.dtype, o.context)
   return setmetatable({ net = net, tokenizer = tokenizer, context = o.context, slots = o.slots, chunk = o.chunk,
     limit = o.queue, pages = o.pages, preempted = 0, stop = stop_tokens(net, tokenizer),
     sizes = batch_sizes(o.slots), waiting = {}, running = {},
     budget = o.chunk, book = core.new_book(o.pages + 1, o.page, core.unless_false(op, options, "reuse")),
-    calls = core.new_calls(net, pool, most, o.chunk),
-    chooser = core.new_chooser(net.config.vocab_size, net.dtype, o.context) }, Server)
+    calls = calls_of(net), chooser = chooser,
+    draft = draft and core.new_draft(draft, guesses, calls_of(draft), chooser) }, Server)
 end
 
 -- ---- pages ----
@@ -125,13 +150,13 @@ local function give_back(self, t)
   for i = #t.pages, 1, -1 do
     self.book:release(t.pages[i])
   end
-  t.pages, t.cached, t.named, t.content = {}, 0, 0, 0
+  t.pages, t.cached, t.drafted, t.named, t.content = {}, 0, 0, 0, 0
 end
 
--- Names whole pages whose tokens have been read.
+-- Names whole pages whose tokens have been read, by the draft as well where there is one.
 local function name_pages(self, t)
-  local size = self.book.size
-  while (t.named + 1) * size <= t.cached do
+  local size, read = self.book.size, self.draft and math.min(t.cached, t.drafted) or t.cached
+  while (t.named + 1) * size <= read do
     t.content = self.book:know(t.pages[t.named + 1], t.content, t.tokens, t.named * size + 1)
     t.named = t.named + 1
   end
@@ -149,6 +174,7 @@ local function admit(self, t)
     book:share(page)
   end
   t.pages, t.named, t.content, t.cached = shared, #shared, content, #shared * book.size
+  t.drafted = t.cached
   t.request.reused_tokens = math.max(t.request.reused_tokens, math.min(t.cached, t.prompt))
   for _ = 1, needed do
     t.pages[#t.pages + 1] = book:take()
@@ -236,39 +262,120 @@ local function read(self, t, sliced)
   end, self.calls:read(t, t.cached + 1, n))
 end
 
+-- Has the draft read a part of a text.
+local function read_draft_part(self, t, sliced)
+  local n = math.min(#t.tokens - 1 - t.drafted, self.chunk)
+  self.budget = self.budget - n
+  launch(self, sliced, function()
+    t.drafted = t.drafted + n
+    name_pages(self, t)
+  end, self.draft.calls:read(t, t.drafted + 1, n))
+end
+
+local function batch_for(self, texts)
+  for _, size in ipairs(self.sizes) do
+    if size >= #texts then
+      return size
+    end
+  end
+end
+
 -- Writes a token of each of some texts, of which all tokens but the last were read.
 local function write(self, texts, sliced)
-  local batch
-  for _, size in ipairs(self.sizes) do
-    batch = batch or size >= #texts and size or nil
-  end
-  self.budget = self.chunk
   launch(self, sliced, function(logits)
     for _, t in ipairs(texts) do
       t.cached = #t.tokens
       name_pages(self, t)
     end
     choose(self, logits, texts)
-  end, self.calls:write(texts, batch))
+  end, self.calls:write(texts, batch_for(self, texts)))
+end
+
+-- Adds the guesses of a text that are kept, and the token behind them.
+local function keep(self, t, count, token)
+  local guess, before, going = t.guess, #t.tokens, not t.request.done
+  t.guess = nil
+  for i = 1, count do
+    going = going and core.add_token(t, guess[i])
+  end
+  self.draft.kept = self.draft.kept + count
+  t.drafted = before + math.min(count, self.draft.count - 1)
+  t.cached = before + count
+  if going then
+    core.add_token(t, token)
+    name_pages(self, t)
+  end
+end
+
+-- Writes some tokens of each of some texts: the draft guesses, and the model looks at all guesses in one call.
+local function speculate(self, texts, sliced)
+  local draft, batch, needs, q = self.draft, batch_for(self, texts), core.sampling_needs(texts), {}
+  for _, t in ipairs(texts) do
+    t.guess = {}
+  end
+  local function verify()
+    launch(self, sliced, function(logits)
+      local counts, tokens = draft:judge(logits, texts, q, needs)
+      for i, t in ipairs(texts) do
+        keep(self, t, counts[i], tokens[i])
+      end
+    end, self.calls:verify(texts, batch, draft.count))
+  end
+  local function guess()
+    launch(self, sliced, function(logits)
+      q[#q + 1] = draft:guess(logits, texts, needs)
+      if #texts[1].guess < draft.count then
+        guess()
+      else
+        verify()
+      end
+    end, draft.calls:guess(texts, batch))
+  end
+  guess()
+end
+
+-- Whether guesses are made for a text: not where a mask or a penalty depends on each token, nor at the end of the room.
+local function is_drafted(self, t)
+  return self.draft and not t.mask and not t.penalised and #t.tokens >= 2
+    and #t.tokens + self.draft.count <= self.context
+end
+
+-- Texts by what they need next: one whose prompt is to be read, one that the draft is to read, those whose next token
+-- is due, those for which guesses are made. Pages are taken for these.
+local function sort_out(self)
+  local unread, behind, ready, drafted, i = nil, nil, {}, {}, 1
+  while i <= #self.running do -- which becomes shorter at its end where pages run out
+    local t = self.running[i]
+    local ahead = is_drafted(self, t)
+    if #t.tokens - t.cached > 1 then
+      unread = unread or t
+    elseif ahead and #t.tokens - t.drafted > 2 then
+      behind = behind or t
+    elseif reserve(self, t, ahead and self.draft.count + 1 or 1) then
+      table.insert(ahead and drafted or ready, t)
+    end
+    i = i + 1
+  end
+  return unread, behind, ready, drafted
 end
 
 -- One call of the model. Texts that are written wait for no more than a chunk of prompts at a time.
 local function work(self, sliced)
   sweep(self)
-  local unread, ready, i = nil, {}, 1
-  while i <= #self.running do -- which becomes shorter at its end where pages run out
-    local t = self.running[i]
-    if #t.tokens - t.cached > 1 then
-      unread = unread or t
-    elseif reserve(self, t, 1) then
-      ready[#ready + 1] = t
-    end
-    i = i + 1
-  end
-  if unread and (self.budget > 0 or #ready == 0) then
+  local unread, behind, ready, drafted = sort_out(self)
+  local idle = #ready == 0 and #drafted == 0
+  if unread and (self.budget > 0 or idle) then
     read(self, unread, sliced)
-  elseif #ready > 0 then
-    write(self, ready, sliced)
+  elseif behind and (self.budget > 0 or idle) then
+    read_draft_part(self, behind, sliced)
+  elseif not idle then
+    self.guessing = #drafted > 0 and not (self.guessing and #ready > 0)
+    self.budget = self.chunk
+    if self.guessing then
+      speculate(self, drafted, sliced)
+    else
+      write(self, ready, sliced)
+    end
   end
 end
 
@@ -395,14 +502,15 @@ function Server:prepare()
 end
 
 ---Numbers of what goes on: running, waiting, texts; pages, of the pool, pages_left, that can be taken; preempted, how
----often a text had to wait again since pages ran out.
+---often a text had to wait again since pages ran out; guessed, kept, tokens of a draft.
 ---
 ---    print(server:stats().waiting)
----@return { running: integer, waiting: integer, pages: integer, pages_left: integer, preempted: integer }
+---@return { [string]: integer }
 function Server:stats()
   enter(self, "stats")
   return { running = #self.running, waiting = #self.waiting, pages = self.pages, pages_left = self.book:left(),
-    preempted = self.preempted }
+    preempted = self.preempted, guessed = self.draft and self.draft.guessed or 0,
+    kept = self.draft and self.draft.kept or 0 }
 end
 
 core.entries(Server)

@@ -28,9 +28,12 @@ local function numbers(n, seed, high)
   return dc.randint(("i32[%d]"):format(n), { high = high or 40, seed = seed }):totable()
 end
 
+local caches = {}
+
 -- What models.generate writes by the same options.
 local function alone(model, options)
-  return models.generate(model, options.prompt, { max = options.max_tokens, temperature = options.temperature,
+  caches[model] = caches[model] or model:cache(model.config.positions)
+  return models.generate(model, options.prompt, { cache = caches[model]:keep(0), max = options.max_tokens, temperature = options.temperature,
     top_k = options.top_k, top_p = options.top_p, min_p = options.min_p, seed = options.seed,
     repetition_penalty = options.repetition_penalty, stop = {} })
 end
@@ -114,7 +117,8 @@ function TestServe:test_join_and_leave()
   end
   compare(model, requests, list)
   lu.assertFalse(server:step())
-  lu.assertEquals(server:stats(), { running = 0, waiting = 0, pages = 64, pages_left = 64, preempted = 0 })
+  lu.assertEquals(server:stats(), { running = 0, waiting = 0, pages = 64, pages_left = 64, preempted = 0,
+    guessed = 0, kept = 0 })
 end
 
 -- More texts than pages: those that came last are read again, and nothing changes of what is written.
