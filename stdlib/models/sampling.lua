@@ -74,7 +74,7 @@ function core.read_sampling(op, options, vocab)
     penalty = check(op, options, "repetition_penalty", 1e-3, 1e3),
   }
   s.top_k = s.top_k and s.top_k > 0 and math.min(s.top_k, vocab) or nil
-  s.top_p = s.top_p and s.top_p < 1 and s.top_p or nil
+  s.top_p = s.top_p and s.top_p < 1 and math.max(s.top_p, 1e-9) or nil -- of 0 the likeliest is left
   s.min_p = s.min_p and s.min_p > 0 and s.min_p or nil
   s.penalty = s.penalty and s.penalty ~= 1 and s.penalty or nil
   s.temperature = (s.temperature or (s.top_k or s.top_p or s.min_p) and 1) or 0
