@@ -90,11 +90,12 @@ local function key_of(self, content, tokens, first)
   return content .. ":" .. table.concat(tokens, ",", first, first + self.size - 1)
 end
 
--- Known pages that hold the beginning of a text, of `most` tokens at most; the number of what the last one holds.
-function Book:find(tokens, most)
-  local pages, content = {}, 0
-  for first = 1, most - self.size + 1, self.size do
-    local page = self.found[key_of(self, content, tokens, first)]
+-- Known pages that hold a text from token `first` on, behind those of `content`, up to token `last` at most; the number
+-- of what the last one holds.
+function Book:find(content, tokens, first, last)
+  local pages = {}
+  for at = first, last - self.size + 1, self.size do
+    local page = self.found[key_of(self, content, tokens, at)]
     if not page then
       break
     end

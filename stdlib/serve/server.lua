@@ -162,10 +162,17 @@ local function name_pages(self, t)
   end
 end
 
+-- Tokens of a prompt that others had read. Where a text had to wait again, they may be its own.
+local function count_reused(t, n)
+  if not t.waited then
+    t.request.reused_tokens = math.min(t.request.reused_tokens + n, t.prompt)
+  end
+end
+
 -- Takes pages for all tokens of a waiting text and one more; false where there are too few.
 local function admit(self, t)
   local book = self.book
-  local shared, content = book:find(t.tokens, #t.tokens - 1)
+  local shared, content = book:find(0, t.tokens, 1, #t.tokens - 1)
   local needed = #t.tokens // book.size + 1 - #shared
   if needed + book:count_idle(shared) > book:left() then
     return false
@@ -175,16 +182,34 @@ local function admit(self, t)
   end
   t.pages, t.named, t.content, t.cached = shared, #shared, content, #shared * book.size
   t.drafted = t.cached
-  t.request.reused_tokens = math.max(t.request.reused_tokens, math.min(t.cached, t.prompt))
+  count_reused(t, #shared * book.size)
   for _ = 1, needed do
     t.pages[#t.pages + 1] = book:take()
   end
   return true
 end
 
+-- Takes over what others have read since a text was admitted: of several that begin in the same way one is read.
+local function adopt(self, t)
+  local book = self.book
+  if t.named * book.size ~= t.cached then -- inside of a page
+    return
+  end
+  local shared, content = book:find(t.content, t.tokens, t.cached + 1, #t.tokens - 1)
+  for i, page in ipairs(shared) do
+    book:share(page)
+    book:release(t.pages[t.named + i])
+    t.pages[t.named + i] = page
+  end
+  t.named, t.content, t.cached = t.named + #shared, content, t.cached + #shared * book.size
+  t.drafted = math.max(t.drafted, #shared > 0 and t.cached or 0)
+  count_reused(t, #shared * book.size)
+end
+
 -- Puts the text that came last back to the front of those that wait: what it wrote is read again.
 local function preempt(self)
   local t = table.remove(self.running)
+  t.waited = true
   give_back(self, t)
   table.insert(self.waiting, 1, t)
   self.preempted = self.preempted + 1
@@ -347,6 +372,9 @@ local function sort_out(self)
   while i <= #self.running do -- which becomes shorter at its end where pages run out
     local t = self.running[i]
     local ahead = is_drafted(self, t)
+    if not unread and #t.tokens - t.cached > 1 then
+      adopt(self, t)
+    end
     if #t.tokens - t.cached > 1 then
       unread = unread or t
     elseif ahead and #t.tokens - t.drafted > 2 then

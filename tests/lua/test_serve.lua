@@ -33,7 +33,8 @@ local caches = {}
 -- What models.generate writes by the same options.
 local function alone(model, options)
   caches[model] = caches[model] or model:cache(model.config.positions)
-  return models.generate(model, options.prompt, { cache = caches[model]:keep(0), max = options.max_tokens, temperature = options.temperature,
+  return models.generate(model, options.prompt, { cache = caches[model]:keep(0), max = options.max_tokens,
+    temperature = options.temperature,
     top_k = options.top_k, top_p = options.top_p, min_p = options.min_p, seed = options.seed,
     repetition_penalty = options.repetition_penalty, stop = {} })
 end
@@ -160,6 +161,15 @@ function TestServe:test_prefixes()
     reused[i] = r.reused_tokens
   end
   lu.assertEquals(reused, { 0, 16, 16, 16 })
+  -- what others read meanwhile
+  local same = { ask({ 11 }), ask({ 12 }), ask({ 13, 2 }) }
+  for _, options in ipairs(same) do
+    options.prompt[1] = 39
+  end
+  local together = submit_all(server, same)
+  server:run()
+  compare(model, together, same)
+  lu.assertEquals({ together[1].reused_tokens, together[2].reused_tokens, together[3].reused_tokens }, { 0, 16, 16 })
   -- the whole chat so far, and a prompt of pages alone, of which one token is read again
   local chat = table.move(requests[1].ids, 1, 6, 20, table.move(list[1].prompt, 1, 19, 1, {}))
   local more = { { prompt = chat, max_tokens = 5 }, { prompt = table.move(prompt, 1, 16, 1, {}), max_tokens = 5 } }
