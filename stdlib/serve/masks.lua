@@ -4,6 +4,7 @@
 local serve = require "deepc.serve.server"
 require "deepc.serve.regex"
 require "deepc.serve.json"
+require "deepc.serve.schema"
 local _, core = ...
 
 local MOST_ROWS = 256 -- that a grammar keeps
@@ -207,21 +208,31 @@ core.entries(Grammar)
 function serve.regex(tokenizer, pattern)
   local op = "serve.regex"
   core.check_tokenizer(op, tokenizer)
-  return new_grammar(tokenizer, core.regex_machine(op, pattern))
+  return new_grammar(tokenizer, core.tree_machine(op, "pattern", core.regex_tree(op, pattern)))
 end
 
 ---Texts that are JSON (RFC 8259): one value, of at most 64 lists and objects in each other. object = true: an object.
+---schema: values of a JSON Schema as a table, of which are known: type, with properties and required of objects, items,
+---minItems and maxItems of lists, minLength and maxLength or pattern of texts; enum, const, anyOf and oneOf. Fields are
+---written in one order, those that are required first, as `required` has them, then the others by their names.
 ---
 ---    local tok = tokenizers.load { vocab = { "[UNK]", "true", "false" }, kind = "bert" }
 ---    print(serve.json(tok):accepts "[1, 2, {}]")
+---    local person = serve.json(tok, { schema = { type = "object", required = { "name", "age" },
+---      properties = { name = { type = "string" }, age = { type = "integer" } } } })
+---
+---Errors: DC0101 for options, for a schema that says what is not followed here.
 ---@param tokenizer deepc.tokenizers.Tokenizer
----@param options? { object?: boolean }
+---@param options? { object?: boolean, schema?: table }
 ---@return deepc.serve.Grammar
 function serve.json(tokenizer, options)
   local op = "serve.json"
   core.check_tokenizer(op, tokenizer)
-  core.options(op, options, "object")
+  core.options(op, options, "object", "schema")
   core.check_flags(op, options or {}, "object")
+  if options and options.schema ~= nil then
+    return new_grammar(tokenizer, core.schema_machine(op, options.schema))
+  end
   return new_grammar(tokenizer, core.json_machine(options and options.object))
 end
 

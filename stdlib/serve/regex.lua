@@ -203,7 +203,11 @@ function Parser:alternatives(depth)
   return #list == 1 and list[1] or { kind = "either", list = list }
 end
 
-local function parse(op, pattern)
+-- The tree of a pattern: { kind = "set", ranges }, "sequence" and "either" with a list, "times" with of, low and high.
+function core.regex_tree(op, pattern)
+  if type(pattern) ~= "string" or not utf8.len(pattern) then
+    core.fail("ARG", op, "a pattern is a text in UTF-8, not " .. core.describe(pattern))
+  end
   local chars = {}
   for _, code in utf8.codes(pattern) do
     chars[#chars + 1] = utf8.char(code)
@@ -217,7 +221,7 @@ local function parse(op, pattern)
   if parser:peek() then
     parser:fail "a ')' without its '('"
   end
-  return tree, parser
+  return tree
 end
 
 -- ---- graphs ----
@@ -262,7 +266,7 @@ Graph.__index = Graph
 -- A node: { low, high, next } reads a byte, { ways = { ... } } goes on in each of them, {} is the end.
 function Graph:add(node)
   if #self.nodes >= MOST_NODES then
-    self.parser:fail(("the pattern is too large: more than %d bytes and branches"):format(MOST_NODES))
+    core.fail("ARG", self.op, ("the %s is too large: more than %d bytes and branches"):format(self.what, MOST_NODES))
   end
   self.nodes[#self.nodes + 1] = node
   return #self.nodes
@@ -390,13 +394,9 @@ function Machine:is_last(state)
   return state.ended and #state.list == 0
 end
 
--- The machine of a pattern that the whole text matches.
-function core.regex_machine(op, pattern)
-  if type(pattern) ~= "string" or not utf8.len(pattern) then
-    core.fail("ARG", op, "a pattern is a text in UTF-8, not " .. core.describe(pattern))
-  end
-  local tree, parser = parse(op, pattern)
-  local graph = setmetatable({ nodes = { {} }, parser = parser }, Graph)
+-- The machine of a tree, which is of a pattern or of what else.
+function core.tree_machine(op, what, tree)
+  local graph = setmetatable({ nodes = { {} }, op = op, what = what }, Graph)
   local first = graph:make(tree, 1)
   local machine = setmetatable({ nodes = graph.nodes, states = {}, count = 0 }, Machine)
   machine.start = machine:state { first }

@@ -92,13 +92,73 @@ function TestGrammars:test_json()
   fails("object is true or false", serve.json, tok, { object = 1 })
 end
 
+function TestGrammars:test_schemas()
+  local function of(schema, yes, no)
+    expect(serve.json(tok, { schema = schema }), yes, no)
+  end
+  of({ type = "string" }, { '""', '"a\\n\\u00e9é"' }, { '"a', '"\n"', "a", '"\\q"' })
+  of({ type = "string", minLength = 2, maxLength = 3 }, { '"ab"', '"é\\t€"' }, { '"a"', '"abcd"' })
+  of({ type = "string", pattern = "^\\d{4}-\\d\\d$" }, { '"2026-11"' }, { '"2026"' })
+  of({ type = "integer", description = "how many" }, { "0", "-12" }, { "01", "1.5", "" })
+  of({ type = "number" }, { "0.5", "-1e9", "3" }, { ".5", "1." })
+  of({ type = "boolean" }, { "true", "false" }, { "null" })
+  of({ type = "null" }, { "null" }, { "0" })
+  of({ enum = { "red", "gr\"een", 3, true, 0.5 } }, { '"red"', '"gr\\"een"', "3", "true", "0.5" }, { "red", "false" })
+  of({ const = "x" }, { '"x"' }, { '"y"' })
+  of({ anyOf = { { type = "integer" }, { type = "null" } } }, { "7", "null" }, { "x" })
+  of({ type = "array", items = { type = "integer" } }, { "[]", "[ 1,\n2 ]" }, { "[1,]", "1" })
+  of({ type = "array", items = { type = "integer" }, minItems = 2, maxItems = 3 }, { "[1,2]", "[1,2,3]" },
+    { "[]", "[1]", "[1,2,3,4]" })
+  of({ type = "array", items = { type = "null" }, maxItems = 0 }, { "[]" }, { "[null]" })
+  of({ type = "object", properties = {} }, { "{}", "{ }" }, { '{"a":1}' })
+  local integer = { type = "integer" }
+  of({ type = "object", required = { "b", "a" }, properties = { a = integer, b = integer, c = integer, d = integer } },
+    { '{"b":1,"a":2}', '{ "b": 1, "a": 2, "d": 4}', '{"b":1,"a":2,"c":3,"d":4}' },
+    { '{"a":2,"b":1}', '{"b":1}', '{"b":1,"a":2,"d":3,"c":4}', '{"b":1,"a":2,}' })
+  of({ type = "object", properties = { a = integer, b = integer, c = integer } },
+    { "{}", '{"a":1}', '{"b":1}', '{"a":1,"c":2}', '{"a":1,"b":2,"c":3}' },
+    { '{,"b":1}', '{"a":1 "b":2}', '{"b":1,"a":2}' })
+end
+
+function TestGrammars:test_wrong_schemas()
+  local function wrong(text, schema)
+    fails("serve.json: " .. text, serve.json, tok, { schema = schema })
+  end
+  wrong("schema is 3; a table is needed", 3)
+  wrong("schema.type is nil; known are array, boolean, integer, null, number, object, string", {})
+  wrong("schema.type is 'text'", { type = "text" })
+  wrong("schema.minimum is not known here", { type = "integer", minimum = 3 })
+  wrong("schema.properties.a.format is not known here",
+    { type = "object", properties = { a = { type = "string", format = "date" } } })
+  wrong("schema.additionalProperties is not known here",
+    { type = "object", properties = {}, additionalProperties = true })
+  wrong("schema.properties is missing", { type = "object" })
+  wrong("schema.required[1] is 'b', which is none of its properties",
+    { type = "object", properties = { a = { type = "null" } }, required = { "b" } })
+  wrong("schema.items is missing", { type = "array" })
+  wrong("schema.items is true; a table is needed", { type = "array", items = true })
+  wrong("schema.maxItems is -1; a whole number from 0 to 10000 is needed",
+    { type = "array", items = { type = "null" }, maxItems = -1 })
+  wrong("schema has maxLength = 1 below minLength = 2", { type = "string", minLength = 2, maxLength = 1 })
+  wrong("schema has a pattern and lengths", { type = "string", minLength = 2, pattern = "a" })
+  wrong("pattern '(', character 2: a ')' is missing", { type = "string", pattern = "(" })
+  wrong("schema.enum is a list of at least one", { enum = {} })
+  wrong("schema.enum[1] is a table; texts, numbers and bools are known", { enum = { {} } })
+  wrong("schema.anyOf[2].type is nil", { anyOf = { { type = "null" }, {} } })
+  local cyclic = { type = "array" }
+  cyclic.items = cyclic
+  wrong("schema.items.items", cyclic)
+  wrong("the schema is too large", { type = "string", minLength = 10000 })
+end
+
 TestMasks = {}
 
 -- Random texts, all of the grammar.
 function TestMasks:test_texts()
   local server = serve.new(talker(), tok, { slots = 4, tokens = 1024 })
   local grammars = { serve.regex(tok, "(yes|no|maybe)(, (yes|no)){2,4}"), serve.regex(tok, "[à-é€😀]{3,5}!"),
-    serve.json(tok), serve.regex(tok, "\\d{1,3}(\\.\\d+)?"), serve.json(tok, { object = true }) }
+    serve.json(tok), serve.regex(tok, "\\d{1,3}(\\.\\d+)?"), serve.json(tok, { schema = { type = "array", maxItems = 2,
+      items = { enum = { "to", "be", 3 } } } }) }
   local requests = {}
   for i = 1, 15 do
     local grammar = grammars[i % #grammars + 1]
