@@ -2,105 +2,13 @@
 -- run over the bytes of all tokens.
 
 local serve = require "deepc.serve.server"
+require "deepc.serve.vocabulary"
 require "deepc.serve.regex"
 require "deepc.serve.json"
 require "deepc.serve.schema"
 local _, core = ...
 
 local MOST_ROWS = 256 -- that a grammar keeps
-
--- ---- the bytes of tokens ----
-
--- What byte a character of byte-level vocabularies stands for (Radford et al., 2019).
-local function byte_characters()
-  local map, other = {}, 0
-  for b = 0, 255 do
-    if b >= 33 and b <= 126 or b >= 161 and b <= 172 or b >= 174 then
-      map[b] = b
-    else
-      map[256 + other], other = b, other + 1
-    end
-  end
-  return map
-end
-
-local BYTES = byte_characters()
-
--- Bytes of a token whose text alone is no UTF-8: by its spelling, or nil.
-local function spelled_bytes(spelling)
-  local hex = spelling and spelling:match "^<0x(%x%x)>$"
-  if hex then
-    return string.char(tonumber(hex, 16))
-  end
-  local parts = {}
-  for _, code in utf8.codes(spelling or "\u{FFFD}", true) do
-    if not BYTES[code] then
-      return nil
-    end
-    parts[#parts + 1] = string.char(BYTES[code])
-  end
-  return table.concat(parts)
-end
-
--- A token that others are decoded behind, and its text: decoders leave out a space in front of all.
-local function anchor_of(tokenizer)
-  for _, text in ipairs { "a", "to", "." } do
-    local ok, ids = pcall(tokenizer.encode, tokenizer, text, { special = false })
-    local id = ok and ids[#ids]
-    if id and not core.tokenizer_is_special(tokenizer._c, id) then
-      return id, tokenizer:decode { id }
-    end
-  end
-end
-
--- Bytes of a token, behind the anchor where there is one; "" for what is none.
-local function bytes_of(tokenizer, id, anchor, before)
-  if core.tokenizer_is_special(tokenizer._c, id) then
-    return ""
-  end
-  local text = tokenizer:decode(anchor and { anchor, id } or { id })
-  text = anchor and text:sub(1, #before) == before and text:sub(#before + 1) or text
-  return text:find("\u{FFFD}", 1, true) and spelled_bytes(tokenizer:token(id)) or text
-end
-
--- A vocabulary: texts in order of their bytes, ids of them, how many bytes each has in common with the one before, and
--- the text of each id. first: as the first tokens of a text are decoded, where a space may be left out.
-local function read_vocabulary(tokenizer, first)
-  local list, anchor, before = {}, nil, nil
-  if not first then
-    anchor, before = anchor_of(tokenizer)
-  end
-  for id = 0, #tokenizer - 1 do
-    local bytes = tokenizer:token(id) and bytes_of(tokenizer, id, anchor, before) or ""
-    if bytes ~= "" then
-      list[#list + 1] = { bytes, id }
-    end
-  end
-  table.sort(list, function(a, b)
-    if a[1] == b[1] then
-      return a[2] < b[2]
-    end
-    return a[1] < b[1]
-  end)
-  local v = { size = #tokenizer, texts = {}, ids = {}, common = {}, of = {} }
-  for i, pair in ipairs(list) do
-    local last, text, n = i > 1 and v.texts[i - 1] or "", pair[1], 0
-    while n < #last and n < #text and last:byte(n + 1) == text:byte(n + 1) do
-      n = n + 1
-    end
-    v.texts[i], v.ids[i], v.common[i], v.of[pair[2]] = text, pair[2], n, text
-  end
-  return v
-end
-
--- Vocabularies by their tokenizers.
-local vocabularies = { [true] = setmetatable({}, { __mode = "k" }), [false] = setmetatable({}, { __mode = "k" }) }
-
-local function vocabulary_of(tokenizer, first)
-  local all = vocabularies[first]
-  all[tokenizer] = all[tokenizer] or read_vocabulary(tokenizer, first)
-  return all[tokenizer]
-end
 
 -- ---- grammars ----
 
@@ -111,8 +19,8 @@ local Grammar = {}
 Grammar.__index = Grammar
 
 local function new_grammar(tokenizer, machine)
-  return setmetatable({ _tokenizer = tokenizer, _machine = machine, _rows = { [true] = {}, [false] = {} },
-    _count = 0 }, Grammar)
+  return setmetatable({ _tokenizer = tokenizer, _machine = machine, _vocabularies = core.vocabularies_of(tokenizer),
+    _rows = { [true] = {}, [false] = {} }, _count = 0 }, Grammar)
 end
 
 -- Tokens that may follow in a state, a byte 1 or 0 for each; nil where none may. Texts in order: where one fails,
@@ -132,7 +40,10 @@ local function walk(machine, v, state)
       states[k] = at
     end
     if at then
-      row[v.ids[i] + 1], any = "\1", true
+      for _, id in ipairs(v.ids[i]) do
+        row[id + 1] = "\1"
+      end
+      any = true
       i = i + 1
     else
       repeat
@@ -150,7 +61,7 @@ local function row_of(g, state, first)
     if g._count >= MOST_ROWS then
       g._rows, g._count = { [true] = {}, [false] = {} }, 0
     end
-    row = walk(g._machine, vocabulary_of(g._tokenizer, first), state) or false
+    row = walk(g._machine, g._vocabularies[first], state) or false
     g._rows[first][state], g._count = row, g._count + 1
   end
   return row
@@ -158,7 +69,7 @@ end
 
 -- The state behind a token.
 local function after_token(g, state, id, first)
-  local text = vocabulary_of(g._tokenizer, first).of[id] or ""
+  local text = g._vocabularies[first].of[id] or ""
   for i = 1, #text do
     state = state and g._machine:step(state, text:byte(i))
   end

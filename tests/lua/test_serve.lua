@@ -290,6 +290,69 @@ function TestServe:test_ends()
   lu.assertEquals(server:stats().pages_left, 64)
 end
 
+-- An interrupt leaves a callback through the server, which goes on where it was.
+function TestServe:test_interrupts()
+  local model = tiny()
+  for _, draft in ipairs { false, model } do
+    local server = serve.new(model, nil, { slots = 4, page = 4, tokens = 256, draft = draft or nil, draft_tokens = 2 })
+    local list, count, stopped = {}, 0, 0
+    local function interrupted()
+      count = count + 1
+      if count % 5 == 0 then
+        error({ code = "DC0708" }, 0)
+      end
+    end
+    for i = 1, 4 do
+      list[i] = { prompt = numbers(6, 60 + i), max_tokens = 9, on_token = interrupted }
+    end
+    local requests = submit_all(server, list)
+    repeat
+      local ok, err = pcall(server.run, server)
+      lu.assertTrue(ok or err.code == "DC0708")
+      stopped = stopped + (ok and 0 or 1)
+    until ok
+    lu.assertEquals(stopped, 7)
+    compare(model, requests, list)
+    lu.assertEquals(server:stats().pages_left, 64)
+  end
+end
+
+-- Requests of random beginnings come, are cancelled, wait and are driven out: no page is lost, no text is another's.
+function TestServe:test_random()
+  local model, seed = tiny(), math.tointeger(tonumber(os.getenv "DEEPC_SEED")) or 1
+  local random = numbers(1000, seed, 1 << 20)
+  local at = 0
+  local function draw(n)
+    at = at % #random + 1
+    return random[at] % n
+  end
+  local draft = seed % 2 == 0 and model or nil
+  local server = serve.new(model, nil, { slots = 4, page = 4, chunk = 8, tokens = 72, draft = draft, draft_tokens = 2 })
+  local list, requests = {}, {}
+  for i = 1, 40 do
+    local ids = { draw(3) }
+    for k = 2, 1 + draw(24) do
+      ids[k] = (ids[1] * 7 + k) % 40
+    end
+    ids[#ids + 1] = draw(40)
+    list[i] = { prompt = ids, max_tokens = 1 + draw(20) }
+    requests[i] = server:submit(list[i])
+    for _ = 1, draw(12) do
+      server:step(draw(3) == 0 and 0 or nil)
+    end
+    if draw(5) == 0 then
+      requests[1 + draw(i)]:cancel()
+    end
+  end
+  server:run()
+  for i, r in ipairs(requests) do
+    local want = alone(model, list[i])
+    lu.assertEquals(r.ids, table.move(want, 1, #r.ids, 1, {}), ("request %d, DEEPC_SEED=%d"):format(i, seed))
+    lu.assertTrue(r.reason == "cancelled" or #r.ids == #want)
+  end
+  lu.assertEquals(server:stats().pages_left, 18)
+end
+
 -- Tokens of config.stop and of the tokenizer end texts.
 function TestServe:test_stop_tokens()
   local config = {}

@@ -179,6 +179,31 @@ function TestMasks:test_texts()
   lu.assertEquals(beside.ids, models.generate(talker(), { 5, 6 }, { max = 10, temperature = 0.9, seed = 3, stop = {} }))
 end
 
+-- No token is left out: the same texts as by a list of all tokens that match.
+function TestMasks:test_whole_vocabulary()
+  local server = serve.new(talker(), tok, { slots = 4, tokens = 512 })
+  for _, set in ipairs { "a-z ,.", "A-Z0-9", "e", " " } do
+    local allowed = { tok.eos }
+    for id = 0, #tok - 1 do
+      allowed[#allowed + 1] = tok:decode({ id }):find("^[" .. set .. "]+$") and id or nil
+    end
+    local pairs_of = {}
+    for seed = 1, 3 do
+      pairs_of[seed] = {}
+      for i, mask in ipairs { serve.regex(tok, "[" .. set .. "]*"), function() return allowed end } do
+        pairs_of[seed][i] = server:submit { prompt = { 2 }, max_tokens = 16, temperature = 1.5, seed = seed,
+          mask = mask }
+      end
+    end
+    server:run()
+    for _, pair in ipairs(pairs_of) do
+      lu.assertNil(pair[1].error)
+      lu.assertTrue(#pair[1].ids > 0)
+      lu.assertEquals(pair[1].ids, pair[2].ids)
+    end
+  end
+end
+
 function TestMasks:test_functions()
   local server = serve.new(talker(), tok, { slots = 4, tokens = 512 })
   local vocab = #tok + 3
