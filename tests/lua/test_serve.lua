@@ -32,7 +32,7 @@ local caches = {}
 
 -- What models.generate writes by the same options.
 local function alone(model, options)
-  caches[model] = caches[model] or model:cache(model.config.positions)
+  caches[model] = caches[model] or model:cache(math.min(model.config.positions, 256))
   return models.generate(model, options.prompt, { cache = caches[model]:keep(0), max = options.max_tokens,
     temperature = options.temperature,
     top_k = options.top_k, top_p = options.top_p, min_p = options.min_p, seed = options.seed,
@@ -74,15 +74,15 @@ function TestServe:test_same_as_alone()
   compare(model, requests, REQUESTS)
 end
 
--- Windows, bounded scores, learned positions.
-function TestServe:test_other_models()
-  local gemma = models.gemma2 { vocab_size = 40, hidden_size = 16, intermediate_size = 24, num_hidden_layers = 2,
-    num_attention_heads = 4, num_key_value_heads = 2, head_dim = 4, sliding_window = 8, initializer_range = 0.5 }
-  local gpt = models.gpt2 { vocab_size = 40, n_embd = 16, n_layer = 2, n_head = 2, n_positions = 64,
-    initializer_range = 0.5 }
-  for _, model in ipairs { gemma:eval(), gpt:eval() } do
-    local server = serve.new(model, nil, { slots = 2, page = 4, chunk = 8, tokens = 96 })
-    local list = { REQUESTS[1], REQUESTS[3], REQUESTS[4] }
+-- Windows, bounded scores, norms of queries, learned positions: small models of transformers.
+local cases = package.path:match "^(.-)/%.%./%?%.lua" .. "/peers/models/cases/"
+
+for _, name in ipairs { "llama_yarn", "qwen2", "gemma2", "gemma3", "gpt2" } do
+  TestServe["test_" .. name] = function()
+    local model = models.load(cases .. name)
+    model.config.stop = {}
+    local server = serve.new(model, nil, { slots = 2, page = 4, chunk = 8, tokens = 64, context = 32 })
+    local list = { REQUESTS[1], { prompt = numbers(21, 2), max_tokens = 10 }, { prompt = { 7 }, max_tokens = 15 } }
     local requests = submit_all(server, list)
     server:run()
     compare(model, requests, list)
