@@ -9,15 +9,17 @@ local LOAD = {
   f16 = function(file) return models.load(file, { dtype = "f16" }) end,
   q8_0 = function(file) return models.load(file, { packed = true }) end,
   q4_1 = function(file) return models.load(file, { packed = true }) end,
+  ["q8_0 + i8"] = function(file) return models.load(file, { packed = true, activations = 8 }) end,
+  ["q4_1 + i8"] = function(file) return models.load(file, { packed = true, activations = 8 }) end,
 }
 
-local net, loaded -- of one file at a time
+local net, loaded -- of one form at a time
 
 return frame.serve(function(case, inputs)
-  if loaded ~= case.file then
+  if loaded ~= case.form then
     net, loaded = nil, nil
     collectgarbage()
-    net, loaded = LOAD[case.form](case.file), case.file
+    net, loaded = LOAD[case.form](case.file), case.form
   end
   local ids = inputs.ids:reshape(1, case.prompt)
   local cache = net:cache(2 * case.prompt)

@@ -5,8 +5,8 @@
 "token": one token behind 64 to 127 others; "prompt": 128 tokens into an empty cache. The tokens are drawn, not chosen, so both
 sides read the same ones. Forms are those of the weights: the .gguf file in smollm2 of DEEPC_MODELS, or ~/.cache/models, is the
 last, and `deepc convert` makes the others of it, once for this computer. Rates are those of the weights that are read. Logits are
-compared: with quantised weights both sides round what they multiply them by to i8, in their own ways: each is 4 % of the largest
-logit off the exact one, of tokens that are drawn. How deepc loads a form is LOAD in decode.lua. LLAMA_CPP_LIB_PATH names another
+compared: with quantised weights llama.cpp rounds what it multiplies them by to i8, and its logits are 4 % of the largest one off
+the exact ones, of tokens that are drawn. deepc rounds it to 16 bits, and to i8 in the forms "+ i8". How deepc loads a form is LOAD in decode.lua. LLAMA_CPP_LIB_PATH names another
 folder of llama.cpp's libraries, where those of the package use instructions that the computer refuses.
 """
 import glob
@@ -20,6 +20,7 @@ MODELS = os.environ.get("DEEPC_MODELS", os.path.expanduser("~/.cache/models"))
 FOLDER = os.path.join(tempfile.gettempdir(), "deepc-bench-decode")
 PARAMETERS, VOCABULARY, BEFORE, PROMPT = 134_515_008, 49152, 64, 128
 BYTES = {"f32": 4, "f16": 2, "q8_0": 34 / 32, "q4_1": 20 / 32}
+FORMS = [*BYTES, "q8_0 + i8", "q4_1 + i8"]
 TOLERANCE = {"f32": 1e-3, "f16": 1e-2, "q8_0": 0.15, "q4_1": 0.15}
 
 
@@ -39,13 +40,14 @@ def file_of(form):
 
 
 def case(form, rule):
-    read = PARAMETERS * BYTES[form]
+    weights = form.split()[0]
+    read = PARAMETERS * BYTES[weights]
     return frame.Case(f"{rule}, {form}", bytes=read if rule == "token" else 0,
                       flops=2 * (PARAMETERS - VOCABULARY * 576) * PROMPT if rule == "prompt" else 0, form=form, rule=rule,
-                      before=BEFORE, prompt=PROMPT, file=file_of(form), tolerance=TOLERANCE[form])
+                      before=BEFORE, prompt=PROMPT, file=file_of(weights), tolerance=TOLERANCE[weights])
 
 
-CASES = [case(form, rule) for rule in ("token", "prompt") for form in BYTES]
+CASES = [case(form, rule) for rule in ("token", "prompt") for form in FORMS]
 
 
 def inputs(c, rng):

@@ -24,12 +24,17 @@ local function fill(op, layer, bytes, format, activations)
   layer.format, layer.words, layer.scales = format, dc.state(words), dc.state(scales)
   layer.mins = mins and dc.state(mins) or nil
   layer.activations = activations
+  for _, cell in ipairs { layer.scales, layer.mins } do
+    core.keeps_dtype[cell] = true
+  end
 end
 
 local ONES = dc.full("u32[]", 0x01010101)
 
 -- The largest number of a block of x, by bits: its upper byte, rounded, has to be one with a sign.
 local LARGEST = { [8] = 127, [16] = 127 * 256 }
+
+local SMALLEST = 2.0 ^ -126 -- a scale that has a reciprocal; blocks below are zeros
 
 -- Words of four bytes of numbers, i32[rows, blocks, block]: u32[rows, blocks, block / 4].
 local function packed(number, r, b, block)
@@ -52,7 +57,7 @@ local function quantized(x, block, bits)
   local r, b = x.shape[1], x.shape[2] // block
   local parts = x:reshape(r, b, block)
   local scale = parts:abs():max { axis = 3, keep = true } / LARGEST[bits]
-  local number = (parts * dc.where(scale:gt(0), 1 / scale, 0)):round():cast "i32"
+  local number = (parts * dc.where(scale:gt(SMALLEST), 1 / scale, 0)):round():cast "i32"
   local lower = packed(number, r, b, block)
   local upper = bits == 16 and packed(number + 128 >> 8, r, b, block) or nil
   local total = upper and total_of(upper) * 256 + total_of(lower) or total_of(lower)
@@ -173,7 +178,7 @@ local function multiply(op, layer, x, bias)
   end
   sizes[#sizes] = m.rows
   local y = product_of(layer, x:cast "f32":reshape(-1, m.columns)):reshape(sizes)
-  y = bias and y + bias or y
+  y = bias and y + (bias.dtype == "f32" and bias or bias:cast "f32") or y
   return x.dtype == "f32" and y or y:cast(x.dtype)
 end
 
@@ -272,8 +277,7 @@ nn.QuantizedLinear = QuantizedLinear
 ---@param options? { activations?: 8|16 } 16
 function QuantizedLinear:init(layer, type, options)
   self.outputs, self.inputs = make("nn.QuantizedLinear", self, nn.Linear, layer, type, options)
-  local bias = core.is_layer(layer) and layer.bias or nil
-  self.bias = bias and bias.dtype ~= "f32" and dc.param(bias:cast "f32") or bias
+  self.bias = core.is_layer(layer) and layer.bias or nil
 end
 
 function QuantizedLinear:describe()

@@ -21,6 +21,9 @@ end
 
 local FLOATS = { f16 = true, bf16 = true, f32 = true, f64 = true }
 
+-- True for states of floats whose dtype belongs to what they mean.
+core.keeps_dtype = setmetatable({}, { __mode = "k" })
+
 -- A cell of another dtype with the value of this one.
 local function converted(cell, dtype)
   local kind = core.cell_kind(cell)
@@ -39,7 +42,7 @@ local function convert(t, path, dtype, cells, seen)
   for _, key in ipairs(core.part_keys(fields)) do
     local part, at = rawget(fields, key), path .. "." .. key
     local kind = core.cell_kind(part)
-    if kind and FLOATS[part.dtype] and part.dtype ~= dtype then
+    if kind and FLOATS[part.dtype] and part.dtype ~= dtype and not core.keeps_dtype[part] then
       if kind == "growing" then
         core.fail("DTYPE", "cast", ("%s is a state that grows; its dtype is that which it was made with"):format(at))
       end

@@ -189,6 +189,33 @@ end
 
 -- ---- networks ----
 
+function TestQuantized:test_numbers_that_are_not_usual()
+  local layer = nn.Linear(64, 8, { bias = false })
+  local q = nn.QuantizedLinear(layer, "q8_0")
+  local x = random("f32[1, 64]", 3)
+  for _, scale in ipairs { 1e-44, 1e-36, 1e-30, 1e30 } do
+    local y = q(x * scale)
+    local want = (x * scale):cast "f64":matmul(layer.weight:cast "f64")
+    near(y, scale < 1e-33 and want * 0 or want, 0.02, ("x times %g"):format(scale))
+  end
+  for _, v in ipairs { 0 / 0, 1 / 0 } do
+    local y = q(dc.where(dc.iota(64):eq(40), v, x))
+    lu.assertFalse(y:isfinite():any():item())
+  end
+end
+
+function TestQuantized:test_scales_keep_their_dtype()
+  local net = nn.Sequential { nn.Linear(64, 64), nn.LayerNorm(64) }
+  local x = random("f32[2, 64]", 4)
+  local want = net(x)
+  nn.quantize(net, "q8_0")
+  net:cast "bf16"
+  lu.assertEquals(net[1].scales.dtype, "f16")
+  local y = net(x:cast "bf16")
+  lu.assertEquals(y.dtype, "bf16")
+  near(y, want, 0.05, "bf16")
+end
+
 function TestQuantized:test_networks()
   local shared = nn.Linear(64, 64)
   local net = nn.Sequential { shared, nn.ReLU(), shared, nn.Sequential { nn.Linear(64, 32), nn.ReLU() },
