@@ -82,12 +82,32 @@ local function chunk_of(self)
   return ("1 <= n <= %d"):format(self.chunk)
 end
 
--- Makes what is called for these sizes of batches.
-function Calls:prepare(sizes)
-  self:get("read", 1, chunk_of(self), true)
-  for _, batch in ipairs(sizes) do
-    self:get("write", batch, "1", true)
+-- Calls a function twice with rows of nothing: it is compiled, and traced again, as a second call does. Its logits.
+local function try(self, name, batch, n, last)
+  local f, logits = self:get(name, batch, n, last), nil
+  for _ = 1, 2 do
+    logits = f(arguments(self.pool.size, batch, {}, {}, tonumber(n) or 1))
   end
+  return logits
+end
+
+-- The same of what reads prompts.
+function Calls:try_read()
+  try(self, "read", 1, chunk_of(self), true)
+end
+
+-- And of what writes tokens; n of them, with guesses. Whatever is chosen of logits like these.
+function Calls:try_write(batch, n)
+  if n > 1 then
+    return try(self, "verify", batch, tostring(n), false)
+  end
+  return try(self, "write", batch, "1", true)
+end
+
+-- And of what guesses.
+function Calls:try_guess(batch)
+  try(self, "pair", batch, "2", true)
+  return try(self, "write", batch, "1", true)
 end
 
 -- Reads n tokens of one text from `from` on; logits behind the last one.

@@ -157,6 +157,22 @@ function Draft:guess(logits, texts, needs)
   return q
 end
 
+-- Calls all functions for a batch twice, with a text of no matter; calls: those of the large model.
+function Draft:try(calls, batch, t)
+  local needs, guessed = core.sampling_needs { t }, self.guessed
+  self.calls:try_read()
+  local logits, verified = self.calls:try_guess(batch), calls:try_write(batch, self.count + 1)
+  for _ = 1, 2 do
+    local q = {}
+    t.guess = {}
+    for i = 1, self.count do
+      q[i] = self:guess(logits, { t }, needs)
+    end
+    self:judge(verified, { t }, q, needs)
+  end
+  self.guessed = guessed
+end
+
 -- How many guesses of each text are kept, and the tokens behind them, as lists.
 function Draft:judge(logits, texts, q, needs)
   local batch, n, list = logits.shape[1], self.count, {}

@@ -119,29 +119,35 @@ local function read_length(op, server, max, n)
   return wanted
 end
 
+-- By what the tokens of a text are chosen: the beginning of what core.new_request makes.
+function core.read_choice(op, options, vocab)
+  local t = { sampling = core.read_sampling(op, options, vocab),
+    frequency = check_number(op, options, "frequency_penalty", -100, 100),
+    presence = check_number(op, options, "presence_penalty", -100, 100) }
+  t.penalised = t.sampling.penalty ~= nil or t.frequency ~= 0 or t.presence ~= 0
+  return t
+end
+
 -- A text to be written, for a server: its tokens, the pages that they are in, and by what it is written. `tokens` are
 -- those of the prompt and those that were written; `cached` of them are in pages, `drafted` as a draft reads them;
 -- `named` pages hold `content` that others may share.
 function core.new_request(op, server, options)
   check_names(op, options)
   check_functions(op, options)
-  local tokens = read_prompt(op, server, options.prompt)
-  local sampling = core.read_sampling(op, options, server.net.config.vocab_size)
+  local tokens, t = read_prompt(op, server, options.prompt), core.read_choice(op, options, server.net.config.vocab_size)
   local seed = options.seed
   if seed ~= nil and math.type(seed) ~= "integer" then
     core.fail("ARG", op, ("seed is a whole number, not %s"):format(core.shown(seed)))
   end
-  local t = { tokens = tokens, prompt = #tokens, max = read_length(op, server, options.max_tokens, #tokens),
-    sampling = sampling, on_token = options.on_token, on_done = options.on_done, pages = {}, cached = 0, drafted = 0,
-    named = 0, content = 0, pending = "", parts = {},
-    frequency = check_number(op, options, "frequency_penalty", -100, 100),
-    presence = check_number(op, options, "presence_penalty", -100, 100) }
-  t.penalised = sampling.penalty ~= nil or t.frequency ~= 0 or t.presence ~= 0
+  t.tokens, t.prompt, t.max = tokens, #tokens, read_length(op, server, options.max_tokens, #tokens)
+  t.on_token, t.on_done = options.on_token, options.on_done
+  t.pages, t.cached, t.drafted, t.named, t.content = {}, 0, 0, 0, 0
+  t.pending, t.parts = "", {}
   t.mask = core.read_mask(op, server, options.mask)
   t.stop, t.stop_texts = read_stop(op, server, options.stop)
   t.stream = server.tokenizer and server.tokenizer:stream() or nil
   if seed == nil then
-    seed = sampling.temperature > 0 and dc.randint("i32[]", { high = 1 << 30 }):item() or 0
+    seed = t.sampling.temperature > 0 and dc.randint("i32[]", { high = 1 << 30 }):item() or 0
   end
   t.random = core.uniform(seed)
   t.request = setmetatable({ done = false, ids = {}, prompt_tokens = #tokens, reused_tokens = 0, _text = t,

@@ -516,15 +516,33 @@ function Server:run()
   end
 end
 
----Traces the functions that are needed and starts to compile them; else this happens when one is called first.
+---Compiles what is needed, which else happens when it is called first: after it no step waits. Options are those by
+---which requests choose tokens, temperature to presence_penalty, where some do: they need functions of their own.
 ---
----    server:prepare()
+---    server:prepare():prepare { temperature = 0.8, top_p = 0.9 }
+---
+---Errors: DC0101 for options, and between the slices of a call.
+---@param options? table
 ---@return deepc.serve.Server # itself
-function Server:prepare()
-  enter(self, "prepare")
-  self.calls:prepare(self.sizes)
+function Server:prepare(options)
+  local op = "prepare"
+  enter(self, op)
+  core.options(op, options, "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "frequency_penalty",
+    "presence_penalty")
+  if self.job or self.busy then
+    core.fail("ARG", op, "a call of the model is under way", "server:prepare() before the first step")
+  end
+  local t = core.read_choice(op, options or {}, self.net.config.vocab_size)
+  t.tokens, t.prompt, t.u, t.random, t.guess = { 0 }, 1, 0, function() return 0 end, {}
+  self.calls:try_read()
   for _, batch in ipairs(self.sizes) do
-    self.chooser:get(batch, {})
+    local logits = self.calls:try_write(batch, 1)
+    for _ = 1, 2 do
+      self.chooser:choose(logits, { t })
+    end
+    if self.draft and not t.penalised then
+      self.draft:try(self.calls, batch, t)
+    end
   end
   return self
 end

@@ -119,6 +119,39 @@ function TestDraft:test_seeds()
   lu.assertEquals(write(5), ids)
 end
 
+-- Nothing is traced or compiled once a server is prepared.
+function TestDraft:test_prepare()
+  local server = serve.new(net, nil, { slots = 2, page = 4, tokens = 128, draft = small, draft_tokens = 2 })
+  server:prepare():prepare({ temperature = 1, top_p = 0.9 }):prepare { presence_penalty = 1 }
+  local before = dc.stats()
+  local list = { { prompt = numbers(9, 1), max_tokens = 6 }, { prompt = { 1 }, max_tokens = 9, presence_penalty = 0.1 },
+    { prompt = { 3, 4 }, max_tokens = 7, temperature = 0.7, top_p = 0.8, seed = 1 } }
+  local requests = {}
+  for i, options in ipairs(list) do
+    requests[i] = server:submit(options)
+    server:run()
+  end
+  for i, options in ipairs(list) do
+    requests[3 + i] = server:submit(options)
+  end
+  server:run()
+  local after = dc.stats()
+  lu.assertEquals({ after.traces, after.compiles }, { before.traces, before.compiles })
+  for i = 1, 3 do
+    lu.assertEquals(requests[i].ids, requests[3 + i].ids)
+  end
+  lu.assertEquals(requests[1].ids, alone(list[1]))
+  server:submit(list[1])
+  while server:step(0) do
+    if not pcall(server.prepare, server) then
+      break
+    end
+  end
+  fails("prepare: a call of the model is under way", server.prepare, server)
+  fails("prepare: unknown option 'seed'", server.prepare, server, { seed = 1 })
+  server:run()
+end
+
 function TestDraft:test_mistakes()
   local other = models.llama { vocab_size = 41, hidden_size = 8, intermediate_size = 8, num_hidden_layers = 1,
     num_attention_heads = 2 }
