@@ -6,11 +6,13 @@
 --   "   inside of a string                \   behind a backslash                u4  four hexadecimal digits are due
 --   1 2 3 a b c d  bytes of a character are due                                 w   letters of true, false, null
 --   -   behind a minus                    0   behind a zero                     i   behind other digits
+--   ~   behind blanks, their number, and what is due behind them
 --   .   behind a point                    f   behind digits behind it           e s E   behind an e, its sign, digits
 
 local _, core = ...
 
 local DEEPEST = 64
+local BLANKS = 32 -- in a row; models write them without end where they may
 
 local Machine = {}
 Machine.__index = Machine
@@ -99,15 +101,28 @@ places.u = function(b, rest)
   return n > 1 and "u" .. n - 1 .. stack or '"' .. stack
 end
 
+-- Behind n blanks, in front of what is due.
+places["~"] = function(b, rest)
+  local n, state = rest:byte(), rest:sub(2)
+  if is_space(b) then
+    return n < BLANKS and "~" .. string.char(n + 1) .. state or nil
+  end
+  return places[state:sub(1, 1)](b, state:sub(2))
+end
+
+local function blank(state)
+  return "~\1" .. state
+end
+
 places.v = function(b, stack)
-  return is_space(b) and "v" .. stack or value(b, stack)
+  return is_space(b) and blank("v" .. stack) or value(b, stack)
 end
 
 places["]"] = function(b, stack)
   if b == 93 then
     return done(stack:sub(1, -2))
   end
-  return is_space(b) and "]" .. stack or value(b, stack)
+  return is_space(b) and blank("]" .. stack) or value(b, stack)
 end
 
 places["}"] = function(b, stack)
@@ -119,13 +134,13 @@ end
 
 places.n = function(b, stack, here)
   if is_space(b) then
-    return (here or "n") .. stack
+    return blank((here or "n") .. stack)
   end
   return b == 34 and '"' .. stack .. "k" or nil
 end
 
 places[":"] = function(b, stack)
-  return is_space(b) and ":" .. stack or b == 58 and "v" .. stack or nil
+  return is_space(b) and blank(":" .. stack) or b == 58 and "v" .. stack or nil
 end
 
 places[","] = function(b, stack)
@@ -133,7 +148,7 @@ places[","] = function(b, stack)
   if inner == "" then
     return nil -- the text ends where its value does
   elseif is_space(b) then
-    return "," .. stack
+    return blank("," .. stack)
   elseif b == 44 then
     return (inner == "{" and "n" or "v") .. stack
   elseif b == (inner == "{" and 125 or 93) then

@@ -122,10 +122,11 @@ function serve.regex(tokenizer, pattern)
   return new_grammar(tokenizer, core.tree_machine(op, "pattern", core.regex_tree(op, pattern)))
 end
 
----Texts that are JSON (RFC 8259): one value, of at most 64 lists and objects in each other. object = true: an object.
----schema: values of a JSON Schema as a table, of which are known: type, with properties and required of objects, items,
----minItems and maxItems of lists, minLength and maxLength or pattern of texts; enum, const, anyOf and oneOf. Fields are
----written in one order, those that are required first, as `required` has them, then the others by their names.
+---Texts that are JSON (RFC 8259): one value, of at most 64 lists and objects in each other, with at most 32 blanks in a
+---row. object = true: an object. schema: values of a JSON Schema as a table, of which are known: type, with properties
+---and required of objects, items, minItems and maxItems of lists, minLength and maxLength or pattern of texts; enum,
+---const, anyOf and oneOf. Fields are written in one order, those that are required first, as `required` has them, then
+---the others by their names.
 ---
 ---    local tok = tokenizers.load { vocab = { "[UNK]", "true", "false" }, kind = "bert" }
 ---    print(serve.json(tok):accepts "[1, 2, {}]")

@@ -88,6 +88,7 @@ function TestGrammars:test_json()
     { "", "01", "-", "1.", "1e", "+1", "tru", "nul", '"a', '"\n"', '"\\q"', '"\\u12g4"', "[", "[1,]", "[,1]", "{a:1}",
     '{"a"}', '{"a":}', '{"a":1,}', '{"a" 1}', "[1 2]", "{]", "[}", "1 ", "[] ", '"\xff"', '"\xed\xa0\x80"',
     '{"a":1]', ("["):rep(65) .. ("]"):rep(65) })
+  expect(serve.json(tok), { "[" .. (" "):rep(32) .. "1 ,\t2\n]", '{\n\n"a" :\r1 }' }, { "[" .. (" "):rep(33) .. "1]" })
   expect(serve.json(tok, { object = true }), { "{}", '{"a":[]}' }, { "[]", "1", "" })
   fails("object is true or false", serve.json, tok, { object = 1 })
 end
