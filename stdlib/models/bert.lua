@@ -21,11 +21,39 @@ function Layer:init(b, c)
   self.output = { dense = b:linear(c.intermediate_size, n), LayerNorm = b:layer_norm(n, c.eps) }
 end
 
+local FEW = 16 -- rows for which a product takes the time of reading its weights
+
+-- Whether queries, keys and values are better one product: of few rows, or of as many as there are when it runs. A
+-- typed function joins the weights once, and once more when they have changed.
+local function reads_at_once(self, x)
+  local part, rows = self.attention.self, 1
+  for i = 1, 2 do
+    local size = x.shape[i]
+    rows = rows and not core.is_size(size) and rows * size or nil
+  end
+  for _, layer in pairs(part) do
+    if getmetatable(layer) ~= nn.Linear or not layer.bias then
+      return false
+    end
+  end
+  return core.tracing() and not self.training and (not rows or rows <= FEW)
+end
+
+local function project(self, x)
+  local part = self.attention.self
+  local q, k, v = part.query, part.key, part.value
+  if not reads_at_once(self, x) then
+    return q(x), k(x), v(x)
+  end
+  local all = x:matmul(dc.concat({ q.weight, k.weight, v.weight }, 2)) + dc.concat({ q.bias, k.bias, v.bias }, 1)
+  return all:split(3, -1)
+end
+
 function Layer:forward(x, mask)
-  local part, out = self.attention.self, self.attention.output
-  local y = nn.scaled_dot_product_attention(core.to_heads(part.query(x), self.heads),
-    core.to_heads(part.key(x), self.heads), core.to_heads(part.value(x), self.heads),
-    { mask = mask, dropout = self.training and self.weight_dropout or 0 })
+  local out = self.attention.output
+  local q, k, v = project(self, x)
+  local y = nn.scaled_dot_product_attention(core.to_heads(q, self.heads), core.to_heads(k, self.heads),
+    core.to_heads(v, self.heads), { mask = mask, dropout = self.training and self.weight_dropout or 0 })
   x = out.LayerNorm(self.dropout(out.dense(core.from_heads(y))) + x)
   y = self.output.dense(self.act(self.intermediate.dense(x)))
   return self.output.LayerNorm(self.dropout(y) + x)

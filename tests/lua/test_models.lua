@@ -401,6 +401,28 @@ function TestModels:test_mistakes_of_configs()
   fails('dtype is "f32", "f16", "bf16" or "f64", not ', models.llama, TINY, { dtype = "i8" })
 end
 
+-- Queries, keys and values are one product of few rows: as each by itself, also when weights have changed.
+function TestModels:test_joined_weights_of_encoders()
+  local net, want = load "bert"
+  local few = want.ids7[{ { 1, 2 } }]
+  local function encode(ids)
+    local y = net(ids)
+    return y
+  end
+  local f, g = dc.fn("f(ids: i32[2, 7])", encode), dc.fn("g(ids: i32[b <= 2, t <= 7])", encode)
+  for _ = 1, 2 do
+    near(f(few), encode(few), 1e-6, "few")
+    near(g(few), encode(few), 1e-6, "bounded")
+    local layer = net.encoder.layer[1].attention.self.key
+    layer.weight:set(layer.weight * 2)
+    layer.bias:set(layer.bias + 1)
+  end
+  near(f(few), encode(few), 1e-6, "changed")
+  models.lora(net, { targets = { "query" } })
+  net.encoder.layer[1].attention.self.query.lora_B.weight:set(1)
+  near(f(few), encode(few), 1e-6, "adapters")
+end
+
 -- ---- adapters ----
 
 -- Adapters of PEFT give what they give there; merged, saved and loaded again too.
