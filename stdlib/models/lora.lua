@@ -16,9 +16,10 @@ function LoraLinear:init(layer, o)
   self.lora_A, self.lora_B = nn.Linear(layer.inputs, o.rank, { bias = false }),
     nn.Linear(o.rank, layer.outputs, { bias = false })
   self.lora_B.weight:set(dc.zeros(self.lora_B.weight))
-  if layer.weight.dtype ~= "f32" then
-    self.lora_A:cast(layer.weight.dtype)
-    self.lora_B:cast(layer.weight.dtype)
+  local weight = layer.weight -- none where it is quantised
+  if weight and weight.dtype ~= "f32" then
+    self.lora_A:cast(weight.dtype)
+    self.lora_B:cast(weight.dtype)
   end
 end
 
@@ -100,13 +101,15 @@ local function add(op, net, o)
     core.fail("ARG", op, ("%s has adapters already, at '%s'"):format(net:describe(), path),
       "models.merge_lora(net) makes them parts of the weights")
   end, {})
-  replace(net, "", nn.Linear, function(layer, path)
-    local name = wanted(path)
-    if name then
-      found[name], count = true, count + 1
-      return LoraLinear(layer, o)
-    end
-  end, {})
+  for _, class in ipairs { nn.QuantizedLinear, nn.Linear } do -- adapters are linear layers themselves
+    replace(net, "", class, function(layer, path)
+      local name = wanted(path)
+      if name then
+        found[name], count = true, count + 1
+        return LoraLinear(layer, o)
+      end
+    end, {})
+  end
   for _, name in ipairs(list) do
     if not found[name] then
       core.fail("ARG", op, ("%s has no linear layer '%s'"):format(net:describe(), name), "print(net) shows their names")
@@ -119,7 +122,7 @@ end
 
 ---Adapters of low rank beside linear layers of a network (Hu et al., 2021): each computes x W + alpha / rank x A B,
 ---where A and B are trained and all other parameters of the network are frozen. B starts at zeros, so the network gives
----what it gave.
+---what it gave. Layers may be quantised: gradients are those of what they stand for (Dettmers et al., 2023).
 ---
 ---    local net = models.llama { vocab_size = 100, hidden_size = 16, intermediate_size = 32, num_hidden_layers = 1,
 ---      num_attention_heads = 2 }
@@ -146,13 +149,18 @@ end
 ---      { targets = { "c_attn" } })
 ---    models.merge_lora(net)
 ---
----Errors: DC0101 where there are no adapters.
+---Errors: DC0101 where there are no adapters, and where weights are quantised.
 ---@param net deepc.nn.Layer
 ---@return deepc.nn.Layer # net itself
 function models.merge_lora(net)
   local op = "models.merge_lora"
   check_net(op, net)
-  adapters(op, net)
+  for _, named in ipairs(adapters(op, net)) do
+    if not named[2].base_layer.weight then
+      core.fail("ARG", op, ("the weights of '%s' are quantised: nothing is added to them"):format(named[1]),
+        "models.save_lora keeps adapters beside them")
+    end
+  end
   replace(net, "", LoraLinear, function(layer)
     local base = layer.base_layer
     local by = layer.lora_A.weight:cast("f32"):matmul(layer.lora_B.weight:cast "f32") * layer.scale

@@ -314,3 +314,26 @@ function TestQuantized:test_models_multiply_what_files_have()
   os.remove(path)
   lu.assertEquals(#models.generate(packed, { 3, 1, 4 }, { max = 5, stop = {} }), 5)
 end
+
+function TestQuantized:test_adapters_beside_quantised_layers()
+  local models = require "deepc.models"
+  local net = models.llama { vocab_size = 50, hidden_size = 64, intermediate_size = 96, num_hidden_layers = 2,
+    num_attention_heads = 4 }
+  nn.quantize(net, "q4_0")
+  models.lora(net, { rank = 4, targets = { "q_proj", "down_proj" } })
+  lu.assertEquals(#net:parameters(), 8)
+  local opt = require("deepc.optim").Adam(net:parameters(), { lr = 0.05 })
+  local step = dc.fn("step(ids: i32[2, 9]) -> f32[]", function(ids)
+    local logits = net(ids[{ {}, { 1, 8 } }])
+    local loss = nn.cross_entropy(logits:reshape(16, 50), ids[{ {}, { 2, 9 } }]:reshape(16))
+    opt:step(loss)
+    return loss
+  end)
+  local ids = dc.randint("i32[2, 9]", { high = 50, seed = 5 })
+  local first, last = step(ids):item(), nil
+  for _ = 1, 60 do
+    last = step(ids):item()
+  end
+  lu.assertTrue(last < 0.7 * first, ("%g, then %g"):format(first, last))
+  fails("'model.layers.1.self_attn.q_proj' are quantised: nothing is added to them", models.merge_lora, net)
+end
