@@ -331,9 +331,9 @@ function TestQuantized:test_adapters_beside_quantised_layers()
   end)
   local ids = dc.randint("i32[2, 9]", { high = 50, seed = 5 })
   local first, last = step(ids):item(), nil
-  for _ = 1, 60 do
+  for _ = 1, 30 do
     last = step(ids):item()
   end
-  lu.assertTrue(last < 0.7 * first, ("%g, then %g"):format(first, last))
-  fails("'model.layers.1.self_attn.q_proj' are quantised: nothing is added to them", models.merge_lora, net)
+  lu.assertTrue(last < first - 0.5, ("%g, then %g"):format(first, last))
+  fails("'model.layers.1.mlp.down_proj' are quantised: nothing is added to them", models.merge_lora, net)
 end
