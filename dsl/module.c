@@ -506,7 +506,7 @@ static const dc_bindings *const all[] = {
     &dc_folder_bindings,      &dc_complex_bindings,     &dc_fft_bindings,
     &dc_tensor_file_bindings,
     &dc_tokenizer_bindings,
-    &dc_quantized_bindings,
+    &dc_quantized_bindings,   &dc_quantized_product_bindings,
 };
 
 /* Every type of userdata but the context, and its own functions. */

@@ -13,7 +13,8 @@ extern const dc_bindings dc_reduce_bindings, dc_movement_bindings, dc_subscript_
     dc_einsum_bindings, dc_concat_bindings, dc_gather_bindings, dc_make_bindings, dc_rand_bindings,
     dc_tensor_bindings, dc_param_bindings, dc_gradient_bindings, dc_custom_grad_bindings,
     dc_conv_pool_bindings, dc_cumulative_bindings, dc_sort_bindings, dc_pad_bindings,
-    dc_host_bindings, dc_size_methods, dc_bytes_bindings, dc_complex_bindings, dc_fft_bindings;
+    dc_host_bindings, dc_size_methods, dc_bytes_bindings, dc_complex_bindings, dc_fft_bindings,
+    dc_quantized_product_bindings;
 
 /* A size at idx (dsl/base/size.h) becomes a traced scalar of this dtype; other values stay. */
 void dc_ops_size(lua_State *L, dc_dsl *d, int idx, dc_dtype dtype);

@@ -29,81 +29,11 @@ local function fill(op, layer, bytes, format, activations)
   end
 end
 
-local ONES = dc.full("u32[]", 0x01010101)
-
--- The largest number of a block of x, by bits: its upper byte, rounded, has to be one with a sign.
-local LARGEST = { [8] = 127, [16] = 127 * 256 }
-
-local SMALLEST = 2.0 ^ -126 -- a scale that has a reciprocal; blocks below are zeros
-
--- Words of four bytes of numbers, i32[rows, blocks, block]: u32[rows, blocks, block / 4].
-local function packed(number, r, b, block)
-  local bytes, words = (number & 255):cast "u32":reshape(r, b, block // 4, 4), nil
-  for i = 1, 4 do
-    local byte = bytes:slice { [4] = i }
-    words = words and words | byte << 8 * (i - 1) or byte
-  end
-  return words
-end
-
--- The sums of signed bytes of words, i32[rows, blocks].
-local function total_of(words)
-  return dc.dp4a(ONES, words, dc.full("u32[]", 0)):sum(3):cast "i32"
-end
-
--- Numbers of 8 or 16 bits for each block of x: as words of signed bytes, of 16 bits with those of their upper bytes, so
--- that a number is 256 upper + lower; the scale and the sum of the numbers of each block, f32 and i32[rows, blocks].
-local function quantized(x, block, bits)
-  local r, b = x.shape[1], x.shape[2] // block
-  local parts = x:reshape(r, b, block)
-  local scale = parts:abs():max { axis = 3, keep = true } / LARGEST[bits]
-  local number = (parts * dc.where(scale:gt(SMALLEST), 1 / scale, 0)):round():cast "i32"
-  local lower = packed(number, r, b, block)
-  local upper = bits == 16 and packed(number + 128 >> 8, r, b, block) or nil
-  local total = upper and total_of(upper) * 256 + total_of(lower) or total_of(lower)
-  return lower, upper, scale:reshape(r, b), total
-end
-
-local LOW = 0x0f0f0f0f
-
--- The numbers of word k of a matrix, and, of 4 bits, those behind them.
-local function numbers(layer, m, k)
-  local word = layer.words:slice { [3] = k }
-  word = word:reshape(1, word.shape[1], word.shape[2], LANES)
-  if m.bits == 8 then
-    return word
-  end
-  return word & LOW, word >> 4 & LOW
-end
-
 -- x [rows, columns] times the matrix turned: f32[rows, rows of the matrix].
 local function product(layer, x)
   local m = about(layer)
-  local lower, upper, scale, total = quantized(x, m.block, layer.activations)
-  local r, b = x.shape[1], m.columns // m.block
-  local function of_row(v)
-    return v:reshape(r, 1, b, 1)
-  end
-  local function of_column(v)
-    return dc.stop_gradient(v):reshape(1, v.shape[1], b, LANES):cast "f32"
-  end
-  local function add_products(sum, words)
-    for k = 1, m.words do
-      local low, high = numbers(layer, m, k)
-      sum = dc.dp4a(low, of_row(words:slice { [3] = k }), sum)
-      sum = high and dc.dp4a(high, of_row(words:slice { [3] = k + m.words }), sum) or sum
-    end
-    return sum
-  end
-  local zero = m.zero > 0 and of_row((total * -m.zero):cast "u32") or dc.full("u32[]", 0)
-  local sum = upper and (add_products(dc.full("u32[]", 0), upper) << 8) + zero or zero
-  sum = add_products(sum, lower)
-  local y = sum:cast "i32":cast "f32" * of_row(scale) * of_column(layer.scales)
-  if m.mins then
-    y = y + of_row(total:cast "f32" * scale) * of_column(layer.mins)
-  end
-  y = y:sum(3):reshape(r, -1)
-  return y.shape[2] == m.rows and y or y:slice { [2] = { 1, m.rows } }
+  return core.quantized_product(x, layer.words, layer.scales, layer.mins, m.rows, m.block, m.bits, m.zero,
+    layer.activations)
 end
 
 -- Elements of words [n, blocks, words, lanes] with their scales and mins, [n, blocks, lanes]: f32[n, columns, lanes].

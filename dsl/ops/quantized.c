@@ -1,0 +1,266 @@
+/*
+ * The product of a matrix by a quantised one (formats/blocks.h), as operations that there are, for stdlib/nn/quantized.lua:
+ *
+ *   quantized_product(x, words, scales, mins or nil, rows, block, bits, zero, activations)
+ *       f32[n, rows] of x f32[n, columns]. Each block of x becomes numbers of 8 or 16 bits and a scale; sums of products
+ *       of bytes are integers (dp4a), which scales turn into floats. Of 16 bits a number is 256 upper + lower bytes.
+ *
+ * A model has hundreds of these products, of some sixty operations each: recorded one by one from Lua they would take longer
+ * than all else that is traced.
+ */
+#include "core/base/extent.h"
+#include "dsl/ops/apply.h"
+#include "dsl/ops/ops.h"
+
+#include <float.h>
+
+enum { LANES = 16, MOST_WORDS = 8 };
+
+typedef struct product {
+    int64_t rows, block, bits, zero, activations;
+    bool mins;
+} product;
+
+typedef struct builder {
+    dc_job *j;
+    dc_func *f;
+    const product *p;
+    int64_t n, blocks, strips; /* of x; of words */
+} builder;
+
+/* Numbers of x: words of their bytes; scale and sum of each block, as [n, 1, blocks, 1]. */
+typedef struct activations {
+    dc_val lower, upper, scale, total;
+} activations;
+
+static dc_status shaped(builder *b, dc_val v, int64_t d0, int64_t d1, int64_t d2, int64_t d3,
+                        dc_val *out)
+{
+    const int64_t dim[4] = {d0, d1, d2, d3};
+    const dc_type t = dc_type_make((dc_dtype)v.type.dtype, d3 == 0 ? 3 : 4, dim);
+    return dc_build_reshape(b->j, b->f, v, &t, out);
+}
+
+static dc_status number(builder *b, dc_dtype t, uint64_t bits, dc_val *out)
+{
+    const dc_type scalar = dc_type_scalar(t);
+    return dc_build_bits(b->j, b->f, &scalar, bits, out);
+}
+
+/* a op a number of its dtype, by its pattern. */
+static dc_status with(builder *b, dc_op op, dc_val a, uint64_t bits, dc_val *out)
+{
+    dc_val v;
+    DC_TRY(number(b, (dc_dtype)a.type.dtype, bits, &v));
+    return dc_ops_2(b->j, b->f, op, a, v, out);
+}
+
+/* Element `at` of the last axis but `behind`, whose size becomes 1. */
+static dc_status one_of(builder *b, dc_val a, int behind, int64_t at, dc_val *out)
+{
+    int64_t first[DC_MAX_RANK] = {0}, last[DC_MAX_RANK], step[DC_MAX_RANK];
+    const int axis = a.type.rank - 1 - behind;
+    for (int i = 0; i < a.type.rank; i++) {
+        last[i] = dc_extent_sub(b->j->extents, a.type.dim[i], 1);
+        step[i] = 1;
+    }
+    first[axis] = last[axis] = at;
+    return dc_build_slice(b->j, b->f, a, first, last, step, out);
+}
+
+/* Words of four bytes of numbers: [n, blocks, block / 4, 1]. */
+static dc_status bytes_of(builder *b, dc_val numbers, dc_val *out)
+{
+    dc_val bytes, byte;
+    DC_TRY(with(b, DC_OP_AND, numbers, 255, &bytes));
+    DC_TRY(dc_build_cast(b->j, b->f, bytes, DC_U32, &bytes));
+    DC_TRY(shaped(b, bytes, b->n, b->blocks, b->p->block / 4, 4, &bytes));
+    DC_TRY(one_of(b, bytes, 0, 0, out));
+    for (int i = 1; i < 4; i++) {
+        DC_TRY(one_of(b, bytes, 0, i, &byte));
+        DC_TRY(with(b, DC_OP_SHL, byte, 8 * (uint64_t)i, &byte));
+        DC_TRY(dc_ops_2(b->j, b->f, DC_OP_OR, *out, byte, out));
+    }
+    return DC_OK;
+}
+
+static dc_status dp4a(builder *b, dc_val x, dc_val y, dc_val sum, dc_val *out)
+{
+    const dc_val in[3] = {x, y, sum};
+    return dc_build_ew(b->j, b->f, DC_OP_DP4A, in, 3, out);
+}
+
+/* The sums of signed bytes of words, of each block, i32. */
+static dc_status total_of(builder *b, dc_val words, dc_val *out)
+{
+    dc_val ones, none;
+    DC_TRY(number(b, DC_U32, 0x01010101, &ones));
+    DC_TRY(number(b, DC_U32, 0, &none));
+    DC_TRY(dp4a(b, ones, words, none, out));
+    DC_TRY(dc_build_reduce(b->j, b->f, DC_OP_SUM, *out, 1u << 2, true, out));
+    DC_TRY(shaped(b, *out, b->n, 1, b->blocks, 1, out));
+    return dc_build_cast(b->j, b->f, *out, DC_I32, out);
+}
+
+/* x / scale, to the nearest; a scale without a reciprocal makes zeros. */
+static dc_status round_to(builder *b, dc_val parts, dc_val scale, dc_val *out)
+{
+    dc_val one, zero, smallest, test, by;
+    DC_TRY(number(b, DC_F32, dc_f32_bits(1), &one));
+    DC_TRY(number(b, DC_F32, 0, &zero));
+    DC_TRY(number(b, DC_F32, dc_f32_bits(FLT_MIN), &smallest));
+    DC_TRY(dc_ops_2(b->j, b->f, DC_OP_LT, smallest, scale, &test));
+    DC_TRY(dc_ops_2(b->j, b->f, DC_OP_DIV, one, scale, &by));
+    DC_TRY(dc_ops_where(b->j, b->f, test, by, zero, &by));
+    DC_TRY(dc_ops_2(b->j, b->f, DC_OP_MUL, parts, by, out));
+    DC_TRY(dc_ops_1(b->j, b->f, DC_OP_ROUND, *out, out));
+    return dc_build_cast(b->j, b->f, *out, DC_I32, out);
+}
+
+static dc_status read_x(builder *b, dc_val x, activations *a)
+{
+    const bool both = b->p->activations == 16;
+    const float largest =
+        both ? 127 * 256 : 127; /* its upper byte, rounded, has to be one with a sign */
+    dc_val parts, numbers, high;
+    DC_TRY(shaped(b, x, b->n, b->blocks, b->p->block, 0, &parts));
+    DC_TRY(dc_ops_1(b->j, b->f, DC_OP_ABS, parts, &a->scale));
+    DC_TRY(dc_build_reduce(b->j, b->f, DC_OP_MAXR, a->scale, 1u << 2, true, &a->scale));
+    DC_TRY(with(b, DC_OP_DIV, a->scale, dc_f32_bits(largest), &a->scale));
+    DC_TRY(round_to(b, parts, a->scale, &numbers));
+    DC_TRY(shaped(b, a->scale, b->n, 1, b->blocks, 1, &a->scale));
+    DC_TRY(bytes_of(b, numbers, &a->lower));
+    DC_TRY(total_of(b, a->lower, &a->total));
+    if (!both)
+        return DC_OK;
+    DC_TRY(with(b, DC_OP_ADD, numbers, 128, &high));
+    DC_TRY(with(b, DC_OP_SHR, high, 8, &high));
+    DC_TRY(bytes_of(b, high, &a->upper));
+    DC_TRY(total_of(b, a->upper, &high));
+    DC_TRY(with(b, DC_OP_MUL, high, 256, &high));
+    return dc_ops_2(b->j, b->f, DC_OP_ADD, high, a->total, &a->total);
+}
+
+/* sum with the products of the numbers of a block and those that x has for them. */
+static dc_status add_products(builder *b, const dc_val *w, dc_val x, dc_val *sum)
+{
+    const int64_t words = b->p->block / 4;
+    for (int64_t k = 0; k < words; k++) {
+        const int64_t at = b->p->bits == 4 ? k / 2 + k % 2 * (words / 2) : k;
+        dc_val word;
+        DC_TRY(one_of(b, x, 1, at, &word));
+        DC_TRY(shaped(b, word, b->n, 1, b->blocks, 1, &word));
+        DC_TRY(dp4a(b, w[k], word, *sum, sum));
+    }
+    return DC_OK;
+}
+
+/* Numbers of a block of the matrix, in the order of their use: of 4 bits low and high halves of each word. */
+static dc_status read_words(builder *b, dc_val words, dc_val *w)
+{
+    const int64_t n = b->p->block * b->p->bits / 32;
+    for (int64_t k = 0; k < n; k++) {
+        dc_val word;
+        DC_TRY(one_of(b, words, 1, k, &word));
+        DC_TRY(shaped(b, word, 1, b->strips, b->blocks, LANES, &word));
+        if (b->p->bits == 8) {
+            w[k] = word;
+            continue;
+        }
+        DC_TRY(with(b, DC_OP_AND, word, 0x0f0f0f0f, &w[2 * k]));
+        DC_TRY(with(b, DC_OP_SHR, word, 4, &word));
+        DC_TRY(with(b, DC_OP_AND, word, 0x0f0f0f0f, &w[2 * k + 1]));
+    }
+    return DC_OK;
+}
+
+/* Of each block: scales or mins as f32[1, strips, blocks, lanes]. */
+static dc_status of_columns(builder *b, dc_val v, dc_val *out)
+{
+    DC_TRY(dc_ops_1(b->j, b->f, DC_OP_STOP, v, out));
+    DC_TRY(shaped(b, *out, 1, b->strips, b->blocks, LANES, out));
+    return dc_build_cast(b->j, b->f, *out, DC_F32, out);
+}
+
+/* The integer that a block is, before its scales. */
+static dc_status integers(builder *b, dc_val words, const activations *a, dc_val *sum)
+{
+    dc_val w[MOST_WORDS], zero;
+    DC_TRY(read_words(b, words, w));
+    DC_TRY(number(b, DC_U32, 0, &zero));
+    if (b->p->zero > 0) {
+        DC_TRY(with(b, DC_OP_MUL, a->total, (uint64_t)-b->p->zero, &zero));
+        DC_TRY(dc_build_cast(b->j, b->f, zero, DC_U32, &zero));
+    }
+    *sum = zero;
+    if (b->p->activations == 16) {
+        DC_TRY(number(b, DC_U32, 0, sum));
+        DC_TRY(add_products(b, w, a->upper, sum));
+        DC_TRY(with(b, DC_OP_SHL, *sum, 8, sum));
+        DC_TRY(dc_ops_2(b->j, b->f, DC_OP_ADD, *sum, zero, sum));
+    }
+    return add_products(b, w, a->lower, sum);
+}
+
+static dc_status scaled(builder *b, const dc_val *in, const activations *a, dc_val sum, dc_val *out)
+{
+    dc_val scales, mins, total;
+    DC_TRY(of_columns(b, in[2], &scales));
+    DC_TRY(dc_build_cast(b->j, b->f, sum, DC_I32, &sum));
+    DC_TRY(dc_build_cast(b->j, b->f, sum, DC_F32, &sum));
+    DC_TRY(dc_ops_2(b->j, b->f, DC_OP_MUL, sum, a->scale, &sum));
+    DC_TRY(dc_ops_2(b->j, b->f, DC_OP_MUL, sum, scales, out));
+    if (!b->p->mins)
+        return DC_OK;
+    DC_TRY(of_columns(b, in[3], &mins));
+    DC_TRY(dc_build_cast(b->j, b->f, a->total, DC_F32, &total));
+    DC_TRY(dc_ops_2(b->j, b->f, DC_OP_MUL, total, a->scale, &total));
+    DC_TRY(dc_ops_2(b->j, b->f, DC_OP_MUL, total, mins, &total));
+    return dc_ops_2(b->j, b->f, DC_OP_ADD, *out, total, out);
+}
+
+static dc_status build_product(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                               dc_val *out)
+{
+    const product *p = arg;
+    builder b = {.j = j,
+                 .f = f,
+                 .p = p,
+                 .n = in[0].type.dim[0],
+                 .blocks = in[1].type.dim[1],
+                 .strips = in[1].type.dim[0]};
+    const int64_t whole[2] = {b.n, b.strips * LANES};
+    const dc_type t = dc_type_make(DC_F32, 2, whole);
+    activations a;
+    dc_val sum;
+    DC_TRY(read_x(&b, in[0], &a));
+    DC_TRY(integers(&b, in[1], &a, &sum));
+    DC_TRY(scaled(&b, in, &a, sum, out));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, *out, 1u << 2, false, out));
+    DC_TRY(dc_build_reshape(j, f, *out, &t, out));
+    if (p->rows == whole[1])
+        return DC_OK;
+    const int64_t first[2] = {0, 0}, last[2] = {dc_extent_sub(j->extents, b.n, 1), p->rows - 1},
+                  step[2] = {1, 1};
+    return dc_build_slice(j, f, *out, first, last, step, out);
+}
+
+static int l_product(lua_State *L)
+{
+    static const int at[DC_APPLY_IN] = {1, 2, 3, 4};
+    dc_dsl *d = dc_dsl_of(L);
+    const product p = {.rows = luaL_checkinteger(L, 5),
+                       .block = luaL_checkinteger(L, 6),
+                       .bits = luaL_checkinteger(L, 7),
+                       .zero = luaL_checkinteger(L, 8),
+                       .activations = luaL_checkinteger(L, 9),
+                       .mins = !lua_isnil(L, 4)};
+    dc_apply_to(L, d, "quantized_product", at, p.mins ? 4 : 3, build_product, &p);
+    return 1;
+}
+
+static const dc_binding bindings[] = {
+    {"quantized_product", l_product, DC_ANY, DC_IN_LIBRARY},
+};
+
+const dc_bindings dc_quantized_product_bindings = DC_BINDINGS(bindings);
