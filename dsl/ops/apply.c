@@ -13,7 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const roles[3][3] = {{"of"}, {"left", "right"}, {"first", "second", "third"}};
+static const char *const roles[DC_APPLY_IN][DC_APPLY_IN] = {{"of"},
+                                                            {"left", "right"},
+                                                            {"first", "second", "third"},
+                                                            {"first", "second", "third", "fourth"}};
 
 /* A number takes the dtype of the tensors beside it; the condition of `where` is not beside them. */
 static dc_dtype dtype_for_numbers(const dc_apply *a)

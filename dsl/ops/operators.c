@@ -415,7 +415,7 @@ static int l_row(lua_State *L)
     const dc_op op = (dc_op)(dc_binding_of(L) - row_of_op);
     const dc_op_row *row = dc_op_row_of(op);
     static const int at[DC_APPLY_IN] = {1, 2, 3, 4};
-    dc_apply a = {.build = build_row, .arg = &op};
+    dc_apply a = {.build = build_row, .arg = &op, .alike = op != DC_OP_WHERE};
     luaL_checkstack(L, DC_APPLY_IN, "operands");
     if (lua_gettop(L) > row->n)
         lua_settop(L, row->n);

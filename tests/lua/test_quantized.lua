@@ -60,6 +60,7 @@ function TestQuantized:test_dp4a()
   end
   lu.assertEquals(dc.tensor({ { 2 }, { 3 } }, "u32"):dp4a(dc.tensor({ 1, 255 }, "u32"), 10):totable(),
     { { 12, 8 }, { 13, 7 } })
+  lu.assertEquals(dc.dp4a(0x0302, dc.tensor({ 1, 0x0101 }, "u32"), 0):totable(), { 2, 5 })
   lu.assertErrorMsgContains("dp4a", dc.dp4a, dc.ones "i32[2]", dc.ones "i32[2]", dc.ones "i32[2]")
 end
 
