@@ -146,6 +146,38 @@ const dc_blocks *dc_blocks_find(const char *packing)
     return NULL;
 }
 
+/* ---- as floats -------------------------------------------------------------------------------- */
+
+/* n is a number where it is called, so that there are vectors of it. */
+static inline void scaled(const dc_blocks *b, const uint8_t *q, float scale, float min, float *to,
+                          int n)
+{
+    if (b->mins)
+        for (int i = 0; i < n; i++)
+            to[i] = scale * (float)q[i] + min;
+    else
+        for (int i = 0; i < n; i++)
+            to[i] = scale * (float)(q[i] - b->zero);
+}
+
+void dc_blocks_unpack(const dc_blocks *b, const unsigned char *from, float *to, size_t n)
+{
+    const dc_packing *p = dc_packing_find(b->name);
+    const int parts = (int)p->elements / b->block;
+    uint8_t q[MOST];
+    float scale[SCALES], min[SCALES] = {0};
+    for (; n-- > 0; from += p->bytes) {
+        b->digits(from, q, scale, min);
+        for (int part = 0; part < parts; part++, to += b->block) {
+            const uint8_t *x = q + part * b->block;
+            if (b->block == 32)
+                scaled(b, x, scale[part], min[part], to, 32);
+            else
+                scaled(b, x, scale[part], min[part], to, 16);
+        }
+    }
+}
+
 /* ---- laying out ------------------------------------------------------------------------------- */
 
 static uint32_t word_of(const dc_blocks *b, const uint8_t *q, int word)

@@ -34,6 +34,8 @@ static inline int dc_blocks_words(const dc_blocks *b)
 }
 
 const dc_blocks *dc_blocks_find(const char *packing); /* NULL: none that is multiplied so */
+/* n packed blocks as floats. */
+void dc_blocks_unpack(const dc_blocks *b, const unsigned char *from, float *to, size_t n);
 /* n rows of packed blocks, `columns` elements each, a multiple of a packed block's. mins: NULL where there are none. */
 void dc_blocks_lay(const dc_blocks *b, const unsigned char *rows, size_t n, size_t columns,
                    uint32_t *words, void *scales, void *mins);

@@ -1,19 +1,10 @@
 #include "formats/packing.h"
 
+#include "formats/blocks.h"
 #include "formats/floats.h"
 
 #include <math.h>
 #include <string.h>
-
-static uint32_t get16(const unsigned char *p)
-{
-    return p[0] | (uint32_t)p[1] << 8;
-}
-
-static uint32_t get32(const unsigned char *p)
-{
-    return get16(p) | get16(p + 2) << 16;
-}
 
 static void put16(unsigned char *p, uint32_t v)
 {
@@ -21,143 +12,22 @@ static void put16(unsigned char *p, uint32_t v)
     p[1] = (unsigned char)(v >> 8);
 }
 
-static float half_at(const unsigned char *p)
-{
-    return dc_float_of_half(get16(p));
-}
+/* ---- blocks of numbers (formats/blocks.h) ------------------------------------------------------ */
 
-/* ---- blocks of 32 ----------------------------------------------------------------------------- */
-
-/* d, then 32 numbers of 8 bits. */
-static void unpack_q8_0(const unsigned char *p, float *to, size_t blocks)
-{
-    for (; blocks-- > 0; p += 34, to += 32) {
-        const float d = half_at(p);
-        for (int i = 0; i < 32; i++)
-            to[i] = (float)(int8_t)p[2 + i] * d;
+#define UNPACK(type)                                                               \
+    static void unpack_##type(const unsigned char *from, float *to, size_t blocks) \
+    {                                                                              \
+        dc_blocks_unpack(dc_blocks_find(#type), from, to, blocks);                 \
     }
-}
-
-/* d, then 16 bytes: the low halves are elements 0 to 15, the high ones 16 to 31. */
-static void unpack_q4_0(const unsigned char *p, float *to, size_t blocks)
-{
-    for (; blocks-- > 0; p += 18, to += 32) {
-        const float d = half_at(p);
-        for (int i = 0; i < 16; i++) {
-            to[i] = d * (float)((p[2 + i] & 15) - 8);
-            to[16 + i] = d * (float)((p[2 + i] >> 4) - 8);
-        }
-    }
-}
-
-static void unpack_q4_1(const unsigned char *p, float *to, size_t blocks)
-{
-    for (; blocks-- > 0; p += 20, to += 32) {
-        const float d = half_at(p), m = half_at(p + 2);
-        for (int i = 0; i < 16; i++) {
-            to[i] = d * (float)(p[4 + i] & 15) + m;
-            to[16 + i] = d * (float)(p[4 + i] >> 4) + m;
-        }
-    }
-}
-
-/* The fifth bits of all elements are a word of 32 bits. */
-static int low5(const unsigned char *q, uint32_t high, int i)
-{
-    return (q[i] & 15) | (int)(high >> i & 1) << 4;
-}
-
-static int high5(const unsigned char *q, uint32_t high, int i)
-{
-    return q[i] >> 4 | (int)(high >> (16 + i) & 1) << 4;
-}
-
-static void unpack_q5_0(const unsigned char *p, float *to, size_t blocks)
-{
-    for (; blocks-- > 0; p += 22, to += 32) {
-        const float d = half_at(p);
-        const uint32_t high = get32(p + 2);
-        for (int i = 0; i < 16; i++) {
-            to[i] = d * (float)(low5(p + 6, high, i) - 16);
-            to[16 + i] = d * (float)(high5(p + 6, high, i) - 16);
-        }
-    }
-}
-
-static void unpack_q5_1(const unsigned char *p, float *to, size_t blocks)
-{
-    for (; blocks-- > 0; p += 24, to += 32) {
-        const float d = half_at(p), m = half_at(p + 2);
-        const uint32_t high = get32(p + 4);
-        for (int i = 0; i < 16; i++) {
-            to[i] = d * (float)low5(p + 8, high, i) + m;
-            to[16 + i] = d * (float)high5(p + 8, high, i) + m;
-        }
-    }
-}
-
-/* ---- blocks of 256 ---------------------------------------------------------------------------- */
-
-/* Scale and minimum of sub-block i of 8, 6 bits each, in 12 bytes. */
-static void scale_min(const unsigned char *s, int i, float *scale, float *min)
-{
-    if (i < 4) {
-        *scale = (float)(s[i] & 63);
-        *min = (float)(s[4 + i] & 63);
-    } else {
-        *scale = (float)((s[4 + i] & 15) | (s[i - 4] >> 2 & 0x30));
-        *min = (float)(s[4 + i] >> 4 | (s[i] >> 2 & 0x30));
-    }
-}
-
-/* d and dmin, scales of 8 sub-blocks; a run of 32 bytes has two of them, in its low and high halves. */
-static void unpack_q4_k(const unsigned char *p, float *to, size_t blocks)
-{
-    for (; blocks-- > 0; p += 144, to += 256)
-        for (int sub = 0; sub < 8; sub++) {
-            const unsigned char *q = p + 16 + sub / 2 * 32;
-            const int shift = sub % 2 * 4;
-            float scale, min;
-            scale_min(p + 4, sub, &scale, &min);
-            const float d = half_at(p) * scale, m = half_at(p + 2) * min;
-            for (int i = 0; i < 32; i++)
-                to[sub * 32 + i] = d * (float)(q[i] >> shift & 15) - m;
-        }
-}
-
-/* The fifth bit of element i of sub-block s is bit s of byte i of 32. */
-static void unpack_q5_k(const unsigned char *p, float *to, size_t blocks)
-{
-    for (; blocks-- > 0; p += 176, to += 256)
-        for (int sub = 0; sub < 8; sub++) {
-            const unsigned char *high = p + 16, *q = p + 48 + sub / 2 * 32;
-            const int shift = sub % 2 * 4;
-            float scale, min;
-            scale_min(p + 4, sub, &scale, &min);
-            const float d = half_at(p) * scale, m = half_at(p + 2) * min;
-            for (int i = 0; i < 32; i++)
-                to[sub * 32 + i] =
-                    d * (float)((q[i] >> shift & 15) | (high[i] >> sub & 1) << 4) - m;
-        }
-}
-
-/* Two halves of 128 elements: low four bits in 64 bytes, high two in 32; 16 scales of 8 bits, d at the end. */
-static void unpack_q6_k(const unsigned char *p, float *to, size_t blocks)
-{
-    for (; blocks-- > 0; p += 210, to += 256) {
-        const float all = half_at(p + 208);
-        for (int sub = 0; sub < 8; sub++) {
-            const unsigned char *low = p + sub / 4 * 64 + sub % 2 * 32;
-            const unsigned char *high = p + 128 + sub / 4 * 32;
-            const int low_shift = sub / 2 % 2 * 4, high_shift = sub % 4 * 2;
-            for (int i = 0; i < 32; i++) {
-                const float d = all * (float)(int8_t)p[192 + sub * 2 + i / 16];
-                const int q = (low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4;
-                to[sub * 32 + i] = d * (float)(q - 32);
-            }
-        }
-    }
-}
+UNPACK(q4_0)
+UNPACK(q4_1)
+UNPACK(q5_0)
+UNPACK(q5_1)
+UNPACK(q8_0)
+UNPACK(q4_k)
+UNPACK(q5_k)
+UNPACK(q6_k)
+#undef UNPACK
 
 /* ---- floats of 8 bits (OCP 8-bit floating point specification) -------------------------------- */
 
