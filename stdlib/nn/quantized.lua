@@ -114,18 +114,10 @@ end
 
 -- ---- layers ----
 
-local function known_types()
-  local made = {}
-  for _, type in ipairs { "q4_0", "q8_0" } do
-    made[#made + 1] = ('"%s"'):format(type)
-  end
-  return table.concat(made, " or ")
-end
-
 local function check_type(op, type_name, columns, what)
   local known = type(type_name) == "string" and core.blocks_about(type_name) or nil
   if not known or not known.made then
-    core.fail("ARG", op, ("weights become %s, not %s"):format(known_types(), core.shown(type_name)))
+    core.fail("ARG", op, ('weights become "q4_0" or "q8_0", not %s'):format(core.shown(type_name)))
   elseif columns % known.elements ~= 0 then
     core.fail("ARG", op, ("%s%d inputs are no multiple of %d, which a block of %s has"):format(what or "", columns,
       known.elements, type_name), what and "skip = a pattern of paths leaves layers as they are" or nil)
