@@ -25,8 +25,8 @@ local SIZES = { slots = 8, page = 16, chunk = 64, queue = 1024 }
 
 local function read_sizes(op, options, net)
   local o = {}
-  for key, default in pairs(SIZES) do
-    o[key] = options[key] == nil and default or options[key]
+  for _, key in ipairs { "slots", "page", "chunk", "queue" } do -- of several wrong ones the first is told
+    o[key] = options[key] == nil and SIZES[key] or options[key]
     core.check_size(op, key, o[key])
   end
   o.tokens = options.tokens == nil and o.slots * 512 or options.tokens
