@@ -207,8 +207,25 @@ static bool is_narrowing(const fusing *w, dc_ref r)
            dc_dtype_size((dc_dtype)n->dtype) < dc_dtype_size((dc_dtype)fuse_at(w, n->in[0])->dtype);
 }
 
+/*
+ * Is r the same memory under other dims, read by dots alone? What has these elements is stored then, once for all that
+ * read it, whatever dims they see.
+ */
+static bool is_renamed(const fusing *w, dc_ref r)
+{
+    const fuse_node *x = &w->node[r];
+    if (fuse_at(w, r)->op != DC_OP_RESHAPE || w->is_result[r])
+        return false;
+    for (uint32_t i = 0; i < x->nuser; i++)
+        if (fuse_at(w, w->user[x->first_user + i])->op != DC_OP_DOT)
+            return false;
+    return true;
+}
+
 bool dc_fuse_folds_operand(const fusing *w, dc_ref r, uint8_t operand)
 {
+    if (!w->groups && (operand & (OPERAND_LEFT | OPERAND_VECTORS)) != 0 && is_renamed(w, r))
+        return true;
     if (!w->groups || (operand & (OPERAND_LEFT | OPERAND_VECTORS)) == 0 ||
         (operand & OPERAND_GATHERED) != 0 || !dc_layout_folds(w->fn, r) ||
         dc_layout_is_transposed(w->fn, r))

@@ -191,6 +191,20 @@ static bool is_tiled(const dc_node *operand, const dc_dot *d, int side)
            (d->ncontract > 0 && last == d->contract[side][d->ncontract - 1]);
 }
 
+static dc_ref memory_of(const dc_func *to, dc_ref r)
+{
+    while (dc_layout_folds(to, r))
+        r = dc_node_at(to, r)->in[0];
+    return r;
+}
+
+/* Does the product's kernel pack its left operand? It packs memory that it reads at one place, as it is. */
+static bool packs_left(const dc_func *to, const dc_ref *in)
+{
+    return is_whole(to, in[0]) && dc_node_at(to, in[0])->op != DC_OP_CAST &&
+           memory_of(to, in[0]) != memory_of(to, in[1]);
+}
+
 /* The product with sides turned round where that pays; 0 where they stay. */
 static dc_ref laid_out(dc_func *to, const dc_func *f, const dc_node *n, const dc_ref *operands,
                        bool groups)
@@ -212,7 +226,8 @@ static dc_ref laid_out(dc_func *to, const dc_func *f, const dc_node *n, const dc
         return turned_dot(to, &d, in, 1, last);
     if (d.ncontract == 1 && a->rank > 0 && last_free(&d, 0) == a->rank - 1) {
         const int64_t sum = a->dim[d.contract[0][0]];
-        if (rows * sum * columns >= DC_TUNE_LEFT_WORK && pays_turning(sum, a->dim[a->rank - 1]))
+        if ((groups || !packs_left(to, in)) && rows * sum * columns >= DC_TUNE_LEFT_WORK &&
+            pays_turning(sum, a->dim[a->rank - 1]))
             return turned_dot(to, &d, in, 0, (int)d.contract[0][0]);
     }
     return through ? dc_dot_make(to, in[0], in[1], &d) : 0;
@@ -246,8 +261,7 @@ dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, const dc_tar
     dc_func *to = dc_func_new(f->module, f->name);
     dc_ref *map = DC_NEW_ARRAY(scratch, dc_ref, f->node.n);
     const bool *live = dc_func_live(f, scratch);
-    const dc_attention attention =
-        groups == NULL ? dc_attention_in(f, scratch) : (dc_attention){0};
+    const dc_attention attention = groups == NULL ? dc_attention_in(f, scratch) : (dc_attention){0};
     dc_graph_params(to, f, map);
     for (dc_ref r = 1; r < f->node.n; r++) {
         const dc_node *n = dc_node_at(f, r);

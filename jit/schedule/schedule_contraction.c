@@ -8,7 +8,8 @@
  *   n.i.o        panels as wide as a register tile; a panel of b is packed here where b is large, or
  *                is strided along n, so that all m read it from L2; or all panels of a work item are packed
  *                before, where few rows and short reductions use each of them little
- *   m.i.o        register tiles; rows of a are read in place, by broadcast. Where b fits into
+ *   m.i.o        register tiles; rows of a are read in place, by broadcast; where a lies across memory, along
+ *                m, a block of it is packed for each piece of k. Where b fits into
  *                L2 as it is, m.i.o is outside of n.i.o, and an epilogue that reads several
  *                matrices (an optimiser's update) follows after all columns of its rows: it
  *                reads each matrix contiguously, not tile by tile
@@ -302,17 +303,17 @@ static bool fetches_ahead(const product *q)
 }
 
 /* Another packing than the rule's, as far as there is one. */
-static void choose_packing(product *q)
+static void choose_packing(product *q, bool can_pack_a)
 {
     const bool b = q->b.plain && q->nred == 1 && !q->streams && q->M >= 2;
-    const bool a = b && q->a.plain && q->has_m && q->a.m.unit && q->a.k.strided && q->rows > 1 &&
-                   (q->rows & (q->rows - 1)) == 0;
-    const int32_t ways[] = {b ? 2 : 1, q->b.n.strided ? 2 : 1, a ? 3 : 0, 0};
-    if (!b)
+    const int32_t ways[] = {q->b.n.strided ? 2 : 1, b ? 2 : 1, can_pack_a && b ? 3 : 1,
+                            can_pack_a && !q->b.n.strided ? 4 : 1, 0};
+    const int64_t rule = q->pack_a ? (q->pack_b ? 3 : 4) : 1 + q->pack_b;
+    if (!b && !can_pack_a)
         return;
-    const int64_t way = dc_sketch_knob(q->s, DC_KNOB_PACK, 1 + q->pack_b + q->pack_a, ways, 3);
-    q->pack_b = way >= 2 || q->b.n.strided;
-    q->pack_a = way == 3 && a;
+    const int64_t way = dc_sketch_knob(q->s, DC_KNOB_PACK, rule, ways, 4);
+    q->pack_b = way == 2 || way == 3 || q->b.n.strided;
+    q->pack_a = way >= 3 && can_pack_a;
 }
 
 /*
@@ -325,19 +326,19 @@ static void packing_of(product *q)
 {
     const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
     const bool large = is_large(q), across = q->b.n.strided;
+    const bool a = q->a.plain && q->nred == 1 && !q->streams && q->has_m && q->a.m.unit &&
+                   q->a.k.strided && q->rows > 1 && (!across || q->b.plain);
     q->pack_b = q->b.plain && q->nred == 1 && !q->streams && q->M >= 2 &&
                 (across || large || (q->b.computed && q->M >= DC_TUNE_PACK_ROWS));
-    q->pack_a = q->a.plain && q->pack_b && q->has_m && q->a.m.unit && q->a.k.strided &&
-                q->M * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 &&
-                q->M * size >= DC_TUNE_PANEL_STRIDE && (q->rows & (q->rows - 1)) == 0 &&
-                q->rows > 1;
-    choose_packing(q);
+    q->pack_a = a && q->M * q->K >= DC_TUNE_LEFT_ELEMENTS &&
+                (double)q->M * (double)q->N * (double)q->K >= DC_TUNE_LEFT_WORK;
+    choose_packing(q, a);
     q->wide = q->pack_b && !across && !q->pack_a && q->M <= DC_TUNE_WIDE_ROWS &&
               q->K <= DC_TUNE_WIDE_K && q->N % (DC_TUNE_WIDE_PANELS * q->vectors * q->lanes) == 0;
-    q->by_rows = q->has_m && !q->streams && !q->pack_b && q->K <= DC_TUNE_PANEL_K &&
+    q->by_rows = q->has_m && !q->streams && !q->pack_b && !q->pack_a && q->K <= DC_TUNE_PANEL_K &&
                  q->N * size >= DC_TUNE_PANEL_STRIDE &&
                  q->N * q->K * size <= (int64_t)q->s->t->l2 / 2;
-    if (q->has_m && !q->streams && !q->pack_b)
+    if (q->has_m && !q->streams && !q->pack_b && !q->pack_a)
         q->by_rows = dc_sketch_knob(q->s, DC_KNOB_ORDER, q->by_rows ? 2 : 1,
                                     (const int32_t[]){1, 2, 0}, 2) == 2;
     q->row_apart = q->by_rows && q->nred == 1 && q->epilogue_reads >= 2 &&
@@ -382,7 +383,7 @@ static void blocks_of(product *q)
         q->block_k = piece_of(q->K, q->pack_a ? DC_TUNE_PANEL_K / 4 : DC_TUNE_PANEL_K);
     }
     choose_panel(q);
-    if ((q->block_k < q->K || q->has_outer) && !q->streams) {
+    if ((q->block_k < q->K || q->has_outer || q->pack_a) && !q->streams) {
         room = (int64_t)q->s->t->l2 / 2 / 4;
         most_n = (q->pack_a ? 16 : 4) * columns;
     }
@@ -536,13 +537,13 @@ static bool pack_b(product *q)
     return dc_do_unroll(q->s, rows.i);
 }
 
-/* A block of a: [k][m], contiguous where a is strided. */
+/* A block of a: [k][m], contiguous where a is strided. It is made before m is split into tiles, in vectors whatever these are. */
 static bool pack_a(product *q)
 {
-    const uint32_t dims[3] = {q->red[0], q->tm.o, q->tm.i};
+    const uint32_t dims[2] = {q->red[0], q->m};
     uint32_t made;
-    TRY(dc_do_pack(q->s, q->a.buf, q->piece, dims, 3, &made));
-    return dc_do_vectorize(q->s, dc_sketch_copy_of(q->s, made, q->tm.i, 0));
+    TRY(dc_do_pack(q->s, q->a.buf, q->piece, dims, 2, &made));
+    return make_lanes(q, dc_sketch_copy_of(q->s, made, q->m, 0), false);
 }
 
 /*
@@ -564,9 +565,10 @@ static bool make_registers(product *q)
 
 static bool apply(product *q)
 {
-    const bool pieces = q->block_k < q->K || q->row_apart || q->has_outer;
+    const bool pieces = q->block_k < q->K || q->row_apart || q->has_outer || q->pack_a;
     if (!make_work_items(q) || (q->has_outer && !hoist(q, q->outer, q->m, q->n)) ||
-        (pieces && !make_pieces(q, q->block_k, q->m, q->n)) || !make_tiles(q))
+        (pieces && !make_pieces(q, q->block_k, q->m, q->n)) || (q->pack_a && !pack_a(q)) ||
+        !make_tiles(q))
         return false;
     uint32_t loop = q->has_m && !q->by_rows ? q->tm.o : q->tn.o;
     if (!pieces && q->apart) {
@@ -578,8 +580,6 @@ static bool apply(product *q)
         if (!hoist(q, q->red[i], q->tm.i, q->tn.i))
             return false;
     if (q->pack_b && !pack_b(q))
-        return false;
-    if (q->pack_a && pieces && !pack_a(q))
         return false;
     if ((pieces || q->apart) && !make_sums(q, loop))
         return false;
