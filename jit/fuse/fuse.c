@@ -461,11 +461,34 @@ dc_window dc_group_window(const dc_groups *g, dc_ref piece)
     return x;
 }
 
+/* Does r, or what it is made of, end at a size that is known at run time? */
+static bool has_end(const fusing *w, dc_ref r)
+{
+    const dc_node *n = fuse_at(w, r);
+    for (int i = -1; i < n->nin; i++)
+        for (int axis = 0; axis < fuse_at(w, i < 0 ? r : n->in[i])->rank; axis++)
+            if (dc_needs_end(&w->needs, i < 0 ? r : n->in[i], axis) != 0)
+                return true;
+    return false;
+}
+
+/* Kernels of attention go through all rows and terms. */
+static bool attends_all(const fusing *w, const dc_attention *t)
+{
+    for (dc_ref r = 1; w->needs.end != NULL && r < w->fn->node.n; r++)
+        if (w->live[r] && dc_attention_place_of(t, r) != DC_ATTENTION_NOT && has_end(w, r))
+            return false;
+    return true;
+}
+
 static void find_attention(fusing *w)
 {
-    if (w->level < 2 || w->groups || w->needs.end != NULL || dc_opts_math(w->j->opt, "strict"))
+    if (w->level < 2 || w->groups || dc_opts_math(w->j->opt, "strict"))
         return;
-    w->attention = dc_attention_in(w->fn, w->a);
+    const dc_attention found = dc_attention_in(w->fn, w->a);
+    if (!attends_all(w, &found))
+        return;
+    w->attention = found;
     w->attention_home = DC_NEW_ARRAY(w->a, uint32_t, w->attention.n);
     for (uint32_t i = 0; i < w->attention.n; i++)
         w->attention_home[i] = NO_HOME;

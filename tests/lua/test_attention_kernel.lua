@@ -4,6 +4,7 @@
 local lu = require "luaunit"
 local dc = require "deepc"
 local nn = require "deepc.nn"
+local optim = require "deepc.optim"
 
 TestAttentionKernel = {}
 
@@ -188,6 +189,58 @@ function TestAttentionKernel:test_several_layers()
     local y = attend(q, k, v)
     return attend(y + q, k + y, v)
   end, { 2, 50, 16 }, { 2, 50, 16 }, { 2, 50, 16 }, 31, true)
+end
+
+-- A step of Adam counts its calls in an i32[], which might be a size: nothing of the attention ends there.
+function TestAttentionKernel:test_step_with_a_counter()
+  local layer = nn.Linear(16, 48)
+  local opt = optim.Adam(layer:parameters(), { lr = 1e-3 })
+  local step = dc.fn("step(x: f32[2, 40, 16]) -> f32[]", function(x)
+    local p = layer(x):reshape(2, 40, 3, 16)
+    local y = nn.scaled_dot_product_attention(p[{ {}, {}, 1 }], p[{ {}, {}, 2 }], p[{ {}, {}, 3 }], { causal = true })
+    local loss = y:square():mean()
+    opt:step(loss)
+    return loss
+  end)
+  local x = random({ 2, 40, 16 }, "f32", 3)
+  local first = step(x):item()
+  for _ = 1, 5 do
+    step(x)
+  end
+  lu.assertTrue(step(x):item() < first)
+  if blocks and not strict then
+    lu.assertNotNil(step:explain():find "A_%d")
+  end
+end
+
+-- Keys before a size that is known at run time alone, and as many rows as there are.
+function TestAttentionKernel:test_sizes_at_run_time()
+  local text = "(q: %s[2, 40, 16], k: %s[2, 40, 16], v: %s[2, 40, 16], n: i32[]) -> %s[2, 40, 16], %s[2, 40, 16]"
+  local function of(dtype)
+    return dc.fn("f" .. text:gsub("%%s", dtype), function(q, k, v, n)
+      local mask = dc.iota("i32[40]"):lt(n):reshape(1, 1, 40):expand(2, 40, 40)
+      local y = nn.scaled_dot_product_attention(q, k, v, { mask = mask })
+      return y, dc.grad(y:square():sum(), k)
+    end)
+  end
+  local f, wide = of "f32", of "f64"
+  local q, k, v = random({ 2, 40, 16 }, "f32", 1), random({ 2, 40, 16 }, "f32", 2), random({ 2, 40, 16 }, "f32", 3)
+  for _, n in ipairs { 1, 17, 40 } do
+    local y, dk = f(q, k, v, n)
+    local want, wide_dk = wide(q:cast "f64", k:cast "f64", v:cast "f64", n)
+    lu.assertTrue(worst(y, want) < 2e-5 and worst(dk, wide_dk) < 2e-5, "n = " .. n)
+  end
+  local rows = dc.fn("rows(q: f32[t <= 90, 16]) -> f32[t, 16]", function(q)
+    local one = q:reshape(1, q:size(1), 16)
+    local y = nn.scaled_dot_product_attention(one, one, one, { causal = true })
+    return y:reshape(q:size(1), 16)
+  end)
+  for _, t in ipairs { 1, 16, 65, 90 } do
+    local x = random({ t, 16 }, "f32", t)
+    local wide = x:cast "f64":reshape(1, t, 16)
+    local want = nn.scaled_dot_product_attention(wide, wide, wide, { causal = true })
+    lu.assertTrue(worst(rows(x), want:reshape(t, 16)) < 2e-5, "t = " .. t)
+  end
 end
 
 -- Temporaries grow with the length, not with its square.
