@@ -9,6 +9,9 @@
  * each element read are hidden, and one that is COSTLY takes as long as several others. What is read
  * to compute the value is not counted: mostly its users read that anyway.
  *
+ * A value that leaves the caches between two kernels is written to memory and read from there, which takes many times as long.
+ * So one that is made of a single other one of its size, as an activation is, is computed again: its gradient reads that, too.
+ *
  * Stored is what costs more to recompute. There is no choice for what is a result, an operand that a product
  * reads many times, or made of a sum, which would have to be stored in its place.
  */
@@ -63,7 +66,8 @@ static void measure_operand(fusing *w, dc_ref r, int i)
     const fuse_node *in = &w->node[o];
     const bool stored = is_expected_stored(w, o);
     if (fuse_keeps_map(w, r) || fuse_at(w, r)->op == DC_OP_RESHAPE) {
-        x->on_reduction |= fuse_is_reduction(w, o) || (in->on_reduction && !stored);
+        x->on_reduction |= (fuse_is_reduction(w, o) && !(fuse_is_product(w, o) && in->nuser > 1)) ||
+                           (in->on_reduction && !stored);
         x->on_product |= ends_product(w, o) || (in->on_product && !stored);
     }
     if (stored || (i > 0 && o == fuse_at(w, r)->in[i - 1]))
@@ -91,6 +95,44 @@ void dc_fuse_measure(fusing *w)
 
 /* ---- choices --------------------------------------------------------------------------------- */
 
+typedef struct sources { /* values of about its size that one is made of, down to memory */
+    const fusing *w;
+    uint32_t search; /* its number: of nodes that it has seen */
+    int64_t least;   /* elements */
+    int n;
+} sources;
+
+static void find_sources(sources *s, dc_ref r)
+{
+    const fusing *w = s->w;
+    for (int i = 0; i < fuse_reads(w, r) && s->n < 2; i++) {
+        const dc_ref o = fuse_at(w, r)->in[i];
+        const dc_node *n = fuse_at(w, o);
+        const bool repeats =
+            n->op == DC_OP_EXPAND && dc_node_count(fuse_at(w, n->in[0])) < s->least;
+        if (repeats || n->op == DC_OP_CONST || n->op == DC_OP_IOTA || dc_node_count(n) < s->least ||
+            w->counted[o] == s->search)
+            continue;
+        w->counted[o] = s->search;
+        const fuse_node *x = &w->node[o];
+        if (fuse_class(w, o) == DC_CLASS_EW && !(x->nuser > 1 && x->on_reduction))
+            find_sources(s, o);
+        else
+            s->n++;
+    }
+}
+
+/* Is it out of caches before it is read again, and made of one other value of its size? */
+static bool is_far(const fusing *w, dc_ref r)
+{
+    const int64_t count = dc_node_count(fuse_at(w, r));
+    if (count < DC_TUNE_FAR_ELEMENTS)
+        return false;
+    sources s = {.w = w, .search = ++w->counted[0], .least = count / 4};
+    find_sources(&s, r);
+    return s.n < 2;
+}
+
 /* Of what is in w->node[r].ops. */
 dc_choice dc_fuse_choice(const fusing *w, dc_ref r, dc_choice_way way, int64_t times)
 {
@@ -104,7 +146,8 @@ dc_choice dc_fuse_choice_of(const fusing *w, dc_ref r, dc_choice_way way, int64_
     dc_choice c = {.ref = r, .way = (uint8_t)way, .ops = ops, .times = times};
     c.elements = dc_node_count(n);
     c.bytes = dc_dtype_size((dc_dtype)n->dtype);
-    c.stored = dc_choice_again(&c) > dc_choice_moved(&c);
+    const bool far = way == DC_CHOICE_KERNELS && is_far(w, r);
+    c.stored = dc_choice_again(&c) > dc_choice_moved(&c) * (far ? DC_TUNE_FAR_OPS : 1);
     return c;
 }
 

@@ -93,6 +93,23 @@ static void test_numbers(void)
            DC_CHOICE_BROADCAST, true, 64, 63 * 1600, 65 * 400);
 }
 
+/* Out of the caches: made of one value of its size, or of two. */
+static void test_far(void)
+{
+    expect("func f(%1: f32[2048, 1024]) {\n"
+           "  %2 = exp %1 : f32[2048, 1024]\n"
+           "  %3 = sum %2 {1} : f32[1024]\n"
+           "  %4 = sum %2 {2} : f32[2048]\n"
+           "  return %3, %4\n}\n",
+           DC_CHOICE_KERNELS, false, 2, 16.0 * 2048 * 1024, 8.0 * 2048 * 1024);
+    expect("func f(%1: f32[2048, 1024], %2: f32[2048, 1024]) {\n"
+           "  %3 = div %1, %2 : f32[2048, 1024]\n"
+           "  %4 = sum %3 {1} : f32[1024]\n"
+           "  %5 = sum %3 {2} : f32[2048]\n"
+           "  return %4, %5\n}\n",
+           DC_CHOICE_KERNELS, true, 2, 16.0 * 2048 * 1024, 8.0 * 2048 * 1024);
+}
+
 /* Values between two kernels that are no choice: which access map, or which limit, parts these. */
 static void expect_stored(const char *text, const char *why)
 {
@@ -176,6 +193,7 @@ int main(int argc, char **argv)
     const uint64_t seed = rng_seed(argc, argv, 40);
     dc_job_init(&job, &opts, NULL);
     test_numbers();
+    test_far();
     test_reasons();
     test_casts_of_operands();
     test_constant_results();
