@@ -389,6 +389,17 @@ static bool is_path_within(const finding *w, const uint8_t *place, const dc_atte
 }
 
 /*
+ * Is there so much of a matrix of weights that it pays not to store it? Scores are computed again for gradients, and masks leave
+ * little out of few blocks: products of matrices that stay in caches are faster then.
+ */
+static bool is_long(const finding *w, const dc_attention_kernel *k)
+{
+    const dc_node *weights = at(w, at(w, k->dot[0])->in[0]);
+    const int64_t count = weights->dim[k->x] * weights->dim[k->y];
+    return count >= (k->max != 0 ? DC_TUNE_ATTENTION_LEAST : DC_TUNE_ATTENTION_GRADIENT);
+}
+
+/*
  * Is everything in the tiles of the chain used in tiles alone, and is it of a softmax whose maximum a chain computes? Without
  * one, as between two layers, it would be a product that is computed again for each use instead of being stored.
  */
@@ -396,6 +407,8 @@ static bool holds(finding *w, const uint8_t *place, const dc_attention_kernel *k
 {
     dc_attention_kernel again = {0};
     const dc_node *dot = at(w, k->dot[0]);
+    if (!is_long(w, k))
+        return false;
     w->search++;
     w->met.n = 0;
     walk_tiles(w, dot->in[0], at(w, dot->in[0]), &again);
