@@ -23,8 +23,11 @@ typedef struct dc_blocks {
     int zero;         /* what is subtracted from numbers; 0 where there are mins */
     bool mins;
     dc_dtype scale; /* F16, F32 */
-    /* Numbers, scales and mins of one block of the packing. */
-    void (*digits)(const unsigned char *from, uint8_t *q, float *scale, float *min);
+    /* Of one block of the packing: its words, part after part, aligned to 16 bytes; scales and mins of its parts. */
+    void (*words)(const unsigned char *from, void *to);
+    void (*scales)(const unsigned char *from, float *scale, float *min);
+    /* The words of a block of each of 16 rows, which are `row` bytes apart, as they are laid out. */
+    void (*strip)(const unsigned char *from, size_t row, uint32_t *to);
 } dc_blocks;
 
 /* Words of a block of 16 rows. */
