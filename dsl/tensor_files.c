@@ -13,7 +13,8 @@
  *   file_put(file, names, cells, turned, cast [, first, last])
  *                                 cell i gets tensor names[i], transposed if turned[i]; all or, where the disk fails on the
  *                                 way, none that can be read (cells that are torn). Of several calls in order, each reads
- *                                 its part of the list. cast: floats are rounded to narrower ones
+ *                                 its part of the list. cast: floats are rounded to narrower ones. turned[i] of a packed
+ *                                 matrix: "words", and behind it "scales" and, where it has them, "mins", each for a cell
  *   file_close(file)
  */
 #include "core/runtime/outcome.h"
@@ -320,11 +321,13 @@ static void want_tensor(lua_State *L, const taking *a, uint32_t i)
     const dc_file_tensor *t = find_tensor(L, a->f, luaL_checkstring(L, -2));
     dc_tensor_want *w = &a->want[i];
     *w = (dc_tensor_want){.tensor = t, .dtype = (dc_dtype)t->type.dtype};
-    w->packed = how != NULL && t->packing != NULL && strcmp(how, "packed") == 0;
+    if (how != NULL && t->packing != NULL && strcmp(how, "packed") == 0)
+        w->form = DC_FORM_PACKED;
     if (how != NULL && dc_dtype_is_float(w->dtype))
         dc_dtype_find(how, strlen(how), &w->dtype);
-    a->type[i] = w->packed ? packed_type(t) : t->type;
-    a->type[i].dtype = w->packed ? DC_U8 : (uint8_t)w->dtype;
+    const bool packed = w->form == DC_FORM_PACKED;
+    a->type[i] = packed ? packed_type(t) : t->type;
+    a->type[i].dtype = packed ? DC_U8 : (uint8_t)w->dtype;
     lua_pop(L, 2);
 }
 
@@ -403,7 +406,8 @@ static dc_status put_cells_body(dc_job *j, void *arg)
     DC_TRY(dc_tensor_file_unchanged(a->f->file, j));
     for (uint32_t i = 0; i < a->n && a->end == a->n; i++) {
         if (a->cell[i]->growth != NULL)
-            a->cell[i]->type.dim[0] = a->want[i].tensor->type.dim[a->want[i].turned ? 1 : 0];
+            a->cell[i]->type.dim[0] =
+                a->want[i].tensor->type.dim[a->want[i].form == DC_FORM_TURNED];
         dc_cell_written(a->cell[i], false);
     }
     return DC_OK;
@@ -459,7 +463,14 @@ static void check_fit(lua_State *L, dc_dsl *d, const putting *a, uint32_t i)
     const dc_file_tensor *t = a->want[i].tensor;
     const dc_cell *c = a->cell[i];
     dc_type as_set = t->type;
-    if (a->want[i].turned) {
+    if (a->want[i].form >= DC_FORM_WORDS) { /* of cells that the library has made for it */
+        luaL_argcheck(L,
+                      dc_tensor_laid_type(t, a->want[i].form, &as_set) &&
+                          dc_type_same_shape(&as_set, &c->type) && as_set.dtype == c->type.dtype,
+                      3, "cells for a packed matrix");
+        return;
+    }
+    if (a->want[i].form == DC_FORM_TURNED) {
         as_set.dim[0] = t->type.dim[1];
         as_set.dim[1] = t->type.dim[0];
     }
@@ -484,6 +495,17 @@ static void check_fit(lua_State *L, dc_dsl *d, const putting *a, uint32_t i)
         &(dc_blame){.expected = in_cell, .got = in_file, .hint = advice(&t->type, &c->type)});
 }
 
+/* What stands at the top of the stack: "words", "scales", "mins", or whether a matrix is turned. */
+static dc_tensor_form form_at(lua_State *L, const dc_file_tensor *t)
+{
+    static const char *const laid[] = {"words", "scales", "mins"};
+    const char *how = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    for (int i = 0; i < 3; i++)
+        if (strcmp(how, laid[i]) == 0)
+            return (dc_tensor_form)(DC_FORM_WORDS + i);
+    return lua_toboolean(L, -1) && t->type.rank == 2 ? DC_FORM_TURNED : DC_FORM_PLAIN;
+}
+
 static void fill_want(lua_State *L, dc_dsl *d, putting *a, uint32_t i)
 {
     const dc_handle *h = dc_args_list_handle(L, d, 3, i, "load");
@@ -497,7 +519,7 @@ static void fill_want(lua_State *L, dc_dsl *d, putting *a, uint32_t i)
         lua_rawgeti(L, 4, i + 1);
     else
         lua_pushnil(L);
-    a->want[i].turned = lua_toboolean(L, -1) && a->want[i].tensor->type.rank == 2;
+    a->want[i].form = form_at(L, a->want[i].tensor);
     lua_pop(L, 1);
     check_fit(L, d, a, i);
 }
@@ -515,6 +537,8 @@ static int l_put(lua_State *L)
     a.cell = lua_newuserdatauv(L, a.n * sizeof *a.cell + 1, 0);
     for (uint32_t i = 0; i < a.n; i++)
         fill_want(L, d, &a, i);
+    luaL_argcheck(L, dc_tensor_together(a.want + a.first, a.end - a.first), 4,
+                  "words, scales and mins of a matrix together");
     dc_run(L, d, put_cells_body, &a);
     return 0;
 }

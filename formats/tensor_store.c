@@ -1,170 +1,278 @@
+/*
+ * Where memory is the host's, all that is wanted is cut into units, which threads take one by one: elements that are read
+ * and converted to their place, and bands of rows that are read to memory of the thread, near enough to stay in its cache,
+ * and written from there as they are wanted. Other devices get one tensor after the other.
+ */
 #include "formats/tensor_store.h"
 
 #include "core/runtime/split.h"
+#include "formats/blocks.h"
+#include "formats/turn.h"
 
 #include <string.h>
 
-/* Elements, or bytes of packed ones, that go to a device at once: a multiple of every block's. */
+/* Elements, or bytes of packed ones, that are read at once, or go to a device: a multiple of every block's. */
 enum { PIECE = 1 << 20 };
+
+/* Elements of rows that are turned together, and rows: they fill lines of the caches. Bytes of rows that are laid out. */
+enum { BAND = 1 << 17, FEW = 64, STRIPS = 1 << 18 };
+
+static size_t elements_of(const dc_tensor_want *w)
+{
+    return w->form == DC_FORM_PACKED ? (size_t)w->tensor->bytes
+                                     : (size_t)dc_type_count(&w->tensor->type);
+}
+
+static size_t element_size(const dc_tensor_want *w)
+{
+    return w->form == DC_FORM_PACKED ? 1 : dc_dtype_size(w->dtype);
+}
 
 static dc_status read_some(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w, size_t from,
                            size_t n, void *to)
 {
     const dc_file_read read = {w->tensor, from, n, w->dtype, to};
-    return w->packed ? dc_tensor_file_bytes(f, j, w->tensor, from, n, to)
-                     : dc_tensor_file_read(f, j, &read, 1);
+    return w->form == DC_FORM_PACKED ? dc_tensor_file_bytes(f, j, w->tensor, from, n, to)
+                                     : dc_tensor_file_read(f, j, &read, 1);
 }
 
-static dc_status read_by_pieces(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w,
-                                size_t n, size_t size, dc_storage *to)
+/* ---- matrices --------------------------------------------------------------------------------- */
+
+typedef struct matrix {
+    size_t rows, columns; /* of the tensor in the file */
+    size_t band;          /* rows of one that is read at once */
+    size_t bytes;         /* of a row where it has been read */
+} matrix;
+
+/* The whole at once where blocks do not end with rows. */
+static matrix turned_matrix(const dc_tensor_want *w)
 {
-    dc_device *dev = to->rt->device;
-    const dc_mark mark = dc_arena_mark(&j->scratch);
-    void *piece = dc_arena_alloc(&j->scratch, PIECE * size);
-    dc_status status = DC_OK;
-    for (size_t at = 0, k; at < n && status == DC_OK; at += k) {
-        k = n - at < PIECE ? n - at : PIECE;
-        status = read_some(f, j, w, at, k, piece);
-        if (status == DC_OK)
-            status = dev->ops->upload(dev, j, (char *)to->mem + at * size, piece, k * size);
-    }
-    if (status == DC_OK) /* what failed may have left something there for the end of the entry */
-        dc_arena_rewind(&j->scratch, mark);
-    return status;
+    const dc_type *type = &w->tensor->type;
+    const dc_packing *p = w->tensor->packing;
+    matrix m = {.rows = (size_t)type->dim[0], .columns = (size_t)type->dim[1]};
+    m.bytes = m.columns * dc_dtype_size(w->dtype);
+    m.band = m.columns > 0 ? BAND / m.columns / FEW * FEW : 0;
+    m.band = m.band < FEW ? FEW : m.band;
+    if (w->tensor->whole || (p != NULL && m.columns % (size_t)p->elements != 0))
+        m.band = m.rows;
+    return m;
 }
 
-/* ---- matrices with their axes the other way round ---- */
-
-/* Rows that are turned together: they fill lines of the caches there, and stay in the near ones here. */
-enum { BAND = 1 << 17, FEW = 16, SIDE = 16 };
-
-typedef struct turning {
-    const dc_tensor_file *f;
-    const dc_tensor_want *want;
-    size_t rows, columns, band; /* of the tensor in the file; rows of a band */
-    size_t size;                /* of an element */
-    char *to;                   /* [columns][rows] */
-} turning;
-
-typedef struct two_words {
-    uint64_t a, b;
-} two_words;
-
-/* to[c * stride + r] = from[r * columns + c]. */
-#define TURN(T)                                                                                  \
-    static void turn_##T(const void *from, void *to, size_t rows, size_t columns, size_t stride) \
-    {                                                                                            \
-        const T *x = from;                                                                       \
-        T *y = to;                                                                               \
-        for (size_t c0 = 0; c0 < columns; c0 += SIDE)                                            \
-            for (size_t c = c0; c < columns && c < c0 + SIDE; c++)                               \
-                for (size_t r = 0; r < rows; r++)                                                \
-                    y[c * stride + r] = x[r * columns + c];                                      \
-    }
-TURN(uint8_t)
-TURN(uint16_t)
-TURN(uint32_t)
-TURN(uint64_t)
-TURN(two_words)
-#undef TURN
-
-static dc_status turn_band(dc_job *j, void *ctx, uint32_t i)
+static matrix laid_matrix(const dc_tensor_want *w)
 {
-    const turning *t = ctx;
-    const size_t first = i * t->band;
-    const size_t rows = t->rows - first < t->band ? t->rows - first : t->band;
-    const size_t n = rows * t->columns;
+    const dc_type *type = &w->tensor->type;
+    matrix m = {.rows = (size_t)type->dim[0], .columns = (size_t)type->dim[1]};
+    m.bytes = dc_packing_bytes(w->tensor->packing, m.columns);
+    const size_t strips = m.bytes > 0 ? STRIPS / (m.bytes * DC_BLOCKS_LANES) : 0;
+    m.band = DC_BLOCKS_LANES * (strips > 0 ? strips : 1);
+    if (w->tensor->whole)
+        m.band = m.rows;
+    return m;
+}
+
+static void lay_band(const dc_tensor_want *w, const matrix *m, const unsigned char *rows,
+                     size_t first, size_t n, char *const *to)
+{
+    const dc_blocks *b = dc_blocks_find(w->tensor->packing->name);
+    const size_t groups = first * (m->columns / (size_t)b->block); /* of 16 rows, times 16 */
+    const size_t scale = groups * dc_dtype_size(b->scale);
+    void *mins = b->mins ? to[2] + scale : NULL;
+    dc_blocks_lay(b, rows, n, m->columns,
+                  (uint32_t *)(void *)to[0] + groups * (size_t)dc_blocks_words(b), to[1] + scale,
+                  mins);
+}
+
+/* Rows from `first` on, a band of them. `to` is one place, or those of words, scales and mins. */
+static dc_status read_band(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w,
+                           const matrix *m, size_t first, char *const *to)
+{
+    const size_t rows = m->rows - first < m->band ? m->rows - first : m->band;
     DC_TRY(dc_job_ended(j));
-    void *there = dc_try_realloc(NULL, n * t->size);
+    char *there = dc_try_realloc(NULL, rows * m->bytes + 1);
     if (there == NULL)
-        return dc_fail_memory(j, n * t->size);
+        return dc_fail_memory(j, rows * m->bytes);
     dc_job_defer(j, dc_xfree, there);
-    const dc_file_read read = {t->want->tensor, first * t->columns, n, t->want->dtype, there};
-    DC_TRY(dc_tensor_file_read(t->f, j, &read, 1));
-    char *to = t->to + first * t->size;
-    switch (t->size) {
-    case 1:
-        turn_uint8_t(there, to, rows, t->columns, t->rows);
-        break;
-    case 2:
-        turn_uint16_t(there, to, rows, t->columns, t->rows);
-        break;
-    case 4:
-        turn_uint32_t(there, to, rows, t->columns, t->rows);
-        break;
-    case 8:
-        turn_uint64_t(there, to, rows, t->columns, t->rows);
-        break;
-    default:
-        turn_two_words(there, to, rows, t->columns, t->rows);
-        break;
+    if (w->form == DC_FORM_TURNED) {
+        const size_t size = dc_dtype_size(w->dtype);
+        DC_TRY(read_some(f, j, w, first * m->columns, rows * m->columns, there));
+        dc_turn(size, there, rows, m->columns, to[0] + first * size, m->rows);
+    } else {
+        DC_TRY(dc_tensor_file_stretch(f, j, w->tensor, first * m->bytes, rows * m->bytes, there));
+        lay_band(w, m, (const unsigned char *)there, first, rows, to);
     }
     dc_job_keep(j, there);
     dc_xfree(there);
     return DC_OK;
 }
 
-/* Bands on several threads, where there may be any; the whole at once where blocks do not end with rows. */
-static dc_status turn(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w, size_t size,
-                      char *to)
+bool dc_tensor_laid_type(const dc_file_tensor *t, dc_tensor_form form, dc_type *out)
 {
-    const dc_type *type = &w->tensor->type;
-    const dc_packing *p = w->tensor->packing;
-    turning t = {f, w, (size_t)type->dim[0], (size_t)type->dim[1], .size = size, .to = to};
-    DC_ASSERT(!w->packed && size <= sizeof(two_words), "elements of %zu bytes", size);
-    if (t.rows == 0 || t.columns == 0)
-        return DC_OK;
-    t.band = BAND / t.columns / FEW * FEW;
-    t.band = t.band < FEW ? FEW : t.band;
-    if (w->tensor->whole || (p != NULL && t.columns % (size_t)p->elements != 0))
-        t.band = t.rows;
-    const size_t bands = (t.rows + t.band - 1) / t.band;
-    if (bands > 1 && bands <= UINT32_MAX && (j->opt == NULL || j->opt->threads != 1))
-        return dc_split(j, (uint32_t)bands, turn_band, &t);
-    for (size_t i = 0; i < bands; i++)
-        DC_TRY(turn_band(j, &t, (uint32_t)i));
+    const dc_blocks *b = t->packing != NULL ? dc_blocks_find(t->packing->name) : NULL;
+    if (b == NULL || t->unread || t->type.rank != 2)
+        return false;
+    const int64_t strips =
+        t->type.dim[0] / DC_BLOCKS_LANES + (t->type.dim[0] % DC_BLOCKS_LANES > 0);
+    const int64_t parts = t->type.dim[1] / b->block;
+    if (form == DC_FORM_WORDS)
+        *out = dc_type_make(DC_U32, 4,
+                            (int64_t[]){strips, parts, dc_blocks_words(b), DC_BLOCKS_LANES});
+    else
+        *out = dc_type_make(b->scale, 3, (int64_t[]){strips, parts, DC_BLOCKS_LANES});
+    return form == DC_FORM_WORDS || form == DC_FORM_SCALES || (form == DC_FORM_MINS && b->mins);
+}
+
+/* How many of a list belong together. */
+static uint32_t entries_of(const dc_tensor_want *w)
+{
+    if (w->form != DC_FORM_WORDS)
+        return 1;
+    return dc_blocks_find(w->tensor->packing->name)->mins ? 3 : 2;
+}
+
+bool dc_tensor_together(const dc_tensor_want *want, uint32_t n)
+{
+    for (uint32_t i = 0, k; i < n; i += k) {
+        const dc_tensor_form form = want[i].form;
+        k = entries_of(&want[i]);
+        if (form == DC_FORM_SCALES || form == DC_FORM_MINS || k > n - i)
+            return false;
+        for (uint32_t m = 1; m < k; m++)
+            if (want[i + m].tensor != want[i].tensor || want[i + m].form != form + m)
+                return false;
+    }
+    return true;
+}
+
+/* ---- units ------------------------------------------------------------------------------------ */
+
+typedef struct unit {
+    uint32_t want;
+    size_t first; /* element; row of a matrix */
+} unit;
+
+typedef struct reading {
+    const dc_tensor_file *f;
+    const dc_tensor_want *want;
+    char *const *to; /* for each that is wanted */
+    size_t elements;
+    DC_VEC(unit) unit; /* scratch */
+} reading;
+
+static bool is_matrix(const dc_tensor_want *w)
+{
+    return w->form == DC_FORM_TURNED || w->form == DC_FORM_WORDS;
+}
+
+static matrix matrix_of(const dc_tensor_want *w)
+{
+    return w->form == DC_FORM_TURNED ? turned_matrix(w) : laid_matrix(w);
+}
+
+static size_t step_of(const dc_tensor_want *w, size_t elements)
+{
+    return w->tensor->whole ? elements : PIECE;
+}
+
+static dc_status read_unit(dc_job *j, void *ctx, uint32_t i)
+{
+    const reading *r = ctx;
+    const unit *u = &r->unit.at[i];
+    const dc_tensor_want *w = &r->want[u->want];
+    char *const *to = r->to + u->want;
+    if (is_matrix(w)) {
+        const matrix m = matrix_of(w);
+        return read_band(r->f, j, w, &m, u->first, to);
+    }
+    const size_t rest = elements_of(w) - u->first, step = step_of(w, rest);
+    return read_some(r->f, j, w, u->first, rest < step ? rest : step,
+                     to[0] + u->first * element_size(w));
+}
+
+static void cut(reading *r, dc_job *j, uint32_t i)
+{
+    const dc_tensor_want *w = &r->want[i];
+    const size_t elements = elements_of(w);
+    const matrix m = is_matrix(w) ? matrix_of(w) : (matrix){0};
+    const size_t n = is_matrix(w) ? m.rows : elements,
+                 step = is_matrix(w) ? m.band : step_of(w, elements);
+    for (size_t at = 0; at < n && elements > 0; at += step)
+        DC_PUSH_IN(&j->scratch, r->unit, ((unit){i, at}));
+    r->elements += elements;
+}
+
+static dc_status read_units(dc_job *j, reading *r)
+{
+    const bool split = r->elements > PIECE && r->unit.n > 1;
+    if (split && (j->opt == NULL || j->opt->threads != 1))
+        return dc_split(j, r->unit.n, read_unit, r);
+    for (uint32_t i = 0; i < r->unit.n; i++) {
+        const dc_mark mark = dc_arena_mark(&j->scratch);
+        DC_TRY(read_unit(j, r, i));
+        dc_arena_rewind(&j->scratch, mark);
+    }
     return DC_OK;
 }
 
-static dc_status read_turned(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w, size_t n,
-                             size_t size, dc_storage *to)
+/* ---- other devices ---------------------------------------------------------------------------- */
+
+static dc_status read_by_pieces(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w,
+                                dc_storage *to)
 {
     dc_device *dev = to->rt->device;
-    if (dev->ops->host)
-        return turn(f, j, w, size, to->mem);
-    const dc_mark mark = dc_arena_mark(&j->scratch);
-    char *here = dc_arena_alloc(&j->scratch, n * size + 1);
-    DC_TRY(turn(f, j, w, size, here));
-    DC_TRY(dev->ops->upload(dev, j, to->mem, here, n * size));
-    dc_arena_rewind(&j->scratch,
-                    mark); /* what failed may have left something there for the end of the entry */
+    const size_t n = elements_of(w), size = element_size(w);
+    void *piece = dc_arena_alloc(&j->scratch, PIECE * size);
+    for (size_t at = 0, k; at < n; at += k) {
+        k = n - at < PIECE ? n - at : PIECE;
+        DC_TRY(read_some(f, j, w, at, k, piece));
+        DC_TRY(dev->ops->upload(dev, j, (char *)to->mem + at * size, piece, k * size));
+    }
     return DC_OK;
 }
 
-static dc_status read_one(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w,
-                          dc_storage *to)
+static size_t bytes_of(const dc_tensor_want *w)
 {
-    const size_t size = w->packed ? 1 : dc_dtype_size(w->dtype);
-    const size_t n = w->packed ? (size_t)w->tensor->bytes : (size_t)dc_type_count(&w->tensor->type);
-    if (w->turned)
-        return read_turned(f, j, w, n, size, to);
-    return to->rt->device->ops->host ? read_some(f, j, w, 0, n, to->mem)
-                                     : read_by_pieces(f, j, w, n, size, to);
+    dc_type t;
+    if (w->form == DC_FORM_TURNED)
+        return elements_of(w) * element_size(w);
+    return dc_tensor_laid_type(w->tensor, w->form, &t) ? dc_type_bytes(&t) : 0;
 }
 
-/* Those that go straight to the host's memory are read together, the others one by one. */
+/* A matrix in the host's memory, then there. */
+static dc_status read_here(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w,
+                           dc_storage *const *to)
+{
+    dc_device *dev = to[0]->rt->device;
+    const uint32_t n = entries_of(w);
+    char *here[3];
+    for (uint32_t i = 0; i < n; i++)
+        here[i] = dc_arena_alloc(&j->scratch, bytes_of(&w[i]) + 1);
+    reading r = {.f = f, .want = w, .to = here};
+    cut(&r, j, 0);
+    DC_TRY(read_units(j, &r));
+    for (uint32_t i = 0; i < n; i++)
+        DC_TRY(dev->ops->upload(dev, j, to[i]->mem, here[i], bytes_of(&w[i])));
+    return DC_OK;
+}
+
+/* ---- all -------------------------------------------------------------------------------------- */
+
 dc_status dc_tensor_store_read(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *want,
                                dc_storage *const *to, uint32_t n)
 {
-    dc_file_read *read = DC_NEW_ARRAY(&j->scratch, dc_file_read, n + 1);
-    uint32_t together = 0;
-    for (uint32_t i = 0; i < n; i++) {
+    char **mem = DC_NEW_ARRAY(&j->scratch, char *, n + 1);
+    reading r = {.f = f, .want = want, .to = mem};
+    DC_ASSERT(dc_tensor_together(want, n), "parts of a matrix are not together");
+    for (uint32_t i = 0; i < n; i++)
+        mem[i] = to[i]->mem;
+    for (uint32_t i = 0; i < n; i += entries_of(&want[i])) {
         const dc_tensor_want *w = &want[i];
-        const size_t count = (size_t)dc_type_count(&w->tensor->type);
-        if (w->turned || w->packed || !to[i]->rt->device->ops->host)
-            DC_TRY(read_one(f, j, w, to[i]));
-        else
-            read[together++] = (dc_file_read){w->tensor, 0, count, w->dtype, to[i]->mem};
+        if (to[i]->rt->device->ops->host) {
+            cut(&r, j, i);
+            continue;
+        }
+        const dc_mark mark = dc_arena_mark(&j->scratch); /* what fails may leave something there */
+        DC_TRY(is_matrix(w) ? read_here(f, j, w, to + i) : read_by_pieces(f, j, w, to[i]));
+        dc_arena_rewind(&j->scratch, mark);
     }
-    return dc_tensor_file_read(f, j, read, together);
+    return read_units(j, &r);
 }
