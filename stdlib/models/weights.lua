@@ -158,15 +158,20 @@ local function adapt(source, pair, rules)
   pair.cell:set(pair.cell.dtype == "f32" and value or value:cast(pair.cell.dtype))
 end
 
--- Layers whose weights stay packed, with the rows of the file in place of their cells.
-local function put_packed(source, net, packed, activations)
+-- Layers whose weights stay packed, in place of those with cells of floats; what they are read into goes into `list`.
+local function replace_packed(source, net, packed, activations, list)
   local function swap(quantized)
     return function(layer)
       local pair = packed[rawget(core.fields_of(layer), "weight")]
       if pair then
-        local rows = core.file_take(source.file, { pair.from }, { "packed" })[1]
-        local made = quantized(rows, pair.packed, { activations = activations })
+        local shape = core.file_shape(source.file, pair.from)
+        local made = quantized(core.unread_rows(shape[1], shape[2]), pair.packed, { activations = activations })
         made.bias = layer.bias
+        for _, part in ipairs { "words", "scales", "mins" } do
+          if made[part] then
+            list:add(pair.from, made[part], part)
+          end
+        end
         return made
       end
     end
@@ -174,6 +179,19 @@ local function put_packed(source, net, packed, activations)
   core.replace_layers(net, "", nn.Linear, swap(nn.QuantizedLinear), {})
   core.replace_layers(net, "", nn.Embedding, swap(nn.QuantizedEmbedding), {})
   core.renew_paths(net)
+end
+
+-- What is read together: names in the file, cells and how they get it (core.file_put).
+local List = {}
+List.__index = List
+
+local function new_list()
+  return setmetatable({ from = {}, cells = {}, forms = {} }, List)
+end
+
+function List:add(from, cell, form)
+  local n = #self.from + 1
+  self.from[n], self.cells[n], self.forms[n] = from, cell, form
 end
 
 -- Whether a tensor of the file is multiplied as it is there: a matrix of a linear layer or an embedding.
@@ -189,8 +207,7 @@ end
 -- match the pattern adapted. packed: quantised weights stay as they are in the file, with that many bits
 -- for activations.
 function weights.fill(source, net, rules, packed)
-  local found, from, cells, turned, stays = match(source, net, rules), {}, {}, {}, {}
-  local embeddings = {}
+  local found, stays, embeddings, list = match(source, net, rules), {}, {}, new_list()
   core.each_layer(net, function(layer)
     if getmetatable(layer) == nn.Embedding then
       embeddings[layer.weight] = true
@@ -206,14 +223,13 @@ function weights.fill(source, net, rules, packed)
     elseif rules.adapted and pair.name:find(rules.adapted) then
       adapt(source, pair, rules)
     else
-      local n = #from + 1
-      from[n], cells[n], turned[n] = pair.from, pair.cell, pair.turned
+      list:add(pair.from, pair.cell, pair.turned)
     end
   end
-  core.file_put(source.file, from, cells, turned, true)
   if next(stays) then
-    put_packed(source, net, stays, packed)
+    replace_packed(source, net, stays, packed, list)
   end
+  core.file_put(source.file, list.from, list.cells, list.forms, true)
 end
 
 return weights

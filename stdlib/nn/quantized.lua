@@ -18,15 +18,30 @@ local function about(layer)
   return m
 end
 
--- The cells of a layer: of rows as a file has them, u8[rows, bytes of a row], of a packed type.
-local function fill(op, layer, bytes, format, activations)
-  local words, scales, mins = core.blocks_lay(op, bytes, format)
+-- The cells of a layer, which begin with these values.
+local function fill(layer, format, activations, words, scales, mins)
   layer.format, layer.words, layer.scales = format, dc.state(words), dc.state(scales)
   layer.mins = mins and dc.state(mins) or nil
   layer.activations = activations
   for _, cell in ipairs { layer.scales, layer.mins } do
     core.keeps_dtype[cell] = true
   end
+end
+
+-- In the place of rows: how many there are and of how many columns. The layer's cells get their values later.
+local Unread = {}
+
+function core.unread_rows(rows, columns)
+  return setmetatable({ shape = { rows, columns } }, Unread)
+end
+
+-- Words, scales and mins for such rows: zeros that are computed only where they are read.
+local function unread_blocks(format, shape)
+  local m = core.blocks_about(format)
+  local strips, parts = (shape[1] + LANES - 1) // LANES, shape[2] // m.block
+  local scales = ("%s[%d, %d, %d]"):format(m.scale, strips, parts, LANES)
+  return dc.zeros(("u32[%d, %d, %d, %d]"):format(strips, parts, m.words, LANES)), dc.zeros(scales),
+    m.mins and dc.zeros(scales) or nil
 end
 
 -- x [rows, columns] times the matrix turned: f32[rows, rows of the matrix].
@@ -156,7 +171,10 @@ end
 local function make(op, layer, class, from, format, options)
   core.options(op, options, "activations")
   local activations, rows, columns = core.check_activations(op, options and options.activations), from, nil
-  if core.kind(from) then
+  if getmetatable(from) == Unread then
+    fill(layer, format, activations, unread_blocks(format, from.shape))
+    return from.shape[1], from.shape[2]
+  elseif core.kind(from) then
     core.refuse_tracing(op)
     columns = columns_of(op, from, format)
   elseif not core.is_layer(from) or getmetatable(from) ~= class then
@@ -169,7 +187,7 @@ local function make(op, layer, class, from, format, options)
     check_type(op, format, columns)
     rows = core.blocks_pack(op, weight:cast "f32", format)
   end
-  fill(op, layer, rows, format, activations)
+  fill(layer, format, activations, core.blocks_lay(op, rows, format))
   return rows.shape[1], columns
 end
 

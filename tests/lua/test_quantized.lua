@@ -302,6 +302,14 @@ function TestQuantized:test_models_multiply_what_files_have()
   local floats, packed = models.load(path), models.load(path, { packed = true })
   lu.assertEquals(tostring(packed.model.layers[1].mlp.up_proj), "nn.QuantizedLinear 64 -> 96, q8_0")
   lu.assertEquals(tostring(packed.model.embed_tokens), "nn.QuantizedEmbedding 50 -> 64, q8_0")
+  local rows = dc.load(path, nil, { packed = true })
+  for name, layer in pairs { ["blk.1.ffn_up"] = packed.model.layers[2].mlp.up_proj,
+    token_embd = packed.model.embed_tokens } do
+    local same = nn[name == "token_embd" and "QuantizedEmbedding" or "QuantizedLinear"](rows[name .. ".weight"], "q8_0")
+    for _, part in ipairs { "words", "scales" } do
+      lu.assertTrue(layer[part]:eq(same[part]):all():item(), name .. " " .. part)
+    end
+  end
   local ids = dc.randint("i32[1, 9]", { high = 50, seed = 4 })
   local function logits(model)
     return dc.fn("f(ids: i32[1, n]) -> f32[1, n, 50]", function(ids) return model(ids) end)(ids)
