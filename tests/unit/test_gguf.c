@@ -148,6 +148,42 @@ static void test_floats(void)
     CHECK_EQ(dc_half_of_float(6.1020e-5f), 0x0400);    /* a denormal that becomes normal */
 }
 
+/* Many at once have the bits of one: all halves and bfloats, and floats of every exponent, ties among them. */
+static void test_many_conversions(void)
+{
+    enum { N = 65536 };
+    static uint16_t h[N], back[N];
+    static float f[N];
+    uint32_t state = 99, wrong = 0;
+    for (uint32_t i = 0; i < N; i++)
+        h[i] = (uint16_t)i;
+    dc_convert(DC_F16, h, DC_F32, f, N);
+    for (uint32_t i = 0; i < N; i++)
+        wrong += dc_f32_bits(f[i]) != dc_f32_bits(dc_float_of_half(i));
+    dc_convert(DC_BF16, h, DC_F32, f, N);
+    for (uint32_t i = 0; i < N; i++)
+        wrong += dc_f32_bits(f[i]) != dc_f32_bits(dc_float_of_bfloat(i));
+    CHECK_EQ(wrong, 0);
+    for (int round = 0; round < 40; round++) {
+        for (uint32_t i = 0; i < N; i++) {
+            state = state * 1664525u + 1013904223u;
+            const uint32_t low = round % 4 == 0   ? state >> 9
+                                 : round % 4 == 1 ? (state >> 22) << 13 | 0x1000
+                                 : round % 4 == 2 ? (state >> 22) << 13 | (0x0fff + (state >> 30))
+                                                  : 0x7fffff & ((1u << (state >> 27)) - 1);
+            const uint32_t u = (i & 0x1ff) << 23 | (low & 0x7fffff);
+            f[i] = dc_bits_f32(u);
+        }
+        dc_convert(DC_F32, f, DC_F16, back, N);
+        for (uint32_t i = 0; i < N; i++)
+            wrong += back[i] != dc_half_of_float(f[i]);
+        dc_convert(DC_F32, f, DC_BF16, back, N - 3);
+        for (uint32_t i = 0; i < N - 3; i++)
+            wrong += back[i] != dc_bfloat_of_float(f[i]);
+        CHECK_EQ(wrong, 0);
+    }
+}
+
 static void test_conversions(void)
 {
     const uint16_t half[3] = {0x3c00, 0x0001, 0xfbff};
@@ -265,6 +301,7 @@ int main(void)
     test_damage();
     test_floats();
     test_conversions();
+    test_many_conversions();
     test_packing();
     test_blocks();
     filekit_fini(&kit);
