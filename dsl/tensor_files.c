@@ -10,13 +10,16 @@
  *   file_tree(file, tensors)      the tables of a format that has them, with tensors[name] in their places; nil
  *   file_shape(file, name)        its sizes
  *   file_take(file, names, hows)  a list of tensors, each of its own dtype; "packed": as it lies; of another float dtype
- *   file_put(file, names, cells, turned, cast [, first, last])
+ *   file_put(file, names, cells, turned, cast [, first, last, later])
  *                                 cell i gets tensor names[i], transposed if turned[i]; all or, where the disk fails on the
  *                                 way, none that can be read (cells that are torn). Of several calls in order, each reads
  *                                 its part of the list. cast: floats are rounded to narrower ones. turned[i] of a packed
- *                                 matrix: "words", and behind it "scales" and, where it has them, "mins", each for a cell
+ *                                 matrix: "words", and behind it "scales" and, where it has them, "mins", each for a cell.
+ *                                 later: a thread may read them, and closes the file; who reads a cell waits, or fails as the
+ *                                 reading did
  *   file_close(file)
  */
+#include "core/runtime/filling.h"
 #include "core/runtime/outcome.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
@@ -359,11 +362,12 @@ static int l_take(lua_State *L)
 
 typedef struct putting {
     dc_dsl *d;
-    const open_file *f;
+    open_file *f;
     dc_tensor_want *want;
     dc_cell **cell;
     uint32_t n;
     bool cast;
+    bool later;          /* on another thread, where there may be one */
     uint32_t first, end; /* those of this call */
 } putting;
 
@@ -386,6 +390,49 @@ static dc_status read_cells(const putting *a, dc_job *j)
                                 a->end - a->first);
 }
 
+/* ---- on another thread ---- */
+
+typedef struct later {
+    dc_tensor_file *file;
+    uint32_t n;
+    dc_tensor_want *want;
+    dc_storage **to;
+} later;
+
+static dc_status read_later(dc_job *j, void *arg)
+{
+    const later *l = arg;
+    DC_TRY(dc_tensor_store_read(l->file, j, l->want, l->to, l->n));
+    return dc_tensor_file_unchanged(l->file, j);
+}
+
+static void end_later(void *arg)
+{
+    later *l = arg;
+    dc_tensor_file_close(l->file);
+    dc_xfree(l->want);
+    dc_xfree(l->to);
+    dc_xfree(l);
+}
+
+/* The file goes along: the userdata is closed. */
+static dc_status start_later(const putting *a, dc_job *j)
+{
+    later *l = dc_xalloc(sizeof *l);
+    dc_job_defer(j, end_later, l);
+    l->n = a->n;
+    l->want = dc_xalloc(a->n * sizeof *l->want + 1);
+    l->to = dc_xalloc(a->n * sizeof *l->to + 1);
+    memcpy(l->want, a->want, a->n * sizeof *l->want);
+    for (uint32_t i = 0; i < a->n; i++)
+        l->to[i] = a->cell[i]->store;
+    l->file = a->f->file;
+    a->f->file = NULL;
+    dc_job_keep(j, l);
+    return dc_filling_start(a->d->rt, j, a->cell, a->n,
+                            &(dc_filler){.body = read_later, .release = end_later, .arg = l});
+}
+
 /* Then cells count as torn until all of them are read. */
 static dc_status put_cells_body(dc_job *j, void *arg)
 {
@@ -398,6 +445,8 @@ static dc_status put_cells_body(dc_job *j, void *arg)
         DC_TRY(dev->ops->finish(dev, j));
     for (uint32_t i = a->first; i < a->n; i++)
         DC_TRY(dc_storage_evict(a->cell[i]->store, j));
+    if (a->later && dev->ops->host && a->d->rt->opt.threads != 1)
+        return start_later(a, j);
     for (uint32_t i = a->first; i < a->n; i++)
         dc_cell_written(a->cell[i], true);
     if (a->n > 0)
@@ -531,6 +580,7 @@ static int l_put(lua_State *L)
     a.cast = lua_toboolean(L, 5);
     a.first = (uint32_t)luaL_optinteger(L, 6, 1) - 1;
     a.end = (uint32_t)luaL_optinteger(L, 7, a.n);
+    a.later = lua_toboolean(L, 8) && a.first == 0 && a.end == a.n;
     luaL_argcheck(L, a.first <= a.end && a.end <= a.n, 6, "a part of the list");
     luaL_checkstack(L, 8, "load");
     a.want = lua_newuserdatauv(L, a.n * sizeof *a.want + 1, 0);

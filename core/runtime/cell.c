@@ -1,4 +1,5 @@
 /* Cells: named places that own a storage (core/runtime/storage.h). */
+#include "core/runtime/filling.h"
 #include "core/runtime/lazy.h"
 #include "core/runtime/outcome.h"
 #include "core/runtime/storage.h"
@@ -118,16 +119,19 @@ void dc_cell_release(dc_cell *c)
         dc_storage_disown(c->store);
     }
     dc_growth_remove(c);
+    dc_filling_leave(c);
     dc_lazy_release(c->start);
     dc_xfree(c->label);
     dc_xfree(c);
 }
 
-dc_status dc_cell_refuse(const dc_cell *c, dc_job *j, const char *op, bool reads)
+dc_status dc_cell_refuse(dc_cell *c, dc_job *j, const char *op, bool reads)
 {
     const char *name = c->label != NULL ? c->label : "a cell";
     if (c->job != NULL)
         return dc_fail(j, DC_ERR_JOB, &(dc_fact){.op = op, .word = {name, c->job}});
+    if (c->filling != NULL)
+        DC_TRY(dc_filling_await(c, j, reads));
     if (c->torn && reads)
         return dc_fail(j, DC_ERR_TORN, &(dc_fact){.op = op, .word = {name}});
     return DC_OK;
@@ -177,6 +181,7 @@ dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
 
 void dc_cell_written(dc_cell *c, bool torn)
 {
+    dc_filling_leave(c);
     dc_lazy_release(c->start);
     c->start = NULL;
     c->torn = torn;

@@ -1,13 +1,14 @@
 /*
  * The context, and the device over plain host memory that `eval` and tests of core/ use.
  *
- * Order of release: the thread of deadlines, lazy programs, compilations, pool, device, names, job. Whatever uses the device's memory must be gone.
+ * Order of release: the thread of deadlines, that of values of cells, lazy programs, compilations, pool, device, names, job. Whatever uses the device's memory must be gone.
  */
-#include "core/base/extent.h"
 #include "core/runtime/rt.h"
 
+#include "core/base/extent.h"
 #include "core/base/path.h"
 #include "core/runtime/entry.h"
+#include "core/runtime/filling.h"
 #include "core/runtime/lazy.h"
 #include "core/runtime/outcome.h"
 #include "core/runtime/storage.h"
@@ -45,6 +46,7 @@ dc_rt *dc_rt_new(const dc_opts *opt, const dc_log *log)
 
 void dc_rt_set_device(dc_rt *rt, dc_device *device, bool interpret)
 {
+    dc_fillings_close(rt);
     dc_lazy_close(rt);
     dc_pool_drain(rt);
     if (rt->free_jit != NULL)
@@ -59,6 +61,7 @@ dc_status dc_rt_check(dc_rt *rt, dc_job *j, const char *op)
 {
     if (rt->work != NULL)
         dc_work_settle(rt->work);
+    dc_fillings_settle(rt);
     if (!rt->broken)
         return DC_OK;
     return dc_failf(j, DC_ERR_REENTER, op, "the context is broken and can only be closed");
@@ -99,6 +102,7 @@ void dc_rt_free(dc_rt *rt)
     if (rt == NULL || dc_rt_forked(rt))
         return;
     dc_entry_close(rt);
+    dc_fillings_close(rt);
     dc_lazy_close(rt);
     dc_outcomes_free(rt);
     if (rt->free_jit != NULL)

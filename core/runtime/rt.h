@@ -63,6 +63,7 @@ typedef struct dc_rt {
     void (*give_back)(struct dc_rt *rt); /* frees unused memory when it is short; NULL: none */
     struct dc_exec *execs;               /* executables alive, linked; for dc_profile_report_all */
     struct dc_work *work;   /* compile threads; NULL before the first compilation */
+    struct dc_work *filling; /* a thread that reads values of cells; NULL before the first ones */
     struct dc_jit *jit;     /* what compilations share (jit/compile/compile_job.c); NULL before the first one */
     void (*free_jit)(struct dc_rt *rt); /* ends both */
     struct dc_lazies *lazy; /* core/runtime/lazy.h; NULL before the first lazy tensor */

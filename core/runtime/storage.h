@@ -81,6 +81,7 @@ typedef struct dc_cell {
     bool frozen;           /* a parameter that is not trained for a while */
     bool torn;             /* a failed device run may have left half a value */
     const char *job;       /* function whose call or job is about to set it; NULL: none */
+    struct dc_filling *filling; /* that writes its value, or could not (core/runtime/filling.h); else NULL */
 } dc_cell;
 
 dc_status dc_storage_new(dc_rt *rt, dc_job *j, size_t bytes, dc_storage **out);
@@ -168,12 +169,12 @@ const atomic_bool *dc_cell_writing(const dc_cell *c, dc_job *j);
 /* There is another value in the cell's memory, or may be; half of one where it is torn. */
 void dc_cell_written(dc_cell *c, bool torn);
 /*
- * Called before each read or write of a cell: fails with JOB while a job sets it; with TORN, for reads. Afterwards
- * the memory is laid out as the value.
+ * Called before each read or write of a cell: fails with JOB while a job sets it; with TORN, for reads, or as what should
+ * have filled it did; waits while that is under way. Afterwards the memory is laid out as the value.
  */
 dc_status dc_cell_check(dc_cell *c, dc_job *j, const char *op, bool reads);
 /* The same, for reads and writes of the memory as it is laid out. */
-dc_status dc_cell_refuse(const dc_cell *c, dc_job *j, const char *op, bool reads);
+dc_status dc_cell_refuse(dc_cell *c, dc_job *j, const char *op, bool reads);
 /* The memory of the cell holds its value, also if that was not computed yet. To be read, it has passed the check. */
 dc_status dc_cell_settle(dc_cell *c, dc_job *j);
 /* One that stands twice in a list; NULL: none does. */

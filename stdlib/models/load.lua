@@ -51,7 +51,7 @@ local function read_folder(op, path, options)
   local own = kind.config and kind.config(config) or config
   local source <close> = weights.open(op, path)
   local net = kind.make(own, options_of(options, source))
-  weights.fill(source, net, kind)
+  weights.fill(source, net, kind, nil, true)
   if net.embed then
     net.config.pooling = read_pooling(op, path)
   end
@@ -62,7 +62,7 @@ local function read_gguf(op, path, options)
   local source <close> = weights.open(op, path)
   local config, rules = gguf.read(op, path, source)
   local net = core.model_types[config.model_type].make(config, options_of(options, source))
-  weights.fill(source, net, rules, options.packed and options.activations)
+  weights.fill(source, net, rules, options.packed and options.activations, true)
   return net
 end
 
@@ -75,6 +75,10 @@ end
 ---Options: dtype, that the model computes in: "f32", "f16" or "bf16"; weights of other floats are converted. packed
 ---(false): quantised weights of linear layers and embeddings stay as they are, as nn.QuantizedLinear has them, with
 ---activations (16) of 8 or 16 bits.
+---
+---Weights are read on another thread while the script goes on to trace and compile (not with DEEPC_THREADS=1, and on
+---CPUs alone): what computes with them first waits. Where the disk fails on the way, or another program writes to the
+---file, that and all other uses of these weights fail, as reading did.
 ---
 ---Errors: DC0801 where a file cannot be read, DC0802 where it is damaged, DC0804 for a model that is not known and for
 ---weights that do not fit the config, DC0101 for fields of the config.

@@ -205,8 +205,8 @@ end
 -- optional, patterns of names without a place and of cells that may stay; linear, "in, out" where matrices lie as here;
 -- there(name), what a cell of that path, counted from 0, is called; adapt(name, value), another value, of names that
 -- match the pattern adapted. packed: quantised weights stay as they are in the file, with that many bits
--- for activations.
-function weights.fill(source, net, rules, packed)
+-- for activations. later: another thread reads what needs no adapting, and closes the file.
+function weights.fill(source, net, rules, packed, later)
   local found, stays, embeddings, list = match(source, net, rules), {}, {}, new_list()
   core.each_layer(net, function(layer)
     if getmetatable(layer) == nn.Embedding then
@@ -229,7 +229,7 @@ function weights.fill(source, net, rules, packed)
   if next(stays) then
     replace_packed(source, net, stays, packed, list)
   end
-  core.file_put(source.file, list.from, list.cells, list.forms, true)
+  core.file_put(source.file, list.from, list.cells, list.forms, true, nil, nil, later)
 end
 
 return weights

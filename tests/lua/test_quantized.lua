@@ -324,6 +324,40 @@ function TestQuantized:test_models_multiply_what_files_have()
   lu.assertEquals(#models.generate(packed, { 3, 1, 4 }, { max = 5, stop = {} }), 5)
 end
 
+-- Weights are read while the script goes on: from a file that is gone by then; of one that is emptied each use says so.
+function TestQuantized:test_files_change_while_models_are_read()
+  local models = require "deepc.models"
+  GGUF["self_attn.q_norm"], GGUF["self_attn.k_norm"] = "attn_q_norm", "attn_k_norm"
+  local net = models.qwen3 { vocab_size = 50, hidden_size = 64, intermediate_size = 96, num_hidden_layers = 2,
+    num_attention_heads = 4, num_key_value_heads = 2, head_dim = 16, max_position_embeddings = 64,
+    tie_word_embeddings = true }
+  local path = os.tmpname() .. ".gguf"
+  save_gguf(path, net)
+  local function first(model)
+    return model:step({ 3, 1, 4 }, model:cache(16)):totable()
+  end
+  local good, gone = first(models.load(path)), models.load(path)
+  os.remove(path)
+  lu.assertEquals(first(gone), good)
+  for _ = 1, 20 do
+    save_gguf(path, net)
+    local model = models.load(path)
+    assert(io.open(path, "w")):close()
+    local ok, got = pcall(first, model)
+    if ok then
+      lu.assertEquals(got, good)
+    else
+      for _ = 1, 2 do
+        lu.assertStrContains(tostring(got), path)
+        lu.assertNotNil(tostring(got):find "since the file was opened" or tostring(got):find "while it was read")
+        ok, got = pcall(first, model)
+        lu.assertFalse(ok)
+      end
+    end
+    os.remove(path)
+  end
+end
+
 function TestQuantized:test_adapters_beside_quantised_layers()
   local models = require "deepc.models"
   local net = models.llama { vocab_size = 50, hidden_size = 64, intermediate_size = 96, num_hidden_layers = 2,
