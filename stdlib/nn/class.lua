@@ -53,16 +53,28 @@ local function fields_of(t)
   return is_layer(t) and own(t) or t
 end
 
+local UNDERSCORE = ("_"):byte()
+
 -- The keys under which parts may stand, in order.
 local function part_keys(t)
-  local keys = {}
+  local keys, names, numbers = {}, 0, 0
   for k, v in next, t do
-    local named = type(k) == "string" and k:sub(1, 1) ~= "_" or math.type(k) == "integer"
-    if named and (type(v) == "table" or type(v) == "userdata") then
-      keys[#keys + 1] = k
+    local kind = type(v)
+    if kind == "table" or kind == "userdata" then
+      if type(k) == "string" and k:byte() ~= UNDERSCORE then
+        names = names + 1
+        keys[names + numbers] = k
+      elseif math.type(k) == "integer" then
+        numbers = numbers + 1
+        keys[names + numbers] = k
+      end
     end
   end
-  table.sort(keys, before)
+  if names > 0 and numbers > 0 then
+    table.sort(keys, before)
+  elseif names > 1 or numbers > 1 then
+    table.sort(keys)
+  end
   return keys
 end
 

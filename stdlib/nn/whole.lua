@@ -75,7 +75,12 @@ end
 
 -- Parts of plain tables have changed, which layers do not see by themselves.
 function core.renew_paths(net)
-  core.assign_paths(net, core.path_of(net))
+  local path = rawget(net, "_path")
+  if path then
+    core.assign_paths(net, path)
+  else
+    core.path_of(net) -- gives one to all below, too
+  end
   core.each_layer(net, core.restructure)
 end
 
