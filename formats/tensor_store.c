@@ -3,6 +3,7 @@
  * and converted to their place, and bands of rows that are read to memory of the thread, near enough to stay in its cache,
  * and written from there as they are wanted. Other devices get one tensor after the other.
  */
+#define _GNU_SOURCE /* madvise */
 #include "formats/tensor_store.h"
 
 #include "core/runtime/split.h"
@@ -10,6 +11,8 @@
 #include "formats/turn.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Elements, or bytes of packed ones, that are read at once, or go to a device: a multiple of every block's. */
 enum { PIECE = 1 << 20 };
@@ -26,6 +29,24 @@ static size_t elements_of(const dc_tensor_want *w)
 static size_t element_size(const dc_tensor_want *w)
 {
     return w->form == DC_FORM_PACKED ? 1 : dc_dtype_size(w->dtype);
+}
+
+/*
+ * Memory that is about to be written and may be new: its pages are asked for together, since a fault for each one takes as
+ * long as writing to it. A wish; systems that do not know it change nothing.
+ */
+static void expect_writes(char *to, size_t bytes)
+{
+    enum { WORTH = 1 << 16 };
+#ifdef MADV_POPULATE_WRITE
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE),
+                 before = (page - (uintptr_t)to % page) % page;
+    if (bytes >= WORTH && bytes - before >= page)
+        madvise(to + before, (bytes - before) / page * page, MADV_POPULATE_WRITE);
+#else
+    DC_UNUSED(to);
+    DC_UNUSED(bytes);
+#endif
 }
 
 static dc_status read_some(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w, size_t from,
@@ -76,10 +97,11 @@ static void lay_band(const dc_tensor_want *w, const matrix *m, const unsigned ch
     const dc_blocks *b = dc_blocks_find(w->tensor->packing->name);
     const size_t groups = first * (m->columns / (size_t)b->block); /* of 16 rows, times 16 */
     const size_t scale = groups * dc_dtype_size(b->scale);
-    void *mins = b->mins ? to[2] + scale : NULL;
-    dc_blocks_lay(b, rows, n, m->columns,
-                  (uint32_t *)(void *)to[0] + groups * (size_t)dc_blocks_words(b), to[1] + scale,
-                  mins);
+    const size_t part = (size_t)dc_blocks_words(b) * sizeof(uint32_t); /* of a row */
+    char *words = to[0] + groups * part;
+    expect_writes(words, n * (m->columns / (size_t)b->block) * part);
+    dc_blocks_lay(b, rows, n, m->columns, (uint32_t *)(void *)words, to[1] + scale,
+                  b->mins ? to[2] + scale : NULL);
 }
 
 /* Rows from `first` on, a band of them. `to` is one place, or those of words, scales and mins. */
@@ -94,6 +116,8 @@ static dc_status read_band(const dc_tensor_file *f, dc_job *j, const dc_tensor_w
     dc_job_defer(j, dc_xfree, there);
     if (w->form == DC_FORM_TURNED) {
         const size_t size = dc_dtype_size(w->dtype);
+        if (first == 0) /* a band writes to all pages */
+            expect_writes(to[0], m->rows * m->bytes);
         DC_TRY(read_some(f, j, w, first * m->columns, rows * m->columns, there));
         dc_turn(size, there, rows, m->columns, to[0] + first * size, m->rows);
     } else {
@@ -184,8 +208,10 @@ static dc_status read_unit(dc_job *j, void *ctx, uint32_t i)
         return read_band(r->f, j, w, &m, u->first, to);
     }
     const size_t rest = elements_of(w) - u->first, step = step_of(w, rest);
-    return read_some(r->f, j, w, u->first, rest < step ? rest : step,
-                     to[0] + u->first * element_size(w));
+    const size_t n = rest < step ? rest : step, size = element_size(w);
+    char *at = to[0] + u->first * size;
+    expect_writes(at, n * size);
+    return read_some(r->f, j, w, u->first, n, at);
 }
 
 static void cut(reading *r, dc_job *j, uint32_t i)
