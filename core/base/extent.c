@@ -27,9 +27,44 @@ typedef struct poly { /* c and terms by ascending factors, none with k = 0 */
     term t[DC_EXTENT_TERMS];
 } poly;
 
+typedef struct range {
+    int64_t lo, hi;
+    bool ok; /* it fits */
+} range;
+
+typedef struct expression {
+    poly p;
+    range r;
+    uint32_t next; /* in the list of its hash: a number, and one more; 0 none */
+} expression;
+
+typedef enum question {
+    NOTHING,
+    SUM_OF,
+    DIFFERENCE_OF,
+    PRODUCT_OF,
+    FLOOR_OF,
+    QUOTIENT_OF,
+    AT_LEAST
+} question;
+
+typedef struct answer {
+    question what;
+    int64_t a, b, is;
+} answer;
+
+enum { LISTS = 256, ANSWERS = 512 };
+
+/*
+ * Atoms and expressions stay and never change, so what was once computed of codes of the table holds: the range of an
+ * expression is kept with it, and results of arithmetic in a table that later ones overwrite. A trace asks the same
+ * few questions at every layer.
+ */
 struct dc_extents {
     DC_VEC(atom) atom;
-    DC_VEC(poly) poly; /* by number */
+    DC_VEC(expression) all; /* by number */
+    uint32_t first[LISTS];  /* by hash, as `next` */
+    answer answer[ANSWERS]; /* by hash */
 };
 
 dc_extents *dc_extents_new(void)
@@ -42,7 +77,7 @@ void dc_extents_free(dc_extents *e)
     if (e == NULL)
         return;
     DC_VEC_FREE(e->atom);
-    DC_VEC_FREE(e->poly);
+    DC_VEC_FREE(e->all);
     dc_xfree(e);
 }
 
@@ -51,14 +86,35 @@ static int64_t number_of(int64_t code)
     return (code >> DC_EXTENT_SHIFT) & ((1 << (DC_EXTENT_BIT - DC_EXTENT_SHIFT)) - 1);
 }
 
+/* Of a code of the table. */
+static const expression *expression_of(const dc_extents *e, int64_t code)
+{
+    return &e->all.at[number_of(code)];
+}
+
+/* ---- what was asked before -------------------------------------------------------------------- */
+
+static answer *place_of(dc_extents *e, question what, int64_t a, int64_t b)
+{
+    const uint64_t h = dc_hash_mix(dc_hash_mix((uint64_t)what, (uint64_t)a), (uint64_t)b);
+    return &e->answer[h % ANSWERS];
+}
+
+static bool was_asked(dc_extents *e, question what, int64_t a, int64_t b, int64_t *is)
+{
+    const answer *x = place_of(e, what, a, b);
+    *is = x->is;
+    return x->what == what && x->a == a && x->b == b;
+}
+
+/* a and b are numbers and codes of the table: what is none today may be one tomorrow. */
+static int64_t keep_answer(dc_extents *e, question what, int64_t a, int64_t b, int64_t is)
+{
+    *place_of(e, what, a, b) = (answer){what, a, b, is};
+    return is;
+}
+
 /* ---- ranges ----------------------------------------------------------------------------------- */
-
-typedef struct range {
-    int64_t lo, hi;
-    bool ok; /* it fits */
-} range;
-
-static range range_of(const dc_extents *e, const poly *p);
 
 static int64_t floor_div(int64_t a, int64_t k)
 {
@@ -70,7 +126,7 @@ static range range_of_atom(const dc_extents *e, const atom *a)
 {
     if (a->name != NULL)
         return (range){a->lo, a->hi, true};
-    range r = range_of(e, &e->poly.at[number_of(a->x)]);
+    const range r = expression_of(e, a->x)->r;
     return (range){floor_div(r.lo, a->k), floor_div(r.hi, a->k), r.ok};
 }
 
@@ -281,7 +337,7 @@ static bool without_quotients(const dc_extents *e, const poly *p, int64_t scale,
             continue;
         }
         const poly by = {.c = t->k / a->k};
-        poly y = e->poly.at[number_of(a->x)], scaled;
+        poly y = expression_of(e, a->x)->p, scaled;
         const bool below = (t->k > 0) != up; /* y - (d - 1) <= d * (y / d) <= y */
         if (!dc_add_ok(y.c, below ? 1 - a->k : 0, &y.c) || !poly_times(&y, &by, &scaled) ||
             !add_poly(out, &scaled))
@@ -325,27 +381,46 @@ static bool poly_of(const dc_extents *e, int64_t dim, poly *out)
         return dim != DC_EXTENT_NONE;
     if (!dc_extent_known(e, dim))
         return false;
-    *out = e->poly.at[number_of(dim)];
+    *out = expression_of(e, dim)->p;
     return true;
+}
+
+static uint64_t hash_poly(const poly *p)
+{
+    uint64_t h = dc_hash_mix((uint64_t)p->n, (uint64_t)p->c);
+    for (int i = 0; i < p->n; i++) {
+        h = dc_hash_mix(h, (uint64_t)p->t[i].k);
+        for (int k = 0; k < p->t[i].n; k++)
+            h = dc_hash_mix(h, p->t[i].factor[k]);
+    }
+    return h;
+}
+
+static int64_t code_of_number(int64_t v)
+{
+    return dc_extent_is(v) ? DC_EXTENT_NONE : v;
+}
+
+static int64_t code_at(const dc_extents *e, uint32_t i)
+{
+    return (int64_t)1 << DC_EXTENT_BIT | (int64_t)i << DC_EXTENT_SHIFT | e->all.at[i].r.hi;
 }
 
 /* The number, or the code, that it is. */
 static int64_t code_of(dc_extents *e, const poly *p)
 {
     if (p->n == 0)
-        return p->c == DC_EXTENT_NONE || dc_extent_is(p->c) ? DC_EXTENT_NONE : p->c;
+        return code_of_number(p->c);
+    uint32_t *list = &e->first[hash_poly(p) % LISTS];
+    for (uint32_t i = *list; i != 0; i = e->all.at[i - 1].next)
+        if (same_poly(&e->all.at[i - 1].p, p))
+            return code_at(e, i - 1);
     const range r = range_of(e, p);
-    if (!r.ok || r.hi < 0 || r.hi >> DC_EXTENT_SHIFT != 0)
+    if (!r.ok || r.hi < 0 || r.hi >> DC_EXTENT_SHIFT != 0 || e->all.n == DC_EXTENT_MOST)
         return DC_EXTENT_NONE;
-    uint32_t i = 0;
-    while (i < e->poly.n && !same_poly(&e->poly.at[i], p))
-        i++;
-    if (i == e->poly.n) {
-        if (i == DC_EXTENT_MOST)
-            return DC_EXTENT_NONE;
-        DC_PUSH(e->poly, *p);
-    }
-    return (int64_t)1 << DC_EXTENT_BIT | (int64_t)i << DC_EXTENT_SHIFT | r.hi;
+    DC_PUSH(e->all, ((expression){*p, r, *list}));
+    *list = e->all.n;
+    return code_at(e, e->all.n - 1);
 }
 
 static int64_t code_of_atom(dc_extents *e, uint32_t number)
@@ -372,20 +447,43 @@ int64_t dc_extent_var(dc_extents *e, const char *name, int64_t lo, int64_t hi)
 
 /* ---- arithmetic ------------------------------------------------------------------------------- */
 
+static bool are_numbers(int64_t a, int64_t b)
+{
+    return !dc_extent_is(a) && !dc_extent_is(b);
+}
+
+static bool are_known(const dc_extents *e, int64_t a, int64_t b)
+{
+    return (dc_extent_is(a) ? dc_extent_known(e, a) : a != DC_EXTENT_NONE) &&
+           (dc_extent_is(b) ? dc_extent_known(e, b) : b != DC_EXTENT_NONE);
+}
+
 int64_t dc_extent_add(dc_extents *e, int64_t a, int64_t b)
 {
+    int64_t is;
     poly x, y;
-    if (!poly_of(e, a, &x) || !poly_of(e, b, &y) || !add_poly(&x, &y))
+    if (!are_known(e, a, b))
         return DC_EXTENT_NONE;
-    return code_of(e, &x);
+    if (are_numbers(a, b))
+        return dc_add_ok(a, b, &is) ? code_of_number(is) : DC_EXTENT_NONE;
+    if (was_asked(e, SUM_OF, a, b, &is))
+        return is;
+    const bool ok = poly_of(e, a, &x) && poly_of(e, b, &y) && add_poly(&x, &y);
+    return keep_answer(e, SUM_OF, a, b, ok ? code_of(e, &x) : DC_EXTENT_NONE);
 }
 
 int64_t dc_extent_mul(dc_extents *e, int64_t a, int64_t b)
 {
+    int64_t is;
     poly x, y, z;
-    if (!poly_of(e, a, &x) || !poly_of(e, b, &y) || !poly_times(&x, &y, &z))
+    if (!are_known(e, a, b))
         return DC_EXTENT_NONE;
-    return code_of(e, &z);
+    if (are_numbers(a, b))
+        return dc_mul_ok(a, b, &is) ? code_of_number(is) : DC_EXTENT_NONE;
+    if (was_asked(e, PRODUCT_OF, a, b, &is))
+        return is;
+    const bool ok = poly_of(e, a, &x) && poly_of(e, b, &y) && poly_times(&x, &y, &z);
+    return keep_answer(e, PRODUCT_OF, a, b, ok ? code_of(e, &z) : DC_EXTENT_NONE);
 }
 
 /* a - b as a sum, which may have any range. */
@@ -399,11 +497,19 @@ static bool difference(const dc_extents *e, int64_t a, int64_t b, poly *out)
 
 int64_t dc_extent_sub(dc_extents *e, int64_t a, int64_t b)
 {
+    int64_t is;
     poly x;
-    return difference(e, a, b, &x) ? code_of(e, &x) : DC_EXTENT_NONE;
+    if (!are_known(e, a, b))
+        return DC_EXTENT_NONE;
+    if (are_numbers(a, b))
+        return dc_add_ok(a, -b, &is) ? code_of_number(is) : DC_EXTENT_NONE;
+    if (was_asked(e, DIFFERENCE_OF, a, b, &is))
+        return is;
+    const bool ok = difference(e, a, b, &x);
+    return keep_answer(e, DIFFERENCE_OF, a, b, ok ? code_of(e, &x) : DC_EXTENT_NONE);
 }
 
-bool dc_extent_at_least(dc_extents *e, int64_t a, int64_t b)
+static bool is_at_least(const dc_extents *e, int64_t a, int64_t b)
 {
     poly x;
     if (!difference(e, a, b, &x))
@@ -412,11 +518,23 @@ bool dc_extent_at_least(dc_extents *e, int64_t a, int64_t b)
     return r.ok && r.lo >= 0;
 }
 
+bool dc_extent_at_least(dc_extents *e, int64_t a, int64_t b)
+{
+    int64_t is;
+    if (!are_known(e, a, b))
+        return false;
+    if (are_numbers(a, b))
+        return a >= b;
+    if (!was_asked(e, AT_LEAST, a, b, &is))
+        is = keep_answer(e, AT_LEAST, a, b, is_at_least(e, a, b));
+    return is != 0;
+}
+
 /* What is divisible leaves the quotient, so that equal ones look alike. */
-int64_t dc_extent_div(dc_extents *e, int64_t a, int64_t k)
+static int64_t floor_of(dc_extents *e, int64_t a, int64_t k)
 {
     poly x;
-    if (k < 1 || dc_extent_is(k) || !poly_of(e, a, &x))
+    if (!poly_of(e, a, &x))
         return DC_EXTENT_NONE;
     poly whole = {.c = floor_div(x.c, k)}, rest = {.c = x.c - whole.c * k};
     for (int i = 0; i < x.n; i++) {
@@ -445,6 +563,18 @@ int64_t dc_extent_div(dc_extents *e, int64_t a, int64_t k)
     return add_term(&whole, &t) ? code_of(e, &whole) : DC_EXTENT_NONE;
 }
 
+int64_t dc_extent_div(dc_extents *e, int64_t a, int64_t k)
+{
+    int64_t is;
+    if (k < 1 || dc_extent_is(k) || !are_known(e, a, k))
+        return DC_EXTENT_NONE;
+    if (!dc_extent_is(a))
+        return code_of_number(floor_div(a, k));
+    if (was_asked(e, FLOOR_OF, a, k, &is))
+        return is;
+    return keep_answer(e, FLOOR_OF, a, k, floor_of(e, a, k));
+}
+
 /* a / b, where b is one product: its factors leave every term. */
 static bool divide_terms(const poly *a, const poly *b, poly *out)
 {
@@ -469,10 +599,10 @@ static bool divide_terms(const poly *a, const poly *b, poly *out)
     return true;
 }
 
-int64_t dc_extent_quotient(dc_extents *e, int64_t a, int64_t b)
+static int64_t quotient_of(dc_extents *e, int64_t a, int64_t b)
 {
     poly x, y, q;
-    if (b == 0 || !poly_of(e, a, &x) || !poly_of(e, b, &y))
+    if (!poly_of(e, a, &x) || !poly_of(e, b, &y))
         return DC_EXTENT_NONE;
     if (same_poly(&x, &y))
         return 1;
@@ -485,6 +615,18 @@ int64_t dc_extent_quotient(dc_extents *e, int64_t a, int64_t b)
             return code_of(e, &q);
     }
     return DC_EXTENT_NONE;
+}
+
+int64_t dc_extent_quotient(dc_extents *e, int64_t a, int64_t b)
+{
+    int64_t is;
+    if (b == 0 || !are_known(e, a, b))
+        return DC_EXTENT_NONE;
+    if (are_numbers(a, b))
+        return quotient_of(e, a, b);
+    if (was_asked(e, QUOTIENT_OF, a, b, &is))
+        return is;
+    return keep_answer(e, QUOTIENT_OF, a, b, quotient_of(e, a, b));
 }
 
 int64_t dc_extent_product(dc_extents *e, int n, const int64_t *dim)
@@ -501,20 +643,20 @@ bool dc_extent_known(const dc_extents *e, int64_t dim)
 {
     if (!dc_extent_is(dim))
         return dim >= 0;
-    const int64_t i = number_of(dim);
-    return e != NULL && i < e->poly.n && range_of(e, &e->poly.at[i]).hi == dc_extent_bound(dim);
+    return e != NULL && number_of(dim) < e->all.n &&
+           expression_of(e, dim)->r.hi == dc_extent_bound(dim);
 }
 
 int64_t dc_extent_lo(const dc_extents *e, int64_t dim)
 {
-    return dc_extent_is(dim) ? range_of(e, &e->poly.at[number_of(dim)]).lo : dim;
+    return dc_extent_is(dim) ? expression_of(e, dim)->r.lo : dim;
 }
 
 int64_t dc_extent_eval(const dc_extents *e, int64_t dim, dc_extent_value *var, void *ctx)
 {
     if (!dc_extent_is(dim))
         return dim;
-    const poly *p = &e->poly.at[number_of(dim)];
+    const poly *p = &expression_of(e, dim)->p;
     int64_t sum = p->c;
     for (int i = 0; i < p->n; i++) {
         int64_t v = p->t[i].k;
@@ -554,7 +696,7 @@ static void put_atom(const dc_extents *e, const atom *a, printer *p)
         return;
     }
     put(p, "(");
-    put_poly(e, &e->poly.at[number_of(a->x)], p);
+    put_poly(e, &expression_of(e, a->x)->p, p);
     put(p, ")//%" PRId64, a->k);
 }
 
@@ -585,6 +727,6 @@ int dc_extent_print(const dc_extents *e, int64_t dim, char *out, size_t room)
     else if (!dc_extent_known(e, dim))
         put(&p, "?");
     else
-        put_poly(e, &e->poly.at[number_of(dim)], &p);
+        put_poly(e, &expression_of(e, dim)->p, &p);
     return (int)p.n;
 }

@@ -393,6 +393,39 @@ static void test_known(rng *r)
     dc_extents_free(table);
 }
 
+/* Answers are kept: they stay what they are, and a code that is not of the table yet has none. */
+static void test_asked_again(void)
+{
+    enum { CODES = 60 };
+    int64_t code[CODES], sum[CODES][CODES];
+    dc_extents *more = dc_extents_new();
+    table = dc_extents_new();
+    const int64_t n = dc_extent_var(table, "n", 1, 9);
+    CHECK_EQ(dc_extent_var(more, "n", 1, 9), n);
+    const int64_t later = dc_extent_add(more, dc_extent_mul(more, n, 3), 1);
+    CHECK_EQ(dc_extent_add(table, later, 1), DC_EXTENT_NONE);
+    CHECK(!dc_extent_at_least(table, later, 0));
+    CHECK_EQ(dc_extent_mul(table, n, 3), dc_extent_mul(more, n, 3));
+    CHECK_EQ(dc_extent_add(table, dc_extent_mul(table, n, 3), 1), later);
+    CHECK_EQ(dc_extent_add(table, later, 1), dc_extent_add(more, later, 1));
+    CHECK(dc_extent_at_least(table, later, 0));
+    for (int i = 0; i < CODES; i++)
+        code[i] = dc_extent_add(table, dc_extent_mul(table, n, i / 8 + 1), i % 8);
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < CODES; i++)
+            for (int k = 0; k < CODES; k++) {
+                const int64_t is = dc_extent_add(table, code[i], code[k]);
+                const int64_t least = i / 8 + i % 8 - k / 8 - k % 8;
+                sum[i][k] = round == 0 ? is : sum[i][k];
+                CHECK_EQ(is, sum[i][k]);
+                CHECK_EQ(dc_extent_sub(table, is, code[k]), code[i]);
+                CHECK(!dc_extent_at_least(table, code[i], code[k]) || least >= 0);
+                CHECK(i / 8 != k / 8 || dc_extent_at_least(table, code[i], code[k]) == (i >= k));
+            }
+    dc_extents_free(more);
+    dc_extents_free(table);
+}
+
 /* ---- texts ------------------------------------------------------------------------------------ */
 
 static void test_print(void)
@@ -429,6 +462,7 @@ int main(int argc, char **argv)
     test_corners();
     test_none();
     test_known(&r);
+    test_asked_again();
     test_print();
     printf("%ld expressions, %ld refused\n", made, refused);
     return t_done();
