@@ -422,10 +422,17 @@ dc_status dc_type_parse_with(dc_job *j, dc_names *intern, const char **text, dc_
     return DC_OK;
 }
 
+typedef struct seen_text { /* at `from` there was the text of `name` */
+    const char *from, *name;
+} seen_text;
+
+enum { SEEN = 64 };
+
 struct dc_names {
     dc_arena arena;
     const char **slot; /* open addressing, a power of two, at most half full */
     size_t nslot, used;
+    seen_text seen[SEEN]; /* by address: what is copied names the same few texts again and again */
 };
 
 dc_names *dc_names_new(void)
@@ -484,5 +491,10 @@ const char *dc_name_intern(dc_names *n, const char *s, size_t len)
 
 const char *dc_name_intern_text(dc_names *n, const char *s)
 {
-    return s != NULL ? dc_name_intern(n, s, strlen(s)) : NULL;
+    if (s == NULL)
+        return NULL;
+    seen_text *x = &n->seen[dc_hash_mix(0, (uintptr_t)s) % SEEN];
+    if (x->from != s || strcmp(x->name, s) != 0) /* another text may be there now */
+        *x = (seen_text){s, dc_name_intern(n, s, strlen(s))};
+    return x->name;
 }

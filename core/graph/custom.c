@@ -3,6 +3,8 @@
 #include "core/graph/control.h"
 #include "core/graph/grad.h"
 
+#include <stdlib.h>
+
 static dc_ref hole(dc_func *f, const dc_type *t, int64_t id, int64_t which)
 {
     const int64_t attr[2] = {id, which};
@@ -40,37 +42,40 @@ static dc_ref oldest(const dc_func *f, const dc_ref *of, int n)
 }
 
 /*
- * What the roots are made of, down to node `least`; of custom nodes, the gradients only if asked for, and not of those
- * that bind id.
+ * What the roots are made of, from node `first` on; of custom nodes, the gradients only if asked for, and not of those
+ * that bind id. Tables of these functions begin at node `first`: what a piece of a graph costs is its length.
  */
 static bool *made_of(dc_job *j, const dc_func *f, const dc_ref *root, int n, bool gradients,
-                     int64_t id, dc_ref least)
+                     int64_t id, dc_ref first)
 {
-    bool *part = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
+    bool *part = DC_NEW_ARRAY(&j->scratch, bool, f->node.n - first);
     for (int i = 0; i < n; i++)
-        part[root[i]] = true;
-    for (dc_ref r = f->node.n; r-- > least;) {
-        if (!part[r])
+        if (root[i] >= first)
+            part[root[i] - first] = true;
+    for (dc_ref r = f->node.n; r-- > first;) {
+        if (!part[r - first])
             continue;
         const dc_node *x = dc_node_at(f, r);
         const int nin = gradients && !binds(x, id) ? x->nin : dc_node_inputs(x);
         for (int i = 0; i < nin; i++)
-            part[x->in[i]] = true;
+            if (x->in[i] >= first)
+                part[x->in[i] - first] = true;
     }
     return part;
 }
 
-/* By node: is it one of `from`, or made of one? Not through gradients of nodes that bind id. */
-static bool *depending(dc_job *j, const dc_func *f, const dc_ref *from, int n, int64_t id)
+/* Is it one of `from`, of which `first` is the oldest, or made of one? Not through gradients of nodes that bind id. */
+static bool *depending(dc_job *j, const dc_func *f, const dc_ref *from, int n, int64_t id,
+                       dc_ref first)
 {
-    bool *does = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
+    bool *does = DC_NEW_ARRAY(&j->scratch, bool, f->node.n - first);
     for (int i = 0; i < n; i++)
-        does[from[i]] = true;
-    for (dc_ref r = oldest(f, from, n); r < f->node.n; r++) {
+        does[from[i] - first] = true;
+    for (dc_ref r = first; r < f->node.n; r++) {
         const dc_node *x = dc_node_at(f, r);
         const int nin = binds(x, id) ? dc_node_inputs(x) : x->nin;
-        for (int i = 0; i < nin && !does[r]; i++)
-            does[r] = does[x->in[i]];
+        for (int i = 0; i < nin && !does[r - first]; i++)
+            does[r - first] = x->in[i] >= first && does[x->in[i] - first];
     }
     return does;
 }
@@ -79,13 +84,11 @@ static bool *depending(dc_job *j, const dc_func *f, const dc_ref *from, int n, i
 static dc_ref make_again(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *in,
                          const int64_t *attr)
 {
-    const dc_node n = *dc_node_at(from, r);
-    const dc_type t = dc_node_type(from, r);
     const char *where = to->where, *path = to->path;
     to->where = to->path = NULL;
-    const dc_ref made = n.op == DC_OP_BARRIER
+    const dc_ref made = dc_node_at(from, r)->op == DC_OP_BARRIER
                             ? dc_graph_barrier(to, in[0], in[1])
-                            : dc_graph_make(to, (dc_op)n.op, in, n.nin, attr, n.nattr, &t);
+                            : dc_graph_on(to, from, r, in, attr);
     to->where = where;
     to->path = path;
     dc_func_copy_origin(to, made, from, r);
@@ -102,38 +105,49 @@ dc_ref dc_graph_again(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *
     return make_again(to, from, r, in, attr);
 }
 
-/* Node r of f on what stands for its operands; 0: they stay. */
-static dc_ref again(dc_func *f, dc_ref r, const dc_ref *map)
-{
-    const dc_node *n = dc_node_at(f, r);
-    dc_ref in[DC_MAX_OPERANDS];
-    for (int i = 0; i < n->nin; i++)
-        in[i] = map[n->in[i]] != 0 ? map[n->in[i]] : n->in[i];
-    return dc_graph_again(f, f, r, in);
-}
-
 typedef struct change { /* to[i] in the place of from[i] */
     const dc_ref *from, *to;
     int n;
     int64_t id; /* of holes that are replaced; 0 none */
 } change;
 
+typedef struct mapping { /* of nodes from `first` up to `end`; 0: they stay */
+    dc_ref first, end;
+    dc_ref *to;
+} mapping;
+
+static dc_ref mapped(const mapping *m, dc_ref r)
+{
+    return r >= m->first && r < m->end && m->to[r - m->first] != 0 ? m->to[r - m->first] : r;
+}
+
+/* Node r of f on what stands for its operands. */
+static dc_ref again(dc_func *f, dc_ref r, const mapping *m)
+{
+    const dc_node *n = dc_node_at(f, r);
+    dc_ref in[DC_MAX_OPERANDS];
+    for (int i = 0; i < n->nin; i++)
+        in[i] = mapped(m, n->in[i]);
+    return dc_graph_again(f, f, r, in);
+}
+
 /* The roots after a change, in place; what does not depend on it is shared. */
 static void replace_nodes(dc_job *j, dc_func *f, change c, dc_ref *root, int n)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    const dc_ref first = oldest(f, c.from, c.n); /* older nodes stay */
-    const bool *part = made_of(j, f, root, n, true, c.id, first);
-    const bool *does = depending(j, f, c.from, c.n, c.id);
-    const dc_ref end = f->node.n;
-    dc_ref *map = DC_NEW_ARRAY(&j->scratch, dc_ref, end);
+    mapping m = {.first = oldest(f, c.from, c.n), .end = f->node.n}; /* older nodes stay */
+    const bool *part = made_of(j, f, root, n, true, c.id, m.first);
+    const bool *does = depending(j, f, c.from, c.n, c.id, m.first);
+    m.to = DC_NEW_ARRAY(&j->scratch, dc_ref, m.end - m.first);
     for (int i = 0; i < c.n; i++)
-        map[c.from[i]] = c.to[i];
-    for (dc_ref r = first; r < end; r++)
-        if (part[r] && does[r] && map[r] == 0)
-            map[r] = again(f, r, map);
+        m.to[c.from[i] - m.first] = c.to[i];
+    for (dc_ref r = m.first; r < m.end; r++) {
+        const dc_ref at = r - m.first;
+        if (part[at] && does[at] && m.to[at] == 0)
+            m.to[at] = again(f, r, &m);
+    }
     for (int i = 0; i < n; i++)
-        root[i] = map[root[i]] != 0 ? map[root[i]] : root[i];
+        root[i] = mapped(&m, root[i]);
     dc_arena_rewind(&j->scratch, mark);
 }
 
@@ -154,43 +168,30 @@ static bool is_float(const dc_func *f, dc_ref r)
     return dc_dtype_is_float((dc_dtype)dc_node_at(f, r)->dtype);
 }
 
-/* Can a gradient flow through it? */
-static bool flows(const dc_func *f, dc_ref r)
+typedef struct reading {
+    dc_arena *a;
+    dc_ref first;
+    const bool *does; /* it is made of a stand-in, from `first` on */
+    DC_VEC(dc_ref) node;
+} reading;
+
+/* What no stand-in is part of, and a gradient can flow to. */
+static void note_read(reading *x, const dc_func *f, dc_ref r)
 {
-    return is_float(f, r) || dc_is_control(dc_node_at(f, r));
+    const bool inside = r >= x->first && x->does[r - x->first];
+    if (!inside && dc_node_at(f, r)->varies)
+        DC_PUSH_IN(x->a, x->node, r);
 }
 
-static bool is_source(const dc_func *f, dc_ref r)
+static int by_age(const void *a, const void *b)
 {
-    const dc_op op = (dc_op)dc_node_at(f, r)->op;
-    return is_float(f, r) && (op == DC_OP_PARAM || op == DC_OP_BARRIER || op == DC_OP_HOLE);
-}
-
-/* By node up to the last one: is it made of what has a gradient? Told for the asked ones, and what they are made of. */
-static const bool *varying(dc_job *j, const dc_func *f, bool *asked, dc_ref last)
-{
-    bool *varies = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
-    for (dc_ref r = last; r > 0; r--) {
-        if (!asked[r] || !flows(f, r) || dc_node_at(f, r)->op == DC_OP_STOP)
-            continue;
-        const dc_node *x = dc_node_at(f, r);
-        for (int i = 0; i < dc_node_inputs(x); i++)
-            asked[x->in[i]] = true;
-    }
-    for (dc_ref r = 1; r <= last; r++) {
-        if (!asked[r])
-            continue;
-        const dc_node *x = dc_node_at(f, r);
-        varies[r] = is_source(f, r);
-        for (int i = 0; i < dc_node_inputs(x) && x->op != DC_OP_STOP; i++)
-            varies[r] = varies[r] || (flows(f, r) && varies[x->in[i]]);
-    }
-    return varies;
+    const dc_ref x = *(const dc_ref *)a, y = *(const dc_ref *)b;
+    return (x > y) - (x < y);
 }
 
 /*
  * What the body that made y of the stand-ins read besides, as far as gradients can flow to it: floats
- * that no stand-in is part of, read by a node that one is part of. Not what is constant.
+ * that no stand-in is part of, read by a node that one is part of. Not what is constant. In order of age.
  */
 static int captures(dc_job *j, const dc_custom *c, dc_ref y, dc_ref *out, int most)
 {
@@ -198,29 +199,28 @@ static int captures(dc_job *j, const dc_custom *c, dc_ref y, dc_ref *out, int mo
     const dc_mark mark = dc_arena_mark(&j->scratch);
     const dc_ref first = oldest(f, c->stand_in, c->n);
     bool *part = made_of(j, f, &y, 1, false, 0, first);
-    const bool *does = depending(j, f, c->stand_in, c->n, 0);
-    bool *read = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
-    bool *asked = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
+    reading x = {
+        .a = &j->scratch, .first = first, .does = depending(j, f, c->stand_in, c->n, 0, first)};
     int n = 0;
     for (int i = 0; i < c->n; i++)
-        part[c->stand_in[i]] = false; /* what it reads is no capture */
+        part[c->stand_in[i] - first] = false; /* what it reads is no capture */
     for (dc_ref r = first; r <= y; r++) {
-        if (!part[r] || !does[r] || dc_node_at(f, r)->op == DC_OP_STOP)
+        const dc_node *node = dc_node_at(f, r);
+        if (!part[r - first] || !x.does[r - first] || node->op == DC_OP_STOP)
             continue;
-        const dc_node *x = dc_node_at(f, r);
-        for (int i = 0; i < dc_node_inputs(x); i++)
-            read[x->in[i]] = true;
+        for (int i = 0; i < dc_node_inputs(node); i++)
+            note_read(&x, f, node->in[i]);
     }
-    read[y] = true;
-    for (dc_ref r = 1; r <= y; r++)
-        asked[r] = read[r] && !does[r];
-    const bool *varies = varying(j, f, asked, y);
-    for (dc_ref r = 1; r <= y; r++)
-        if (read[r] && !does[r] && varies[r]) {
-            if (n < most)
-                out[n] = r;
-            n++;
-        }
+    note_read(&x, f, y);
+    if (x.node.n > 1)
+        qsort(x.node.at, x.node.n, sizeof *x.node.at, by_age);
+    for (uint32_t i = 0; i < x.node.n; i++) {
+        if (i > 0 && x.node.at[i] == x.node.at[i - 1])
+            continue;
+        if (n < most)
+            out[n] = x.node.at[i];
+        n++;
+    }
     dc_arena_rewind(&j->scratch, mark);
     return n;
 }

@@ -6,6 +6,7 @@
  */
 #include "core/base/extent.h"
 #include "core/graph/control.h"
+#include "core/graph/custom.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -195,11 +196,12 @@ static bool same_node(const dc_node *a, const dc_node *b)
            same_bytes(a->attr, b->attr, a->nattr * sizeof *a->attr);
 }
 
-/* Where in the bucket the node is or belongs. */
-static uint32_t find_bucket(const dc_func *f, const dc_node *key)
+/* Where the node of this hash is or belongs. */
+static uint32_t find_bucket(const dc_func *f, const dc_node *key, uint32_t hash)
 {
-    uint32_t i = (uint32_t)hash_node(key) & (f->nbucket - 1);
-    while (f->bucket[i] != 0 && !same_node(&f->node.at[f->bucket[i]], key))
+    uint32_t i = hash & (f->nbucket - 1);
+    while (f->bucket[i].node != 0 &&
+           (f->bucket[i].hash != hash || !same_node(&f->node.at[f->bucket[i].node], key)))
         i = (i + 1) & (f->nbucket - 1);
     return i;
 }
@@ -207,12 +209,17 @@ static uint32_t find_bucket(const dc_func *f, const dc_node *key)
 static void grow_buckets(dc_func *f)
 {
     const uint32_t n = f->nbucket ? f->nbucket * 2 : 64;
-    uint32_t *bucket = dc_xalloc(n * sizeof *bucket);
+    dc_bucket *bucket = dc_xalloc(n * sizeof *bucket);
+    for (uint32_t i = 0; i < f->nbucket; i++) {
+        uint32_t to = f->bucket[i].hash & (n - 1);
+        while (f->bucket[i].node != 0 && bucket[to].node != 0)
+            to = (to + 1) & (n - 1);
+        if (f->bucket[i].node != 0)
+            bucket[to] = f->bucket[i];
+    }
     dc_xfree(f->bucket);
     f->bucket = bucket;
     f->nbucket = n;
-    for (dc_ref r = 1; r < f->node.n; r++)
-        f->bucket[find_bucket(f, &f->node.at[r])] = r;
 }
 
 static const void *copy_in(dc_arena *a, const void *from, size_t bytes)
@@ -220,24 +227,39 @@ static const void *copy_in(dc_arena *a, const void *from, size_t bytes)
     return bytes == 0 ? NULL : memcpy(dc_arena_alloc(a, bytes), from, bytes);
 }
 
+/* Through floats, and through loops and branches, whatever their type. */
+static bool varies(const dc_func *f, const dc_node *n)
+{
+    const bool is_float = dc_dtype_is_float((dc_dtype)n->dtype);
+    const int nin = dc_node_inputs(n);
+    bool found =
+        is_float && (n->op == DC_OP_PARAM || n->op == DC_OP_BARRIER || n->op == DC_OP_HOLE);
+    if ((!is_float && !dc_is_control(n)) || n->op == DC_OP_STOP)
+        return false;
+    for (int i = 0; i < nin && !found; i++)
+        found = f->node.at[n->in[i]].varies;
+    return found;
+}
+
 /* Finds the node or adds it. The key points at memory of the caller. */
 static dc_ref cons(dc_func *f, const dc_node *key)
 {
     if (f->node.n * 2 >= f->nbucket)
         grow_buckets(f);
-    const uint32_t slot = find_bucket(f, key);
-    dc_ref r = f->bucket[slot];
+    const uint32_t hash = (uint32_t)hash_node(key), slot = find_bucket(f, key, hash);
+    dc_ref r = f->bucket[slot].node;
     if (r == 0) {
         dc_arena *a = &f->module->arena;
         dc_node n = *key;
         n.origin = 0;
+        n.varies = varies(f, key);
         n.dim = copy_in(a, key->dim, key->rank * sizeof *key->dim);
         n.in = copy_in(a, key->in, key->nin * sizeof *key->in);
         n.attr = copy_in(a, key->attr, key->nattr * sizeof *key->attr);
         DC_ROOM(f->origins); /* a node is there with its origin or not at all */
         r = f->node.n;
         DC_PUSH(f->node, n);
-        f->bucket[slot] = r;
+        f->bucket[slot] = (dc_bucket){hash, r};
     }
     add_origin(f, r, f->where, f->path);
     return r;
@@ -291,17 +313,52 @@ dc_status dc_make(dc_job *j, dc_func *f, dc_op op, const dc_ref *in, int nin, co
 
 /* ---- for passes ---- */
 
+static DC_NORETURN void refuse_node(dc_func *f, dc_op op, const dc_ref *in, int nin,
+                                    const int64_t *attr, int nattr, const dc_type *want)
+{
+    dc_job own = {.extents = f->module->extents};
+    dc_ref r;
+    char text[200];
+    dc_make(&own, f, op, in, nin, attr, nattr, want, &r);
+    dc_err_render(&own.err, 0, text, sizeof text);
+    DC_BUG("%s", text);
+}
+
 dc_ref dc_graph_make(dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr,
                      int nattr, const dc_type *want)
 {
-    dc_job own = {.extents = f->module->extents};
+    dc_job own; /* without a record, whose zeros would cost more than the node */
     dc_ref r = 0;
-    if (dc_make(&own, f, op, in, nin, attr, nattr, want, &r) != DC_OK) {
-        char text[200];
-        dc_err_render(&own.err, 0, text, sizeof text);
-        DC_BUG("%s", text);
-    }
+    own.extents = f->module->extents;
+    own.err.status = DC_OK;
+    if (dc_make(&own, f, op, in, nin, attr, nattr, want, &r) != DC_OK)
+        refuse_node(f, op, in, nin, attr, nattr, want);
     return r;
+}
+
+static bool same_type(const dc_node *a, const dc_node *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           same_bytes(a->dim, b->dim, a->rank * sizeof *a->dim);
+}
+
+/* The type is a function of the operation, its attributes and the types of the operands. */
+static bool keeps_type(const dc_func *to, const dc_func *from, const dc_node *n, const dc_ref *in)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (!same_type(&to->node.at[in[i]], &from->node.at[n->in[i]]))
+            return false;
+    return !dc_is_control(n) && n->op != DC_OP_PARAM;
+}
+
+dc_ref dc_graph_on(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *in,
+                   const int64_t *attr)
+{
+    const dc_node n = *dc_node_at(from, r); /* `to` may be `from`, whose nodes move */
+    const dc_type t = dc_node_type(from, r);
+    if (attr == n.attr && keeps_type(to, from, &n, in))
+        return make_node(to, (dc_op)n.op, in, n.nin, attr, n.nattr, &t);
+    return dc_graph_make(to, (dc_op)n.op, in, n.nin, attr, n.nattr, &t);
 }
 
 dc_ref dc_graph_op1(dc_func *f, dc_op op, dc_ref a)

@@ -25,6 +25,7 @@ typedef struct dc_node {
     uint8_t op;    /* dc_op */
     uint8_t dtype; /* dc_dtype */
     uint8_t rank;
+    bool varies; /* a gradient can flow from it to a parameter, a barrier or a hole */
     uint16_t nin;
     uint16_t nattr;
     uint32_t origin;     /* head of its list in dc_func.origins, 0 none */
@@ -39,6 +40,11 @@ typedef struct dc_origin { /* one place in a script that made a node */
     uint32_t next;
 } dc_origin;
 
+typedef struct dc_bucket {
+    uint32_t hash; /* of the node, so that others are told apart without a look at them */
+    dc_ref node;   /* 0: it is empty */
+} dc_bucket;
+
 typedef struct dc_func {
     struct dc_module *module;
     const char *name;
@@ -47,7 +53,7 @@ typedef struct dc_func {
     DC_VEC(const char *) label; /* of each parameter: "x", "net.2.weight"; for dumps and messages */
     DC_VEC(dc_ref) result;
     DC_VEC(dc_origin) origins; /* [0] is a placeholder */
-    uint32_t *bucket;          /* hash-consing: open addressing over refs */
+    dc_bucket *bucket;         /* hash-consing: open addressing over refs */
     uint32_t nbucket;
     const char *where, *path; /* given to nodes made from now on; NULL none */
 } dc_func;
@@ -132,6 +138,9 @@ dc_status dc_make(dc_job *j, dc_func *f, dc_op op, const dc_ref *in, int nin, co
 /* For passes, whose nodes are right by construction: a failure is a bug of ours. */
 dc_ref dc_graph_make(dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr,
                      int nattr, const dc_type *want);
+/* Node r of `from` on these operands and attributes (its own ones: of operands of the same types nothing is inferred). */
+dc_ref dc_graph_on(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *in,
+                   const int64_t *attr);
 dc_ref dc_graph_op1(dc_func *f, dc_op op, dc_ref a);
 dc_ref dc_graph_op2(dc_func *f, dc_op op, dc_ref a, dc_ref b);
 dc_ref dc_graph_op3(dc_func *f, dc_op op, dc_ref a, dc_ref b, dc_ref c);

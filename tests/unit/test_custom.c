@@ -172,6 +172,34 @@ static dc_ref nested(const dc_ref *x, dc_ref w)
 }
 
 /* The same gradients, first and second, as without. */
+/* What a body costs is its length, whatever was recorded before it. */
+static void test_many(void)
+{
+    enum { BEFORE = 200000, MOST = 1 << 18 };
+    dc_custom c;
+    dc_ref captured, out;
+    begin();
+    dc_ref x = param(DC_F32, 1, 4, 0), bias = param(DC_F32, 1, 4, 0);
+    for (int i = 0; i < BEFORE; i++)
+        x = dc_graph_op2(fn, DC_OP_ADD, x, x);
+    const dc_ref count = dc_graph_cast(fn, dc_graph_cast(fn, x, DC_I32), DC_F32);
+    const size_t held = rt->job.scratch.total;
+    for (int i = 0; i < 100; i++) {
+        dc_custom_begin(fn, &x, 1, &c);
+        const dc_ref y = dc_graph_op2(fn, DC_OP_MUL, c.stand_in[0], count);
+        CHECK_EQ(dc_custom_value(&rt->job, &c, y, &captured), DC_OK);
+        CHECK_EQ(dc_custom_end(&rt->job, &c, &c.dy, &x), DC_OK);
+    }
+    CHECK(rt->job.scratch.total - held < MOST);
+    dc_custom_begin(fn, &x, 1, &c); /* the oldest one that it reads is told */
+    const dc_ref old = dc_graph_op2(fn, DC_OP_ADD, x, bias);
+    out = dc_graph_op2(fn, DC_OP_MUL, dc_graph_op2(fn, DC_OP_MUL, c.stand_in[0], old), bias);
+    CHECK(dc_custom_value(&rt->job, &c, out, &captured) != DC_OK);
+    CHECK_EQ(captured, bias);
+    rt->job.err = (dc_err){0};
+    dc_module_free(module);
+}
+
 static void test_remat(void)
 {
     rng r = {11};
@@ -301,6 +329,7 @@ static dc_status body(dc_job *j, void *arg)
     test_by_hand();
     test_orders();
     test_refusals();
+    test_many();
     test_remat();
     test_text();
     const size_t kept = arena_of(false), again = arena_of(true);
