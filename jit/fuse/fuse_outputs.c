@@ -9,74 +9,100 @@
 
 /* Cycles ------------------------------------------------------------------------------------- */
 
+/*
+ * May r be computed in group g? Not if g waits for another group that reads r. A group waits for all groups that any of
+ * its nodes reads: two groups can wait for each other though no node does.
+ *
+ * Groups wait for each other in no cycle, so from a group that g waits for nothing leads back to g, and whether r is
+ * read there is the same whichever g asks: what was found is kept for all groups that r may join. Nodes older than r
+ * have no home yet and cannot read it.
+ */
+typedef struct finding {
+    uint32_t number; /* of the search that found it */
+    bool reads;      /* r, itself or by what it waits for */
+} finding;
+
 typedef struct fuse_walk {
     const fusing *w;
     dc_ref target;
-    uint32_t g;
-    uint32_t number; /* of the search; what it has seen bears it */
-    uint32_t *own,
-        *other; /* by node, no more groups than nodes: seen for group g itself, for another */
-    uint32_t *group;
+    uint32_t search, question; /* of a target; of a group that it may join: both are numbered */
+    finding *node, *group;     /* no more groups than nodes */
+    uint32_t *own;             /* by node: the question of the group itself that saw it */
 } walk;
 
 struct fuse_walk *dc_fuse_walk_new(dc_arena *a, uint32_t nodes)
 {
     walk *v = DC_NEW(a, walk);
+    v->node = DC_NEW_ARRAY(a, finding, nodes);
+    v->group = DC_NEW_ARRAY(a, finding, nodes);
     v->own = DC_NEW_ARRAY(a, uint32_t, nodes);
-    v->other = DC_NEW_ARRAY(a, uint32_t, nodes);
-    v->group = DC_NEW_ARRAY(a, uint32_t, nodes);
     return v;
 }
 
-static bool read_by_group(walk *v, uint32_t h);
+static bool group_reads(walk *v, uint32_t h);
 
-/*
- * Does `from`, computed for group h, need the target in another group than g? Nodes older than the
- * target have no home yet and cannot read it.
- */
-static bool read_below(walk *v, dc_ref from, uint32_t h)
+/* Does what `from` is, computed for a group that was waited for, read the target? */
+static bool leads_there(walk *v, dc_ref from)
+{
+    const fusing *w = v->w;
+    finding *x = &v->node[from];
+    if (from <= v->target || x->number == v->search)
+        return from == v->target || (from > v->target && x->reads);
+    x->number = v->search;
+    x->reads = false;
+    if (w->node[from].home < MANY_HOME)
+        return x->reads = group_reads(v, w->node[from].home);
+    for (int i = 0; i < fuse_reads(w, from) && !x->reads; i++)
+        x->reads = leads_there(v, fuse_at(w, from)->in[i]);
+    return x->reads;
+}
+
+static bool group_reads(walk *v, uint32_t h)
+{
+    const fusing *w = v->w;
+    finding *x = &v->group[h];
+    if (x->number == v->search)
+        return x->reads;
+    *x = (finding){v->search, false};
+    for (dc_ref m = w->group.at[h].member; m != 0 && !x->reads; m = w->node[m].next_member)
+        for (int i = 0; i < fuse_reads(w, m) && !x->reads; i++)
+            x->reads = leads_there(v, fuse_at(w, m)->in[i]);
+    return x->reads;
+}
+
+/* The same of what `from` is within group g, whose own reads are none to wait for. */
+static bool leads_out(walk *v, dc_ref from, uint32_t g)
 {
     const fusing *w = v->w;
     const uint32_t home = w->node[from].home;
-    uint32_t *seen = h == v->g ? v->own : v->other;
-    if (from == v->target)
-        return h != v->g;
-    if (from < v->target || seen[from] == v->number)
+    if (from <= v->target || v->own[from] == v->question)
         return false;
-    seen[from] = v->number;
+    v->own[from] = v->question;
     if (home < MANY_HOME)
-        return home != v->g && read_by_group(v, home);
+        return home != g && group_reads(v, home);
     for (int i = 0; i < fuse_reads(w, from); i++)
-        if (read_below(v, fuse_at(w, from)->in[i], h))
+        if (leads_out(v, fuse_at(w, from)->in[i], g))
             return true;
     return false;
 }
 
-static bool read_by_group(walk *v, uint32_t h)
-{
-    const fusing *w = v->w;
-    if (v->group[h] == v->number)
-        return false;
-    v->group[h] = v->number;
-    for (dc_ref m = w->group.at[h].member; m != 0; m = w->node[m].next_member)
-        for (int i = 0; i < fuse_reads(w, m); i++)
-            if (read_below(v, fuse_at(w, m)->in[i], h))
-                return true;
-    return false;
-}
-
-/*
- * May r be computed in group g? Not if g waits for another group that reads r. A group waits for
- * all groups that any of its nodes reads: two groups can wait for each other though no node does.
- */
-static bool would_cycle(const fusing *w, dc_ref r, uint32_t g)
+static void begin_search(const fusing *w, dc_ref r)
 {
     walk *v = w->walk;
     v->w = w;
     v->target = r;
-    v->g = g;
-    v->number++;
-    return read_by_group(v, g);
+    v->search++;
+}
+
+static bool would_cycle(const fusing *w, uint32_t g)
+{
+    walk *v = w->walk;
+    v->question++;
+    for (dc_ref m = w->group.at[g].member; m != 0; m = w->node[m].next_member)
+        for (int i = 0; i < fuse_reads(w, m); i++)
+            if (leads_out(v, fuse_at(w, m)->in[i], g))
+                return true;
+    return false;
 }
 
 /* Fit ---------------------------------------------------------------------------------------- */
@@ -158,7 +184,7 @@ static bool may_join(const fusing *w, dc_ref r, uint32_t g)
         return false;
     if (w->group.at[g].g.attention != NULL)
         return false;
-    return !dc_fuse_is_full(w, g, 1) && read_in(w, r, g) != READ_OTHERWISE && !would_cycle(w, r, g);
+    return !dc_fuse_is_full(w, g, 1) && read_in(w, r, g) != READ_OTHERWISE && !would_cycle(w, g);
 }
 
 /* The group of a user of `of`, which is r or a value that is computed in several groups from it. */
@@ -225,6 +251,7 @@ uint32_t dc_fuse_group_to_join(const fusing *w, dc_ref r, fuse_rows *rows)
         return NO_HOME;
     if (dc_fuse_sets_part(w, r) && fuse_at(w, fuse_at(w, r)->in[2])->op == DC_OP_PARAM)
         return NO_HOME;
+    begin_search(w, r);
     const uint32_t g = users_group(w, r, r, rows);
     return g != NO_HOME ? g : siblings_group(w, r);
 }
