@@ -18,6 +18,7 @@
  *   seed()                   that of the context
  *   options(op, table, name, ...)   refuses what is neither nil nor a table of these names
  *   near(table, name)        "is 'epochs' meant?" of the keys of a table, or nil
+ *   found(f, seconds)        is a typed function there, without a compiler (fn/fn.c)
  *   autocast(dtype | false)  what products are computed in from now on; returns what it was
  *   entries(class)           the class, its functions entered through C (stdlib_entry.c)
  *   module(name, table)      the same of a module, in which an unknown name is an error

@@ -193,22 +193,41 @@ static bool is_under_way(const dc_work *w, const dc_task *t, bool patient)
            (patient && t->state == DC_TASK_QUEUED && w->nthread > 0 && !w->stop);
 }
 
+/* Entered and left with the lock. Until a task is done, or so much time has passed. */
+static void wait_for(dc_work *w, uint64_t ns)
+{
+    enum { SECOND_NS = 1000000000 };
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)(ns / SECOND_NS);
+    until.tv_nsec += (long)(ns % SECOND_NS);
+    until.tv_sec += until.tv_nsec / SECOND_NS;
+    until.tv_nsec %= SECOND_NS;
+    pthread_cond_timedwait(&w->done, &w->lock, &until);
+}
+
 bool dc_work_await(dc_work *w, dc_task *t, bool patient, const atomic_bool *stop)
 {
-    enum { PART_NS = 2000000, SECOND_NS = 1000000000 };
+    enum { PART_NS = 2000000 };
     bool wanted = true;
     pthread_mutex_lock(&w->lock);
     while (is_under_way(w, t, patient) && wanted) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += PART_NS;
-        until.tv_sec += until.tv_nsec / SECOND_NS;
-        until.tv_nsec %= SECOND_NS;
-        pthread_cond_timedwait(&w->done, &w->lock, &until);
+        wait_for(w, PART_NS);
         wanted = stop == NULL || !atomic_load(stop);
     }
     pthread_mutex_unlock(&w->lock);
     return wanted;
+}
+
+bool dc_work_soon(dc_work *w, const dc_task *t, uint64_t ns)
+{
+    const uint64_t end = dc_clock_ns() + ns;
+    pthread_mutex_lock(&w->lock);
+    for (uint64_t now = dc_clock_ns(); now < end && is_under_way(w, t, true); now = dc_clock_ns())
+        wait_for(w, end - now);
+    const bool done = t->state == DC_TASK_DONE;
+    pthread_mutex_unlock(&w->lock);
+    return done;
 }
 
 /* Those before it that are done come first. */

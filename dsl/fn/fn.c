@@ -369,6 +369,26 @@ static int l_index(lua_State *L)
                   &(dc_fact){.word = {"a typed function", luaL_tolstring(L, 2, NULL)}}, NULL);
 }
 
+/*
+ * found(f, seconds): is all that is traced of it there, without a compiler being asked? Waits until that is known, or so
+ * long.
+ */
+static int l_found(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_fn_check(L, 1);
+    const uint64_t ns = (uint64_t)(luaL_checknumber(L, 2) * 1e9);
+    bool found = true;
+    dc_fn_push_specs(L, 1);
+    for (lua_Integer i = (lua_Integer)lua_rawlen(L, -1); i > 0 && found; i--, lua_pop(L, 1)) {
+        lua_rawgeti(L, -1, i);
+        const dc_spec *s = dc_spec_at(L, -1);
+        found = s->exec == NULL || dc_exec_found(d->rt, s->exec, ns);
+    }
+    lua_pushboolean(L, found);
+    return 1;
+}
+
 static const dc_binding of_fn[] = {
     {"info", l_info, 1, DC_IN_METHODS},
     {"check", l_check, 2, DC_IN_METHODS},
@@ -388,6 +408,7 @@ const dc_bindings dc_fn_methods = DC_BINDINGS(of_fn);
 
 static const dc_binding bindings[] = {
     {"fn", l_fn, 4, DC_IN_MODULE},
+    {"found", l_found, DC_ANY, DC_IN_LIBRARY},
 };
 
 const dc_bindings dc_fn_bindings = DC_BINDINGS(bindings);

@@ -9,6 +9,7 @@
 #include "jit/compile/exec_cache.h"
 #include "jit/compile/pipeline_impl.h"
 #include "jit/exec/exec_bounds.h"
+#include "jit/exec/exec_task.h"
 #include "jit/exec/red_zone.h"
 #include "jit/lower/base_offset.h"
 #include "jit/lower/lower.h"
@@ -19,9 +20,9 @@
 #include "jit/rewrite/conv_layout.h"
 #include "jit/rewrite/disjoint_sum.h"
 #include "jit/rewrite/fft_stages.h"
-#include "jit/rewrite/running.h"
 #include "jit/rewrite/loops.h"
 #include "jit/rewrite/prologue.h"
+#include "jit/rewrite/running.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -589,6 +590,8 @@ dc_status dc_pipeline_compile(const dc_env *env, dc_job *j, dc_exec *e, dc_count
     const bool kept = dc_exec_cache_key(env, j, e, &key);
     if (kept && dc_exec_cache_find(env, j, e, key, n))
         return DC_OK;
+    if (e->task != NULL)
+        atomic_store(&e->task->compiles, true);
     DC_TRY(run(env, j, e, n));
     if (kept)
         dc_exec_cache_store(env, j, e, key);

@@ -41,6 +41,15 @@ static dc_status take_failure(dc_job *j, dc_exec_task *t)
     return dc_err_take(j, &t->task.job.err);
 }
 
+bool dc_exec_found(dc_rt *rt, const dc_exec *e, uint64_t ns)
+{
+    enum { PART_NS = 1000000 };
+    bool done = e->task == NULL || !e->task->pending;
+    for (uint64_t at = 0; !done && at < ns && !atomic_load(&e->task->compiles); at += PART_NS)
+        done = dc_work_soon(rt->work, &e->task->task, PART_NS);
+    return done;
+}
+
 dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e)
 {
     dc_exec_task *t = e->task;

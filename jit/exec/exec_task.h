@@ -13,20 +13,21 @@
 /* What the compilations of a context share. */
 struct dc_jit {
     dc_kernels *kernels;
-    struct dc_cache *cache;        /* on disk; NULL none */
+    struct dc_cache *cache;            /* on disk; NULL none */
     struct dc_schedule_file *schedule; /* DEEPC_SCHEDULE; NULL none */
-    struct dc_tuned_store *tuned;      /* schedules found by timing; NULL before the first compilation */
+    struct dc_tuned_store *tuned; /* schedules found by timing; NULL before the first compilation */
 };
 
 typedef struct dc_exec_task {
     dc_task task;
     dc_exec *exec;
     dc_kernels *kernels;
-    bool pending;  /* not settled */
-    bool queued;   /* a thread may run it */
-    bool told;     /* its failure has been returned to a caller */
-    bool profiled; /* counters of DEEPC_DEBUG=time are made */
-    bool dropped;  /* the executable has been released */
+    bool pending;         /* not settled */
+    bool queued;          /* a thread may run it */
+    bool told;            /* its failure has been returned to a caller */
+    bool profiled;        /* counters of DEEPC_DEBUG=time are made */
+    bool dropped;         /* the executable has been released */
+    atomic_bool compiles; /* it is in no cache: the compiler is at work, or was */
 } dc_exec_task;
 
 /* Does a channel or a dump want every function compiled, called or not? */

@@ -18,6 +18,8 @@ void dc_exec_release(dc_exec *e);
  * tried again by the next wait, others stay.
  */
 dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e);
+/* Is it there, without a compiler being asked? Waits for that until one is, or for so many nanoseconds. */
+bool dc_exec_found(dc_rt *rt, const dc_exec *e, uint64_t ns);
 
 /* Facts for dc.stats, :explain and tests. */
 typedef struct dc_exec_info {
