@@ -5,6 +5,8 @@
  * (chunk names "=deepc/..."). It is among the first few: as many as calls of the library nest. The rest
  * of the stack is never looked at, however deep a script recurses.
  *
+ * While a layer is called, the functions below the call stand still: a line that was found there holds until it returns.
+ *
  * The layer is the innermost call of a layer: each is a value to be closed in the first stack slot of the
  * layer's __call, and the last one of a coroutine that is still open is noted under the coroutine. So it is
  * right again after an error was caught.
@@ -68,7 +70,11 @@ const char *dc_place_intern(dc_dsl *d, const char *fmt, ...)
 
 const char *dc_place_made(dc_dsl *d, const char *where)
 {
-    return where != NULL ? dc_place_intern(d, "made at %s", where) : NULL;
+    if (where != NULL && (where != d->made_at || d->made == NULL)) { /* it is interned */
+        d->made = dc_place_intern(d, "made at %s", where);
+        d->made_at = where;
+    }
+    return where != NULL ? d->made : NULL;
 }
 
 bool dc_place_is_script(const lua_Debug *ar)
@@ -90,8 +96,11 @@ const dc_utype dc_layer_call_type = {"deepc.call"};
 
 typedef struct layer_call {
     dc_uhead head;
-    const char *path; /* interned when it is first asked for; NULL until then */
-    int depth;        /* so many are open */
+    const char *path;  /* interned when it is first asked for; NULL until then */
+    int depth;         /* so many are open */
+    const void *frame; /* the function on the stack that calls it */
+    const char
+        *where; /* the line of the script from there on; NULL: not looked for, or not found */
 } layer_call;
 
 /* Its user values: the call around it, in the same coroutine; the text of its path. */
@@ -108,6 +117,8 @@ bool dc_place_open_layer(lua_State *L)
 {
     const int text = lua_gettop(L), call = text + 1, calls = text + 2;
     layer_call *c = dc_udata_new(L, &dc_layer_call_type, sizeof *c, TEXT);
+    lua_Debug ar;
+    c->frame = lua_getstack(L, 0, &ar) ? ar.i_ci : NULL;
     push_calls(L);
     lua_pushthread(L);
     lua_rawget(L, calls);
@@ -137,9 +148,8 @@ static int close_call(lua_State *L)
     return 0;
 }
 
-const char *dc_place_layer_path(lua_State *L, dc_dsl *d)
+static const char *path_of(lua_State *L, dc_dsl *d, layer_call *c)
 {
-    layer_call *c = dc_udata_test(L, -1, &dc_layer_call_type);
     if (c == NULL || c->path != NULL)
         return c != NULL ? c->path : NULL;
     lua_getiuservalue(L, -1, TEXT);
@@ -148,33 +158,63 @@ const char *dc_place_layer_path(lua_State *L, dc_dsl *d)
     return c->path;
 }
 
-static const char *innermost_path(lua_State *L, dc_dsl *d)
+const char *dc_place_layer_path(lua_State *L, dc_dsl *d)
+{
+    return path_of(L, d, dc_udata_test(L, -1, &dc_layer_call_type));
+}
+
+/* Pushes the innermost call of a layer; NULL, and pushes nothing, where the stack has no room. */
+static layer_call *push_innermost(lua_State *L)
 {
     if (!lua_checkstack(L, 3))
         return NULL;
     push_calls(L);
     lua_pushthread(L);
     lua_rawget(L, -2);
-    const char *path = dc_place_layer_path(L, d);
-    lua_pop(L, 2);
-    return path;
+    lua_remove(L, -2);
+    layer_call *c = dc_udata_test(L, -1, &dc_layer_call_type);
+    if (c == NULL)
+        lua_pop(L, 1);
+    return c;
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
+/* The line of the script on the stack of this thread. c: the innermost call of a layer, or NULL. */
+static const char *find_line(lua_State *on, dc_dsl *d, layer_call *c)
+{
+    bool below = false;
+    lua_Debug ar;
+    for (int level = 0; level < LEVELS && lua_getstack(on, level, &ar); level++) {
+        if (c != NULL && ar.i_ci == c->frame) {
+            if (c->where != NULL)
+                return c->where;
+            below = true;
+        }
+        lua_getinfo(on, "S", &ar);
+        if (!dc_place_is_script(&ar))
+            continue;
+        lua_getinfo(on, "l", &ar); /* which costs more, and is asked of few */
+        if (ar.currentline <= 0)
+            continue;
+        const char *where = dc_place_intern(d, "%s:%d", ar.short_src, ar.currentline);
+        if (below)
+            c->where = where;
+        return where;
+    }
+    return NULL;
+}
+
 /* Fills in what is still missing in p, from the stack of this thread. */
 static void search(lua_State *on, dc_dsl *d, dc_place *p)
 {
-    lua_Debug ar;
+    layer_call *c = push_innermost(on);
     if (p->path == NULL)
-        p->path = innermost_path(on, d);
-    for (int level = 0; level < LEVELS && lua_getstack(on, level, &ar); level++) {
-        if (p->where != NULL)
-            return;
-        lua_getinfo(on, "Sl", &ar);
-        if (dc_place_is_script(&ar) && ar.currentline > 0)
-            p->where = dc_place_intern(d, "%s:%d", ar.short_src, ar.currentline);
-    }
+        p->path = path_of(on, d, c);
+    if (p->where == NULL)
+        p->where = find_line(on, d, c);
+    if (c != NULL)
+        lua_pop(on, 1);
 }
 
 dc_place dc_place_find(lua_State *L, dc_dsl *d)

@@ -47,14 +47,21 @@ typedef struct dc_dsl {
     uint64_t nlive;       /* so many */
     struct dc_fn *fns;    /* all that own something, linked; as are specialisations */
     struct dc_spec *specs;
-    struct dc_batches *batches;  /* loops over data sets that have not ended, linked */
+    struct dc_batches *batches; /* loops over data sets that have not ended, linked */
     struct dc_work *loader; /* threads that read and decode rows of files; NULL before the first */
     struct dc_gather *gathers;   /* what gathers them on other devices than the host, linked */
     struct dc_uses_watch *watch; /* for `deepc check`; or NULL */
     dc_scope *scope;             /* the open ones, innermost first */
     uint64_t scopes;             /* made so far */
     lua_CFunction ipairs;        /* its iterator */
-    bool sees_tables;            /* dc_luatable_known */
+    /* guard_trace.c, by hash: functions in C that were found to be plain; those in Lua that a trace has seen */
+    lua_CFunction plain[64];
+    struct dc_seen {
+        const void *fn;
+        uint64_t serial; /* of the trace, which keeps the function alive */
+    } seen[256];
+    const char *made_at, *made; /* place.c: what was said of a place last */
+    bool sees_tables;           /* dc_luatable_known */
     void (*closed)(void *);
     void *arg;
     /* interrupt.c; another thread, or a signal handler, reads and writes what is atomic */
