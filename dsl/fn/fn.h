@@ -288,6 +288,8 @@ void dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, int refs
 /* The fields of the table at idx, which is called so, are guarded too. */
 void dc_guard_watch(lua_State *L, dc_dsl *d, dc_trace *t, int idx, const char *name);
 dc_guards *dc_guard_new(void);
+/* Did a function run that may keep something no guard sees? */
+bool dc_guard_foreign(const dc_guards *g);
 void dc_guard_open(lua_State *L, dc_dsl *d);
 void dc_guard_stop(lua_State *L, dc_dsl *d, dc_trace *t); /* restores the hook; in any case */
 void dc_guard_free(dc_guards *g);

@@ -134,17 +134,22 @@ dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bo
     return s;
 }
 
-/* What it captured, against now. The specialisation is on top. */
+/*
+ * What it captured, against now. The specialisation is on top. The second call traces again, for what no guard sees;
+ * where nothing but the library ran there is no such thing, and all guards are asked instead.
+ */
 static void ask_guards(lua_State *L, dc_dsl *d, dc_spec *s)
 {
     const int spec = lua_gettop(L);
     dc_udata_table(L, spec, DC_SPEC_REFS);
-    const dc_guard_look look = dc_guard_look_of(s->guards, s->calls);
+    const bool second = s->calls == 1, again = second && dc_guard_foreign(s->guards);
+    const dc_guard_look look =
+        second && !again ? DC_LOOK_ALL : dc_guard_look_of(s->guards, s->calls);
     const bool changed = dc_guard_changed(L, d, s->guards, spec + 1, look) >= 0;
     if (changed)
         dc_guard_count(L, d, s->guards, spec + 1, look);
     lua_settop(L, spec);
-    if (!changed && s->calls != 1)
+    if (!changed && !again)
         return;
     const uint64_t calls = s->calls;
     dc_spec_retrace(L, d, 1, spec);

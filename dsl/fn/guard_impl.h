@@ -6,9 +6,9 @@
 #define DC_DSL_FN_GUARD_IMPL_H
 
 #include "dsl/base/args.h"
+#include "dsl/base/luatable.h"
 #include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
-#include "dsl/base/luatable.h"
 
 enum {
     DC_GUARD_EACH = 256,    /* fields in all that are compared at each call */
@@ -83,6 +83,8 @@ struct dc_guards {
     uint32_t nbeyond;    /* so many are such */
     uint32_t beyond_has; /* fields that it has */
     bool iterated;       /* the body went over keys: any of them may matter */
+    bool
+        foreign; /* a function ran that is neither of the library nor one of Lua's that keep nothing */
 };
 
 /* ---- guard_value.c ---- */

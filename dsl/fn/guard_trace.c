@@ -81,6 +81,7 @@ static bool from_outside(lua_State *L, const dc_trace *t, int fn)
 
 static const char FORBIDDEN[] = "functions that no traced body may call";
 static const char *const KEYS[] = {"next", "pairs", "rawget"}; /* go over keys, or compute them */
+static const char PLAIN[] = "functions of Lua that keep nothing from call to call";
 
 /* The function on top is one whose value differs from call to call. */
 static void refuse_forbidden(lua_State *L, dc_dsl *d, const dc_trace *t)
@@ -107,10 +108,9 @@ static bool frame_is_library(lua_State *L, lua_Debug *ar)
     return strncmp(ar->source, "=deepc/", 7) == 0;
 }
 
-/* The function at fn reads fields whose names no function says, for a function of the script. */
+/* Does the function at fn read fields whose names no function says? */
 static bool goes_over_keys(lua_State *L, int fn)
 {
-    lua_Debug caller;
     bool found = false;
     const bool known = lua_rawgetp(L, LUA_REGISTRYINDEX, FORBIDDEN) == LUA_TTABLE;
     for (size_t i = 0; known && i < DC_COUNTOF(KEYS) && !found; i++) {
@@ -119,7 +119,70 @@ static bool goes_over_keys(lua_State *L, int fn)
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
-    return found && lua_getstack(L, 1, &caller) && !frame_is_library(L, &caller);
+    return found;
+}
+
+static bool called_by_script(lua_State *L)
+{
+    lua_Debug caller;
+    return lua_getstack(L, 1, &caller) && !frame_is_library(L, &caller);
+}
+
+/* Is the function on top, in C, one of ours, or one of Lua's that are known to be plain? */
+static bool is_plain(lua_State *L, const dc_dsl *d)
+{
+    const lua_CFunction fn = lua_tocfunction(L, -1);
+    bool found = false;
+    if (lua_getupvalue(L, -1, 1) != NULL) {
+        found = dc_udata_test(L, -1, &dc_dsl_type) == d;
+        lua_pop(L, 1);
+    }
+    if (!found && lua_rawgetp(L, LUA_REGISTRYINDEX, PLAIN) == LUA_TTABLE) {
+        lua_pushcfunction(L, fn);
+        found = lua_rawget(L, -2) != LUA_TNIL;
+        lua_pop(L, 1);
+    }
+    lua_pop(L, found || lua_type(L, -1) == LUA_TTABLE ? 1 : 0);
+    return found;
+}
+
+static size_t place_of(uintptr_t address, size_t n)
+{
+    return dc_hash_mix(0, address) % n;
+}
+
+static void see_c_function(lua_State *L, dc_dsl *d, dc_trace *t)
+{
+    const int fn = lua_gettop(L);
+    const lua_CFunction c = lua_tocfunction(L, fn);
+    lua_CFunction *known = &d->plain[place_of((uintptr_t)c, DC_COUNTOF(d->plain))];
+    dc_guards *g = t->guards; /* NULL: the trace is being closed */
+    if (*known == c)
+        return;
+    refuse_forbidden(L, d, t);
+    if (g != NULL && goes_over_keys(L, fn)) {
+        g->iterated = g->iterated || called_by_script(L);
+    } else if (is_plain(L, d)) {
+        *known = c;
+    } else if (g != NULL) {
+        g->foreign = true;
+    }
+}
+
+static void see_lua_function(lua_State *L, dc_dsl *d, dc_trace *t, lua_Debug *ar)
+{
+    const int fn = lua_gettop(L);
+    const void *address = lua_topointer(L, fn);
+    struct dc_seen *seen = &d->seen[place_of((uintptr_t)address, DC_COUNTOF(d->seen))];
+    if (seen->fn == address && seen->serial == t->serial)
+        return;
+    if (first_time(L, t, fn) && !frame_is_library(L, ar)) {
+        if (t->guards != NULL)
+            t->guards->foreign = true;
+        if (from_outside(L, t, fn))
+            note_function(L, d, t);
+    }
+    *seen = (struct dc_seen){address, t->serial};
 }
 
 static void see_call(lua_State *L, dc_dsl *d, dc_trace *t, lua_Debug *ar)
@@ -127,12 +190,10 @@ static void see_call(lua_State *L, dc_dsl *d, dc_trace *t, lua_Debug *ar)
     luaL_checkstack(L, 12, "a traced call");
     lua_getinfo(L, "f", ar);
     const int fn = lua_gettop(L);
-    if (lua_iscfunction(L, fn)) {
-        refuse_forbidden(L, d, t);
-        if (t->guards != NULL && !t->guards->iterated) /* NULL: the trace is being closed */
-            t->guards->iterated = goes_over_keys(L, fn);
-    } else if (first_time(L, t, fn) && !frame_is_library(L, ar) && from_outside(L, t, fn))
-        note_function(L, d, t);
+    if (lua_iscfunction(L, fn))
+        see_c_function(L, d, t);
+    else
+        see_lua_function(L, d, t, ar);
     lua_settop(L, fn - 1);
 }
 
@@ -147,8 +208,18 @@ static void on_call(lua_State *L, lua_Debug *ar)
         first = first->outer;
     if (first->hook != NULL && first->hook != on_call && (first->hook_mask & (1 << ar->event)) != 0)
         first->hook(L, ar);
-    if (dc_trace_here(L, d) != NULL && (ar->event == LUA_HOOKCALL || ar->event == LUA_HOOKTAILCALL))
+    if ((ar->event == LUA_HOOKCALL || ar->event == LUA_HOOKTAILCALL) &&
+        (t->finalizing || !dc_trace_finalizing(L)))
         see_call(L, d, t, ar);
+}
+
+/* The function on top, in Lua. */
+static bool is_of_library(lua_State *L)
+{
+    lua_Debug ar;
+    lua_pushvalue(L, -1);
+    lua_getinfo(L, ">S", &ar);
+    return strncmp(ar.source, "=deepc/", 7) == 0;
 }
 
 void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int fn_idx, int body_idx)
@@ -161,8 +232,10 @@ void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int fn_idx, int body_i
     lua_setfield(L, -2, "body");
     lua_pop(L, 1);
     t->hook = dc_interrupt_below(L, d, &t->hook_mask, &t->hook_count);
+    t->guards->foreign = true;
     if (lua_type(L, body_idx) == LUA_TFUNCTION && !lua_iscfunction(L, body_idx)) {
         lua_pushvalue(L, body_idx);
+        t->guards->foreign = !is_of_library(L);
         first_time(L, t, lua_gettop(L));
         note_function(L, d, t);
         lua_pop(L, 1);
@@ -236,6 +309,46 @@ void dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, int refs
 
 /* ---- registration ---------------------------------------------------------------------------- */
 
+/* The function on top, whatever it captured, is plain, unless it is forbidden. Pops it. */
+static void add_plain(lua_State *L, int plain)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, FORBIDDEN);
+    lua_pushvalue(L, -2);
+    if (lua_rawget(L, -2) == LUA_TNIL && lua_iscfunction(L, -3)) {
+        lua_pushcfunction(L, lua_tocfunction(L, -3));
+        lua_pushboolean(L, true);
+        lua_rawset(L, plain);
+    }
+    lua_pop(L, 3);
+}
+
+/* Functions of Lua whose results are a matter of their arguments, and the iterator of ipairs. */
+static void collect_plain(lua_State *L, const dc_dsl *d)
+{
+    static const char *const libraries[] = {"math", "string", "table"};
+    static const char *const names[] = {
+        "assert",   "error",    "getmetatable", "ipairs",       "next",    "pairs",
+        "pcall",    "rawequal", "rawget",       "rawlen",       "rawset",  "select",
+        "tonumber", "type",     "xpcall",       "setmetatable", "tostring"};
+    lua_newtable(L);
+    const int plain = lua_gettop(L);
+    for (size_t i = 0; i < DC_COUNTOF(libraries); i++) {
+        if (lua_getglobal(L, libraries[i]) == LUA_TTABLE)
+            for (lua_pushnil(L); lua_next(L, plain + 1) != 0;)
+                add_plain(L, plain);
+        lua_settop(L, plain);
+    }
+    for (size_t i = 0; i < DC_COUNTOF(names); i++) {
+        lua_getglobal(L, names[i]);
+        add_plain(L, plain);
+    }
+    if (d->ipairs != NULL) {
+        lua_pushcfunction(L, d->ipairs);
+        add_plain(L, plain);
+    }
+    lua_rawsetp(L, LUA_REGISTRYINDEX, PLAIN);
+}
+
 /* The functions whose values differ from call to call, and those that go over keys, as they are when deepc
  * is opened. */
 void dc_guard_open(lua_State *L, dc_dsl *d)
@@ -261,6 +374,7 @@ void dc_guard_open(lua_State *L, dc_dsl *d)
         lua_setfield(L, -2, KEYS[i]);
     }
     lua_rawsetp(L, LUA_REGISTRYINDEX, FORBIDDEN);
+    collect_plain(L, d);
     d->sees_tables = dc_luatable_known(L);
     d->trace_hook = on_call;
 }

@@ -68,6 +68,11 @@ dc_guard_shot dc_guard_keep(lua_State *L, int idx, int refs)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
+bool dc_guard_foreign(const dc_guards *g)
+{
+    return g->foreign;
+}
+
 dc_guards *dc_guard_new(void)
 {
     dc_guards *g = dc_xalloc(sizeof *g);
