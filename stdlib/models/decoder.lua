@@ -217,7 +217,7 @@ end
 
 local CHUNK = 128 -- tokens that are read at once
 
--- Typed functions of a cache, by it: two, for several tokens and for one.
+-- Typed functions of a cache, by it: for several tokens and for one.
 local compiled = setmetatable({}, { __mode = "k" })
 
 -- Logits of the last token; of a model that reads something else besides, the cache has that.
@@ -229,23 +229,35 @@ local function last_logits(net, ids, cache)
   return (net(ids, options))
 end
 
-local function functions_of(net, cache)
-  local both = compiled[cache]
-  if not both or both.net ~= net then
-    local function body(ids)
-      local logits = last_logits(net, ids, cache)
-      return logits
-    end
-    local result = ("%s[%d, %d]"):format(net.dtype, cache.batch, net.config.vocab_size)
-    both = {
-      net = net,
-      several = dc.fn(("read(ids: i32[%d, 1 <= n <= %d]) -> %s"):format(cache.batch,
-        math.min(CHUNK, cache.room), result), body),
-      one = dc.fn(("write(ids: i32[%d, 1]) -> %s"):format(cache.batch, result), body),
-    }
-    compiled[cache] = both
+-- So long, in seconds, it may take to know whether code is in the cache on disk.
+local LOOKING = 0.5
+
+local function make_function(net, cache, kind)
+  local function body(ids)
+    local logits = last_logits(net, ids, cache)
+    return logits
   end
-  return both
+  local n = kind == "write" and "1" or ("1 <= n <= %d"):format(math.min(CHUNK, cache.room))
+  return dc.fn(("%s(ids: i32[%d, %s]) -> %s[%d, %d]"):format(kind, cache.batch, n, net.dtype, cache.batch,
+    net.config.vocab_size), body)
+end
+
+-- The function for several tokens, "read", or for one, "write". The other one is traced when it is needed, and now
+-- where this one has to be compiled, so that both are compiled side by side.
+local function function_of(net, cache, kind)
+  local made = compiled[cache]
+  if not made or made.net ~= net then
+    made = { net = net }
+    compiled[cache] = made
+  end
+  if not made[kind] then
+    local other = kind == "read" and "write" or "read"
+    made[kind] = make_function(net, cache, kind)
+    if not made[other] and not core.found(made[kind], LOOKING) then
+      made[other] = make_function(net, cache, other)
+    end
+  end
+  return made[kind]
 end
 
 local function check_room(op, cache, n)
@@ -317,10 +329,9 @@ function Decoder:step(ids, cache, options)
   if options and options.padding ~= nil then
     set_padding(op, cache, options.padding, n)
   end
-  local both = functions_of(self, cache)
   for first = 1, n, CHUNK do
     local part = ids[{ {}, { first, math.min(first + CHUNK - 1, n) } }]
-    logits = (part.shape[2] == 1 and both.one or both.several)(part)
+    logits = function_of(self, cache, part.shape[2] == 1 and "write" or "read")(part)
   end
   return logits
 end

@@ -214,6 +214,43 @@ function TestModels:test_steps_compile_once()
   end
 end
 
+-- Where nothing but the library ran, the second call has nothing to look for; a layer of the script may count calls.
+function TestModels:test_steps_are_traced_once()
+  local net = models.llama(TINY):eval()
+  local cache = net:cache(64)
+  net:step({ 1, 2, 3 }, cache)
+  local before = dc.stats().traces
+  net:step({ 4, 5 }, cache)
+  lu.assertTrue(dc.stats().traces - before <= 1) -- that of the function for one token
+  net:step({ 6 }, cache)
+  before = dc.stats().traces
+  for i = 1, 20 do
+    net:step(i % 3 == 0 and { 7, 8 } or { 9 }, cache)
+  end
+  lu.assertEquals(dc.stats().traces, before)
+end
+
+function TestModels:test_steps_with_a_layer_of_the_script_are_traced_twice()
+  local nn = require "deepc.nn"
+  local count = coroutine.wrap(function()
+    for i = 1, math.huge do
+      coroutine.yield(i)
+    end
+  end)
+  local Counting = nn.class "Counting"
+  function Counting:init(inner)
+    self.inner = inner
+  end
+  function Counting:forward(x)
+    return self.inner(x) * count()
+  end
+  local net = models.llama(TINY):eval()
+  net.model.norm = Counting(net.model.norm)
+  local cache = net:cache(64)
+  net:step({ 1, 2 }, cache)
+  fails("two traces of 'read' differ", net.step, net, { 3, 4 }, cache)
+end
+
 -- A long prompt is read in parts.
 function TestModels:test_long_prompts()
   local net = models.llama(TINY):eval()
