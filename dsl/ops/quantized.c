@@ -5,8 +5,11 @@
  *       f32[n, rows] of x f32[n, columns]. Each block of x becomes numbers of 8 or 16 bits and a scale; sums of products
  *       of bytes are integers (dp4a), which scales turn into floats. Of 16 bits a number is 256 upper + lower bytes.
  *
- * A model has hundreds of these products, of some sixty operations each: recorded one by one from Lua they would take longer
- * than all else that is traced.
+ *   quantized_elements(words, scales, mins or nil, bits, zero)
+ *       f32[n, columns, lanes] of strips, words [n, blocks, words, lanes] with scales and mins [n, blocks, lanes].
+ *
+ * A model has hundreds of these products, of some sixty operations each, and as many matrices in their gradients: recorded
+ * one by one from Lua they would take longer than all else that is traced.
  */
 #include "core/base/extent.h"
 #include "dsl/ops/apply.h"
@@ -259,8 +262,80 @@ static int l_product(lua_State *L)
     return 1;
 }
 
+/* ---- elements --------------------------------------------------------------------------------- */
+
+typedef struct elements {
+    int64_t bits, zero;
+    bool mins;
+} elements;
+
+/* Bytes of words in the order of memory, [n, blocks, 4 * words, lanes]. */
+static dc_status unpack(builder *b, dc_val words, dc_val *out)
+{
+    const int64_t *dim = words.type.dim;
+    const int64_t apart[5] = {dim[0], dim[1], dim[2], 1, dim[3]};
+    const dc_type t = dc_type_make(DC_U32, 5, apart);
+    const int axis = 3;
+    dc_val byte[4], pair[2];
+    for (uint64_t i = 0; i < 4; i++) {
+        DC_TRY(with(b, DC_OP_SHR, words, 8 * i, &byte[i]));
+        DC_TRY(with(b, DC_OP_AND, byte[i], 255, &byte[i]));
+    }
+    for (int i = 0; i < 4; i++)
+        DC_TRY(dc_build_reshape(b->j, b->f, byte[i], &t, &byte[i]));
+    DC_TRY(dc_concat_build(b->j, b->f, &axis, &byte[0], &pair[0]));
+    DC_TRY(dc_concat_build(b->j, b->f, &axis, &byte[2], &pair[1]));
+    DC_TRY(dc_concat_build(b->j, b->f, &axis, pair, out));
+    return shaped(b, *out, dim[0], dim[1], 4 * dim[2], dim[3], out);
+}
+
+/* Scales or mins of blocks, beside their elements. */
+static dc_status beside(builder *b, dc_val v, dc_val *out)
+{
+    DC_TRY(shaped(b, v, v.type.dim[0], v.type.dim[1], 1, v.type.dim[2], out));
+    return dc_build_cast(b->j, b->f, *out, DC_F32, out);
+}
+
+static dc_status build_elements(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                                dc_val *out)
+{
+    const elements *p = arg;
+    const int64_t *dim = in[0].type.dim;
+    const int axis = 2;
+    builder b = {.j = j, .f = f};
+    dc_val numbers, half[2], v;
+    DC_TRY(unpack(&b, in[0], &numbers));
+    if (p->bits == 4) {
+        DC_TRY(with(&b, DC_OP_AND, numbers, 15, &half[0]));
+        DC_TRY(with(&b, DC_OP_SHR, numbers, 4, &half[1]));
+        DC_TRY(dc_concat_build(j, f, &axis, half, &numbers));
+    }
+    const int64_t columns = dim[1] * numbers.type.dim[2];
+    DC_TRY(dc_build_cast(j, f, numbers, DC_I32, &numbers));
+    DC_TRY(with(&b, DC_OP_SUB, numbers, (uint64_t)p->zero, &numbers));
+    DC_TRY(dc_build_cast(j, f, numbers, DC_F32, &numbers));
+    DC_TRY(beside(&b, in[1], &v));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, numbers, v, out));
+    if (p->mins) {
+        DC_TRY(beside(&b, in[2], &v));
+        DC_TRY(dc_ops_2(j, f, DC_OP_ADD, *out, v, out));
+    }
+    return shaped(&b, *out, dim[0], columns, dim[3], 0, out);
+}
+
+static int l_elements(lua_State *L)
+{
+    static const int at[DC_APPLY_IN] = {1, 2, 3};
+    dc_dsl *d = dc_dsl_of(L);
+    const elements p = {
+        .bits = luaL_checkinteger(L, 4), .zero = luaL_checkinteger(L, 5), .mins = !lua_isnil(L, 3)};
+    dc_apply_to(L, d, "quantized_elements", at, p.mins ? 3 : 2, build_elements, &p);
+    return 1;
+}
+
 static const dc_binding bindings[] = {
     {"quantized_product", l_product, DC_ANY, DC_IN_LIBRARY},
+    {"quantized_elements", l_elements, DC_ANY, DC_IN_LIBRARY},
 };
 
 const dc_bindings dc_quantized_product_bindings = DC_BINDINGS(bindings);

@@ -53,17 +53,7 @@ end
 
 -- Elements of words [n, blocks, words, lanes] with their scales and mins, [n, blocks, lanes]: f32[n, columns, lanes].
 local function elements(m, words, scales, mins)
-  local n, b, lanes = words.shape[1], words.shape[2], words.shape[4]
-  local bytes = {}
-  for i = 1, 4 do
-    bytes[i] = words >> 8 * (i - 1) & 255
-  end
-  local byte = dc.stack(bytes, 4):reshape(n, b, m.words * 4, lanes)
-  local number = m.bits == 8 and byte or dc.concat({ byte & 15, byte >> 4 }, 3)
-  number = (number:cast "i32" - m.zero):cast "f32"
-  local y = number * scales:reshape(n, b, 1, lanes):cast "f32"
-  y = mins and y + mins:reshape(n, b, 1, lanes):cast "f32" or y
-  return y:reshape(n, m.columns, lanes)
+  return core.quantized_elements(words, scales, mins, m.bits, m.zero)
 end
 
 -- The whole matrix, f32[rows, columns].
