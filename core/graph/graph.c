@@ -222,9 +222,25 @@ static void grow_buckets(dc_func *f)
     f->nbucket = n;
 }
 
-static const void *copy_in(dc_arena *a, const void *from, size_t bytes)
+static void *copy_to(void *to, const void *from, size_t bytes)
 {
-    return bytes == 0 ? NULL : memcpy(dc_arena_alloc(a, bytes), from, bytes);
+    if (bytes > 0)
+        memcpy(to, from, bytes);
+    return (char *)to + bytes;
+}
+
+/* What the node points at, copied into one piece of memory. */
+static void copy_parts(dc_arena *a, dc_node *n)
+{
+    const size_t dims = n->rank * sizeof *n->dim, attrs = n->nattr * sizeof *n->attr,
+                 refs = n->nin * sizeof *n->in;
+    int64_t *at = dc_arena_alloc(a, dims + attrs + refs);
+    void *end = copy_to(at, n->dim, dims);
+    end = copy_to(end, n->attr, attrs);
+    copy_to(end, n->in, refs);
+    n->dim = at;
+    n->attr = at + n->rank;
+    n->in = (const dc_ref *)(at + n->rank + n->nattr);
 }
 
 /* Through floats, and through loops and branches, whatever their type. */
@@ -249,13 +265,10 @@ static dc_ref cons(dc_func *f, const dc_node *key)
     const uint32_t hash = (uint32_t)hash_node(key), slot = find_bucket(f, key, hash);
     dc_ref r = f->bucket[slot].node;
     if (r == 0) {
-        dc_arena *a = &f->module->arena;
         dc_node n = *key;
         n.origin = 0;
         n.varies = varies(f, key);
-        n.dim = copy_in(a, key->dim, key->rank * sizeof *key->dim);
-        n.in = copy_in(a, key->in, key->nin * sizeof *key->in);
-        n.attr = copy_in(a, key->attr, key->nattr * sizeof *key->attr);
+        copy_parts(&f->module->arena, &n);
         DC_ROOM(f->origins); /* a node is there with its origin or not at all */
         r = f->node.n;
         DC_PUSH(f->node, n);
@@ -428,20 +441,22 @@ dc_ref dc_graph_cast(dc_func *f, dc_ref a, dc_dtype t)
     return dc_graph_make(f, DC_OP_CAST, &a, 1, NULL, 0, &want);
 }
 
-/* The type of a with other dims; *same tells that they are its own. */
-static dc_type with_dims(const dc_func *f, dc_ref a, int rank, const int64_t *dim, bool *same)
+/* The type of a with other dims; false: they are its own. */
+static bool with_dims(const dc_func *f, dc_ref a, int rank, const int64_t *dim, dc_type *out)
 {
-    const dc_type t = dc_node_type(f, a);
-    const dc_type want = dc_type_make((dc_dtype)t.dtype, rank, dim);
-    *same = dc_type_same(&t, &want);
-    return want;
+    const dc_node *n = dc_node_at(f, a);
+    if (n->rank == rank && same_bytes(n->dim, dim, (size_t)rank * sizeof *dim))
+        return false;
+    *out = dc_type_make((dc_dtype)n->dtype, rank, dim);
+    return true;
 }
 
 dc_ref dc_graph_reshape(dc_func *f, dc_ref a, int rank, const int64_t *dim)
 {
-    bool same;
-    const dc_type want = with_dims(f, a, rank, dim, &same);
-    return same ? a : dc_graph_make(f, DC_OP_RESHAPE, &a, 1, NULL, 0, &want);
+    dc_type want;
+    if (!with_dims(f, a, rank, dim, &want))
+        return a;
+    return dc_graph_make(f, DC_OP_RESHAPE, &a, 1, NULL, 0, &want);
 }
 
 dc_ref dc_graph_permute(dc_func *f, dc_ref a, const int64_t *perm)
@@ -455,9 +470,10 @@ dc_ref dc_graph_permute(dc_func *f, dc_ref a, const int64_t *perm)
 
 dc_ref dc_graph_expand(dc_func *f, dc_ref a, const int64_t *dim)
 {
-    bool same;
-    const dc_type want = with_dims(f, a, dc_node_at(f, a)->rank, dim, &same);
-    return same ? a : dc_graph_make(f, DC_OP_EXPAND, &a, 1, NULL, 0, &want);
+    dc_type want;
+    if (!with_dims(f, a, dc_node_at(f, a)->rank, dim, &want))
+        return a;
+    return dc_graph_make(f, DC_OP_EXPAND, &a, 1, NULL, 0, &want);
 }
 
 /* With equal extents nothing is cut and every element stays where it is. */
@@ -466,13 +482,14 @@ dc_ref dc_graph_slice(dc_func *f, dc_ref a, const int64_t *start, const int64_t 
 {
     const int rank = dc_node_at(f, a)->rank;
     int64_t attr[2 * DC_MAX_RANK];
-    bool same;
-    const dc_type want = with_dims(f, a, rank, dim, &same);
+    dc_type want;
+    if (!with_dims(f, a, rank, dim, &want))
+        return a;
     for (int i = 0; i < rank; i++) {
         attr[i] = start[i];
         attr[rank + i] = step[i];
     }
-    return same ? a : dc_graph_make(f, DC_OP_SLICE, &a, 1, attr, 2 * rank, &want);
+    return dc_graph_make(f, DC_OP_SLICE, &a, 1, attr, 2 * rank, &want);
 }
 
 dc_ref dc_graph_pad(dc_func *f, dc_ref a, const int64_t *lo, const int64_t *step,
@@ -480,14 +497,15 @@ dc_ref dc_graph_pad(dc_func *f, dc_ref a, const int64_t *lo, const int64_t *step
 {
     const int rank = dc_node_at(f, a)->rank;
     int64_t attr[2 * DC_MAX_RANK + 1];
-    bool same;
-    const dc_type want = with_dims(f, a, rank, dim, &same);
+    dc_type want;
+    if (!with_dims(f, a, rank, dim, &want))
+        return a;
     for (int i = 0; i < rank; i++) {
         attr[i] = lo[i];
         attr[rank + i] = step[i];
     }
     attr[2 * rank] = (int64_t)fill;
-    return same ? a : dc_graph_make(f, DC_OP_PAD, &a, 1, attr, 2 * rank + 1, &want);
+    return dc_graph_make(f, DC_OP_PAD, &a, 1, attr, 2 * rank + 1, &want);
 }
 
 dc_ref dc_graph_flip(dc_func *f, dc_ref a, uint32_t axes)

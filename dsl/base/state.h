@@ -54,8 +54,8 @@ typedef struct dc_dsl {
     dc_scope *scope;             /* the open ones, innermost first */
     uint64_t scopes;             /* made so far */
     lua_CFunction ipairs;        /* its iterator */
-    /* guard_trace.c, by hash: functions in C that were found to be plain; those in Lua that a trace has seen */
-    lua_CFunction plain[64];
+    /* guard_trace.c, by hash, in pairs: functions in C that were found plain; those in Lua that a trace has seen */
+    lua_CFunction plain[256];
     struct dc_seen {
         const void *fn;
         uint64_t serial; /* of the trace, which keeps the function alive */

@@ -146,24 +146,26 @@ static bool is_plain(lua_State *L, const dc_dsl *d)
     return found;
 }
 
-static size_t place_of(uintptr_t address, size_t n)
+/* Of the pair that the address belongs to, among n places. */
+static size_t pair_of(uintptr_t address, size_t n)
 {
-    return dc_hash_mix(0, address) % n;
+    return dc_hash_mix(0, address) % (n / 2) * 2;
 }
 
 static void see_c_function(lua_State *L, dc_dsl *d, dc_trace *t)
 {
     const int fn = lua_gettop(L);
     const lua_CFunction c = lua_tocfunction(L, fn);
-    lua_CFunction *known = &d->plain[place_of((uintptr_t)c, DC_COUNTOF(d->plain))];
+    lua_CFunction *known = &d->plain[pair_of((uintptr_t)c, DC_COUNTOF(d->plain))];
     dc_guards *g = t->guards; /* NULL: the trace is being closed */
-    if (*known == c)
+    if (known[0] == c || known[1] == c)
         return;
     refuse_forbidden(L, d, t);
     if (g != NULL && goes_over_keys(L, fn)) {
         g->iterated = g->iterated || called_by_script(L);
     } else if (is_plain(L, d)) {
-        *known = c;
+        known[1] = known[0];
+        known[0] = c;
     } else if (g != NULL) {
         g->foreign = true;
     }
@@ -173,16 +175,18 @@ static void see_lua_function(lua_State *L, dc_dsl *d, dc_trace *t, lua_Debug *ar
 {
     const int fn = lua_gettop(L);
     const void *address = lua_topointer(L, fn);
-    struct dc_seen *seen = &d->seen[place_of((uintptr_t)address, DC_COUNTOF(d->seen))];
-    if (seen->fn == address && seen->serial == t->serial)
-        return;
+    struct dc_seen *seen = &d->seen[pair_of((uintptr_t)address, DC_COUNTOF(d->seen))];
+    for (int i = 0; i < 2; i++)
+        if (seen[i].fn == address && seen[i].serial == t->serial)
+            return;
     if (first_time(L, t, fn) && !frame_is_library(L, ar)) {
         if (t->guards != NULL)
             t->guards->foreign = true;
         if (from_outside(L, t, fn))
             note_function(L, d, t);
     }
-    *seen = (struct dc_seen){address, t->serial};
+    seen[1] = seen[0];
+    seen[0] = (struct dc_seen){address, t->serial};
 }
 
 static void see_call(lua_State *L, dc_dsl *d, dc_trace *t, lua_Debug *ar)
