@@ -25,16 +25,20 @@ public() { # functions declared in deepc.h
         grep -oE '\bdc_[a-z0-9_]+ *\(' | tr -d ' (' | sort -u
 }
 
+of_public=$(public)
+of_library=$(exported "$lib")
+of_deepc=$(exported "$module")
+
 in_library() {
-    exported "$lib" | grep -qx "$1@@DEEPC_1"
+    echo "$of_library" | grep -qx "$1@@DEEPC_1"
 }
 
 in_module() {
-    exported "$module" | grep -qx "$1"
+    echo "$of_deepc" | grep -qx "$1"
 }
 
 of_module=$(grep -o '^ *dc_[a-z0-9_]*;' vm/module.map | tr -d ' ;') # those that need Lua
-for name in $(public); do
+for name in $of_public; do
     if echo "$of_module" | grep -qx "$name"; then
         check "deepc.so exports $name" in_module $name
     else
@@ -43,8 +47,8 @@ for name in $(public); do
 done
 
 only_public() {
-    for name in $(exported "$lib" | sed -n 's/@@DEEPC_1$//p'); do
-        public | grep -qx "$name" || [ "$name" = DEEPC_1 ] || { echo "$name"; return 1; }
+    for name in $(echo "$of_library" | sed -n 's/@@DEEPC_1$//p'); do
+        echo "$of_public" | grep -qx "$name" || [ "$name" = DEEPC_1 ] || { echo "$name"; return 1; }
     done
 }
 only_prefixed() {
@@ -54,7 +58,7 @@ openers() { # files of stdlib/ that can be required
     grep -rL --include='*.lua' '^---@meta' stdlib | sed -E 's,^stdlib/,luaopen_deepc_,; s,(/init)?\.lua$,,' | tr / _
 }
 module_names() {
-    [ "$(exported "$module")" = "$({ echo "$of_module"; echo luaopen_deepc; openers; } | sort)" ]
+    [ "$of_deepc" = "$({ echo "$of_module"; echo luaopen_deepc; openers; } | sort)" ]
 }
 no_liblua() {
     ! readelf -d "$1" | grep -q 'NEEDED.*liblua'
