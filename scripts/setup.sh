@@ -99,6 +99,7 @@ need_build() {
 }
 
 need_tests() {
+    need ninja-build command -v ninja
     need lua5.4 command -v lua5.4
     need lua-unit test -e /usr/share/lua/5.4/luaunit.lua
     need lua-check command -v luacheck
@@ -150,9 +151,11 @@ install_missing() {
 }
 
 # build PRESET [cmake options]: everything of a preset; build_target PRESET TARGET...
+# A new folder is built by ninja where it is installed: for two hundred programs make starts thousands of processes.
 configure() {
     preset=$1
     shift
+    [ -e "$root/build/$preset/CMakeCache.txt" ] || ! command -v ninja >/dev/null 2>&1 || set -- -G Ninja "$@"
     quiet "$preset-configure" env -C "$root" cmake --preset "$preset" "$@"
 }
 
