@@ -198,7 +198,7 @@ static void push_error(lua_State *L, dc_dsl *d, const dc_err *e, const dc_blame 
     set_types(L, e, blame);
     set_operands(L, &scene);
     set_message(L, e, &scene);
-    luaL_traceback(L, L, NULL, 1);
+    dc_error_traceback(L);
     lua_setfield(L, -2, "traceback");
 }
 
@@ -263,7 +263,7 @@ void dc_error_sentence(lua_State *L, dc_dsl *d, const char *text)
     set_text(L, "at", here.where);
     set_text(L, "path", here.path);
     set_text(L, "message", text);
-    luaL_traceback(L, L, NULL, 1);
+    dc_error_traceback(L);
     lua_setfield(L, -2, "traceback");
     for (;;)
         lua_error(L);

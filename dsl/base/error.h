@@ -30,6 +30,8 @@ extern const dc_bindings dc_error_methods;
 void dc_error_open(lua_State *L);
 /* Is the value at idx one of ours? Raises and allocates nothing. */
 bool dc_error_is(lua_State *L, int idx);
+/* Pushes what luaL_traceback would, without a message, from level 1 on. */
+void dc_error_traceback(lua_State *L);
 /* Raises the record of the context's job. */
 DC_NORETURN void dc_error_raise(lua_State *L, dc_dsl *d, const dc_blame *b);
 /* Makes a record of one sentence and raises it; for mistakes found in dsl/. */

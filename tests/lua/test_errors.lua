@@ -109,6 +109,30 @@ function TestValues:test_an_error_is_a_table_that_reads_as_text()
   lu.assertStrContains(err.traceback, "train.lua:2")
 end
 
+-- What luaL_traceback writes, whose lines in the middle of a deep stack are left out.
+function TestValues:test_a_traceback_names_functions()
+  local err = raised [[
+local nn = require "deepc.nn"
+local function deep(n)
+  local x = n == 0 and nn.Linear(2, 2)(dc.ones "f32[3, 3]") or deep(n - 1)
+  return x
+end
+local x = deep(2)]]
+  lu.assertStrContains(err.traceback, "stack traceback:\n\tdeepc/nn/")
+  lu.assertStrContains(err.traceback, "train.lua:4: in local 'deep'\n\ttrain.lua:7: in main chunk\n")
+  lu.assertStrContains(err.traceback, "\n\t[C]: in function 'pcall'\n")
+  err = raised 'local x = ("x"):gsub("x", function() dc.zeros "f32[-1]" end)'
+  lu.assertStrContains(err.traceback, "\n\t[C]: in function 'string.gsub'\n\ttrain.lua:2: in ")
+  local function deep(n)
+    local e = n == 0 and raised 'dc.zeros "f32[-1]"' or deep(n - 1)
+    return e
+  end
+  local text = deep(60).traceback
+  local lines, skipped = select(2, text:gsub("\n", "")), text:match "skipping (%d+) levels"
+  lu.assertEquals(lines, 10 + 1 + 11)
+  lu.assertEquals(skipped + 1, tonumber((deep(61).traceback:match "skipping (%d+) levels")))
+end
+
 function TestValues:test_methods_of_strings()
   local err = raised 'dc.zeros("f32[64, 10]"):sum(3)'
   lu.assertEquals(err:upper():match "SUM", "SUM")
