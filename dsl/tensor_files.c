@@ -300,7 +300,8 @@ static dc_status take_tensors_body(dc_job *j, void *arg)
         dc_handle_fill(a->h[i], t);
         a->to[i] = t->store;
     }
-    DC_TRY(dc_tensor_store_read(a->f->file, j, a->want, a->to, a->n));
+    DC_TRY(
+        dc_tensor_store_read(a->f->file, j, a->want, a->to, a->n, (dc_tensor_begin){NULL, NULL}));
     return dc_tensor_file_unchanged(a->f->file, j);
 }
 
@@ -381,13 +382,23 @@ static dc_status ready_cells(const putting *a, dc_job *j)
     return dc_tensor_file_unchanged(a->f->file, j);
 }
 
-static dc_status read_cells(const putting *a, dc_job *j)
+/* From here on cells count as torn until all of them are read. */
+static void tear(void *arg, dc_job *j)
+{
+    const putting *a = arg;
+    for (uint32_t i = a->first; i < a->n; i++)
+        dc_cell_written(a->cell[i], true);
+    if (a->n > 0)
+        dc_cell_writing(a->cell[0], j);
+}
+
+static dc_status read_cells(putting *a, dc_job *j)
 {
     dc_storage **to = DC_NEW_ARRAY(&j->scratch, dc_storage *, a->n + 1);
     for (uint32_t i = a->first; i < a->end; i++)
         to[i] = a->cell[i]->store;
-    return dc_tensor_store_read(a->f->file, j, a->want + a->first, to + a->first,
-                                a->end - a->first);
+    return dc_tensor_store_read(a->f->file, j, a->want + a->first, to + a->first, a->end - a->first,
+                                (dc_tensor_begin){tear, a});
 }
 
 /* ---- on another thread ---- */
@@ -402,7 +413,7 @@ typedef struct later {
 static dc_status read_later(dc_job *j, void *arg)
 {
     const later *l = arg;
-    DC_TRY(dc_tensor_store_read(l->file, j, l->want, l->to, l->n));
+    DC_TRY(dc_tensor_store_read(l->file, j, l->want, l->to, l->n, (dc_tensor_begin){NULL, NULL}));
     return dc_tensor_file_unchanged(l->file, j);
 }
 
@@ -433,10 +444,9 @@ static dc_status start_later(const putting *a, dc_job *j)
                             &(dc_filler){.body = read_later, .release = end_later, .arg = l});
 }
 
-/* Then cells count as torn until all of them are read. */
 static dc_status put_cells_body(dc_job *j, void *arg)
 {
-    const putting *a = arg;
+    putting *a = arg;
     dc_device *dev = a->d->rt->device;
     DC_TRY(ready_cells(a, j));
     if (a->d->rt->check)
@@ -447,10 +457,6 @@ static dc_status put_cells_body(dc_job *j, void *arg)
         DC_TRY(dc_storage_evict(a->cell[i]->store, j));
     if (a->later && dev->ops->host && a->d->rt->opt.threads != 1)
         return start_later(a, j);
-    for (uint32_t i = a->first; i < a->n; i++)
-        dc_cell_written(a->cell[i], true);
-    if (a->n > 0)
-        dc_cell_writing(a->cell[0], j);
     DC_TRY(read_cells(a, j));
     DC_TRY(dc_tensor_file_unchanged(a->f->file, j));
     for (uint32_t i = 0; i < a->n && a->end == a->n; i++) {

@@ -372,7 +372,8 @@ dc_status dc_tensor_file_read(const dc_tensor_file *f, dc_job *j, const dc_file_
     reading r = {.f = f, .read = read, .n = n};
     uint32_t pieces = 0;
     size_t elements = 0;
-    r.first = DC_NEW_ARRAY(&j->scratch, uint32_t, n + 1);
+    uint32_t only[2]; /* a single one, of memory that is being written, takes no memory */
+    r.first = n == 1 ? only : DC_NEW_ARRAY(&j->scratch, uint32_t, n + 1);
     for (uint32_t i = 0; i < n; i++) {
         DC_ASSERT(!read[i].tensor->unread, "tensor '%s' is not read", read[i].tensor->name);
         r.first[i] = pieces;

@@ -282,8 +282,15 @@ static dc_status read_here(const dc_tensor_file *f, dc_job *j, const dc_tensor_w
 
 /* ---- all -------------------------------------------------------------------------------------- */
 
+static void begins(dc_tensor_begin *b, dc_job *j)
+{
+    if (b->call != NULL)
+        b->call(b->arg, j);
+    b->call = NULL;
+}
+
 dc_status dc_tensor_store_read(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *want,
-                               dc_storage *const *to, uint32_t n)
+                               dc_storage *const *to, uint32_t n, dc_tensor_begin begin)
 {
     char **mem = DC_NEW_ARRAY(&j->scratch, char *, n + 1);
     reading r = {.f = f, .want = want, .to = mem};
@@ -296,9 +303,11 @@ dc_status dc_tensor_store_read(const dc_tensor_file *f, dc_job *j, const dc_tens
             cut(&r, j, i);
             continue;
         }
+        begins(&begin, j);
         const dc_mark mark = dc_arena_mark(&j->scratch); /* what fails may leave something there */
         DC_TRY(is_matrix(w) ? read_here(f, j, w, to + i) : read_by_pieces(f, j, w, to[i]));
         dc_arena_rewind(&j->scratch, mark);
     }
+    begins(&begin, j);
     return read_units(j, &r);
 }

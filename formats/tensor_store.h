@@ -27,11 +27,17 @@ bool dc_tensor_laid_type(const dc_file_tensor *t, dc_tensor_form form, dc_type *
 /* Have all WORDS of a list what stands behind them, and no others stand anywhere? */
 bool dc_tensor_together(const dc_tensor_want *want, uint32_t n);
 
+/* Called once, before the first byte is written: what fails until then has changed nothing. */
+typedef struct dc_tensor_begin {
+    void (*call)(void *arg, dc_job *j); /* NULL: nothing */
+    void *arg;
+} dc_tensor_begin;
+
 /*
  * All of n tensors, each to its memory, which is at least as large. Several threads read what is long. What fails may have
  * written a part.
  */
 dc_status dc_tensor_store_read(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *want,
-                               dc_storage *const *to, uint32_t n);
+                               dc_storage *const *to, uint32_t n, dc_tensor_begin begin);
 
 #endif

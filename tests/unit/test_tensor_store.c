@@ -149,7 +149,7 @@ static dc_status open_and_read(dc_job *j, void *arg)
     if (shorter != NULL &&
         truncate(kit.path, (off_t)(length - place_of(NTENSOR) + place_of(4))) != 0)
         return dc_failf(j, DC_ERR_ARG, NULL, "no truncate");
-    return dc_tensor_store_read(f, j, want, to, NWANT);
+    return dc_tensor_store_read(f, j, want, to, NWANT, (dc_tensor_begin){NULL, NULL});
 }
 
 /* The same by the functions that read one at a time. */
