@@ -42,6 +42,7 @@ dc_rt *dc_rt_new(const dc_opts *opt, const dc_log *log)
     rt->job.cancel = &rt->interrupt;
     /* A block that stays: a call that needs little does not ask for memory, which scripts may have used up. */
     dc_arena_alloc(&rt->job.scratch, 1);
+    rt->idle = dc_arena_mark(&rt->job.scratch);
     dc_job_keep(j, rt);
     return rt;
 }

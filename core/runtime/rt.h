@@ -39,6 +39,7 @@ typedef struct dc_rt {
     dc_log log;
     dc_owner owner;   /* the process that opened it */
     dc_job job;       /* of the calling thread */
+    dc_mark idle;     /* of its scratch memory between entries: what it keeps */
     dc_names *names;  /* names of dims, labels */
     struct dc_extents *extents; /* sizes that are known at run time */
     dc_device *device; /* where tensors live; eval uses host memory of its own device */

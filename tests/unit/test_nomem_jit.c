@@ -316,7 +316,7 @@ static void expect_broken(void)
 {
     dc_exec *const e = exec;
     dc_inst *const i = inst;
-    CHECK(rt->broken && job->cleanup.n == 0 && job->scratch.top == NULL);
+    CHECK(rt->broken && job->cleanup.n == 0 && is_rewound());
     CHECK_EQ(dc_protect(job, do_exec, NULL), DC_E_STATE);
     CHECK_EQ(dc_protect(job, do_inst, NULL), DC_E_STATE);
     CHECK_EQ(job->err.id, DC_ERR_REENTER);
