@@ -461,23 +461,27 @@ dc_window dc_group_window(const dc_groups *g, dc_ref piece)
     return x;
 }
 
-/* Does r, or what it is made of, end at a size that is known at run time? */
+/* Does r end at a size that is known at run time? */
 static bool has_end(const fusing *w, dc_ref r)
 {
-    const dc_node *n = fuse_at(w, r);
-    for (int i = -1; i < n->nin; i++)
-        for (int axis = 0; axis < fuse_at(w, i < 0 ? r : n->in[i])->rank; axis++)
-            if (dc_needs_end(&w->needs, i < 0 ? r : n->in[i], axis) != 0)
-                return true;
+    for (int axis = 0; axis < fuse_at(w, r)->rank; axis++)
+        if (dc_needs_end(&w->needs, r, axis) != 0)
+            return true;
     return false;
 }
 
 /* Kernels of attention go through all rows and terms. */
 static bool attends_all(const fusing *w, const dc_attention *t)
 {
-    for (dc_ref r = 1; w->needs.end != NULL && r < w->fn->node.n; r++)
-        if (w->live[r] && dc_attention_place_of(t, r) != DC_ATTENTION_NOT && has_end(w, r))
+    for (dc_ref r = 1; w->needs.end != NULL && r < w->fn->node.n; r++) {
+        if (!w->live[r] || dc_attention_place_of(t, r) == DC_ATTENTION_NOT)
+            continue;
+        if (has_end(w, r))
             return false;
+        for (int i = 0; i < fuse_at(w, r)->nin; i++)
+            if (has_end(w, fuse_at(w, r)->in[i]))
+                return false;
+    }
     return true;
 }
 
