@@ -1,4 +1,7 @@
-/* As bytes: the struct, then how many bytes that is; so machine code in front stays where it is. */
+/*
+ * An entry on disk: machine code; for each kernel the struct and then how many bytes that is; how many kernels. So
+ * the code stays where it is, at the front.
+ */
 #include "jit/cache/kernel_needs.h"
 
 #include <string.h>
@@ -40,29 +43,96 @@ dc_kernel_needs *dc_kernel_needs_of(const dc_flat *f, dc_cache_key text)
     return out;
 }
 
-void dc_kernel_needs_put(const dc_kernel_needs *needs, dc_text *out)
+/* ---- entries --------------------------------------------------------------------------------- */
+
+enum { MOST = 64 }; /* needs in an entry */
+
+/* What lies at the end of the n bytes of an entry: a struct and, behind it, its size. */
+typedef struct last {
+    size_t begin, size;
+    dc_cache_key text;
+} last;
+
+static bool find_last(const char *entry, size_t n, last *out)
+{
+    dc_kernel_needs head;
+    uint64_t size;
+    if (n < sizeof size + sizeof head)
+        return false;
+    n -= sizeof size;
+    memcpy(&size, entry + n, sizeof size);
+    if (size < sizeof head || size > n)
+        return false;
+    memcpy(&head, entry + n - size, sizeof head);
+    *out = (last){n - size, size, head.text};
+    return head.nparam == (size - sizeof head) / sizeof(dc_need) &&
+           needs_bytes(head.nparam) == size;
+}
+
+/* How many needs there are, and where they end. */
+static bool find_end(const char *entry, size_t n, uint64_t *count, size_t *end)
+{
+    if (n < sizeof *count)
+        return false;
+    *end = n - sizeof *count;
+    memcpy(count, entry + *end, sizeof *count);
+    return *count > 0 && *count <= MOST;
+}
+
+static void put_needs(const dc_kernel_needs *needs, uint64_t count, dc_text *out)
 {
     const uint64_t bytes = needs_bytes(needs->nparam);
     dc_text_put(out, (const char *)needs, bytes);
     dc_text_put(out, (const char *)&bytes, sizeof bytes);
+    dc_text_put(out, (const char *)&count, sizeof count);
 }
 
-dc_kernel_needs *dc_kernel_needs_take(const void *bytes, size_t n, size_t *rest)
+void dc_kernel_entry_put(const void *code, size_t n, const dc_kernel_needs *needs, dc_text *out)
 {
-    const char *at = bytes;
-    dc_kernel_needs head;
-    uint64_t size;
-    if (n < sizeof size + sizeof head)
+    dc_text_put(out, code, n);
+    put_needs(needs, 1, out);
+}
+
+void dc_kernel_entry_add(const void *entry, size_t n, const dc_kernel_needs *needs, dc_text *out)
+{
+    uint64_t count;
+    size_t end, code;
+    const bool sound = find_end(entry, n, &count, &end) && dc_kernel_entry_code(entry, n, &code);
+    if (sound && count == MOST) /* begun anew */
+        dc_kernel_entry_put(entry, code, needs, out);
+    else if (sound) {
+        dc_text_put(out, entry, end);
+        put_needs(needs, count + 1, out);
+    }
+}
+
+bool dc_kernel_entry_code(const void *entry, size_t n, size_t *code)
+{
+    uint64_t count;
+    last x;
+    if (!find_end(entry, n, &count, code))
+        return false;
+    for (; count > 0; count--) {
+        if (!find_last(entry, *code, &x))
+            return false;
+        *code = x.begin;
+    }
+    return true;
+}
+
+dc_kernel_needs *dc_kernel_entry_needs(const void *entry, size_t n, dc_cache_key text)
+{
+    uint64_t count;
+    size_t end;
+    last x;
+    if (!find_end(entry, n, &count, &end))
         return NULL;
-    n -= sizeof size;
-    memcpy(&size, at + n, sizeof size);
-    if (size < sizeof head || size > n)
-        return NULL;
-    *rest = n - size;
-    memcpy(&head, at + *rest, sizeof head);
-    if (head.nparam != (size - sizeof head) / sizeof(dc_need) || needs_bytes(head.nparam) != size)
-        return NULL;
-    dc_kernel_needs *out = dc_xalloc(size);
-    memcpy(out, at + *rest, size);
-    return out;
+    for (; count > 0 && find_last(entry, end, &x); count--, end = x.begin) {
+        if (memcmp(&x.text, &text, sizeof text) != 0)
+            continue;
+        dc_kernel_needs *out = dc_xalloc(x.size);
+        memcpy(out, (const char *)entry + x.begin, x.size);
+        return out;
+    }
+    return NULL;
 }

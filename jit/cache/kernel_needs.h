@@ -22,13 +22,21 @@ typedef struct dc_kernel_needs {
     dc_need param[];
 } dc_kernel_needs;
 
-/* From dc_xalloc, as dc_kernel_needs_take. */
+/* From dc_xalloc. */
 dc_kernel_needs *dc_kernel_needs_of(const dc_flat *f, dc_cache_key text);
 
-/* Behind what is in `out`. */
-void dc_kernel_needs_put(const dc_kernel_needs *needs, dc_text *out);
+/*
+ * Behind the machine code of a program lie the needs of its kernels: several kernels may have one program, those
+ * that differ in the number of their work items alone. entry_put: `code`, and behind it what a kernel needs.
+ * entry_add: an entry that is there, with another kernel.
+ */
+void dc_kernel_entry_put(const void *code, size_t n, const dc_kernel_needs *needs, dc_text *out);
+void dc_kernel_entry_add(const void *entry, size_t n, const dc_kernel_needs *needs, dc_text *out);
 
-/* What was put at the end of n bytes, of which *rest are in front of it; NULL: there is none. */
-dc_kernel_needs *dc_kernel_needs_take(const void *bytes, size_t n, size_t *rest);
+/* The bytes of code in an entry of n bytes. False: it is none. */
+bool dc_kernel_entry_code(const void *entry, size_t n, size_t *code);
+
+/* What the kernel `text` needs, from dc_xalloc; NULL: the entry does not say. */
+dc_kernel_needs *dc_kernel_entry_needs(const void *entry, size_t n, dc_cache_key text);
 
 #endif

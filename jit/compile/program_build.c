@@ -84,7 +84,7 @@ const char *dc_program_depends(const dc_env *env, dc_job *j)
     if (env->cache == NULL || d->ops->toolchain == NULL)
         return NULL;
     dc_text *text = dc_job_text(j);
-    dc_text_printf(text, "program 3\n%s\n%s %s\n%s\n%s\n", t->name, t->triple, t->features,
+    dc_text_printf(text, "program 4\n%s\n%s %s\n%s\n%s\n", t->name, t->triple, t->features,
                    t->dialect, env->opt.math);
     d->ops->settings(d, text);
     const char *depends = dc_arena_strdup(&j->scratch, text->s);
@@ -106,34 +106,27 @@ static dc_status write_text(makings *m, dc_job *j, making *k, const char *depend
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-/*
- * What is kept of a program alone: its code, and behind it what its kernel needs. False too where the device
- * refuses what was kept: it is compiled, and replaced.
- */
-static bool load_program(const dc_env *env, dc_job *j, dc_cache_key key, const dc_source *src,
-                         dc_program **out, dc_kernel_needs **needs)
+/* What is kept of a program: its code, and behind it what its kernels need. */
+typedef struct kept_program {
+    const void *entry;
+    size_t bytes, code;
+} kept_program;
+
+static bool find_kept(const dc_env *env, dc_job *j, dc_cache_key key, kept_program *kept)
 {
-    const void *object;
-    size_t bytes;
     const dc_cache_maker toolchain = dc_cache_maker_of(env->cache, j, env->device);
-    if (!dc_cache_find(env->cache, j, key, toolchain, &object, &bytes))
-        return false;
-    *needs = dc_kernel_needs_take(object, bytes, &bytes);
-    if (*needs == NULL)
-        return false;
-    dc_job_defer(j, dc_xfree, *needs);
-    const dc_status status = env->device->ops->load(env->device, j, src, object, bytes, out);
-    dc_job_keep(j, *needs);
-    if (status == DC_OK)
-        return true;
-    dc_xfree(*needs);
-    j->err = (dc_err){0};
-    return false;
+    return dc_cache_find(env->cache, j, key, toolchain, &kept->entry, &kept->bytes) &&
+           dc_kernel_entry_code(kept->entry, kept->bytes, &kept->code);
 }
 
-static bool is_of(const dc_kernel_needs *needs, dc_cache_key text)
+/* False: the device refuses what was kept; it is compiled, and replaced. */
+static bool load_kept(const dc_env *env, dc_job *j, const dc_source *src, const kept_program *kept,
+                      dc_program **out)
 {
-    return memcmp(&needs->text, &text, sizeof text) == 0;
+    if (env->device->ops->load(env->device, j, src, kept->entry, kept->code, out) == DC_OK)
+        return true;
+    j->err = (dc_err){0};
+    return false;
 }
 
 bool dc_program_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_cache_key text,
@@ -142,35 +135,55 @@ bool dc_program_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_cache_ke
     static const char *const entry[] = {"entry0"}; /* as render() calls it */
     const dc_source src = {.dialect = env->target->dialect, .entry = entry, .nentry = 1};
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    bool found = load_program(env, j, key, &src, out, needs);
-    dc_arena_rewind(&j->scratch, mark);
-    if (found && !is_of(*needs, text)) {
-        env->device->ops->program_free(env->device, *out);
-        dc_xfree(*needs);
-        found = false;
+    kept_program kept;
+    *needs =
+        find_kept(env, j, key, &kept) ? dc_kernel_entry_needs(kept.entry, kept.bytes, text) : NULL;
+    if (*needs != NULL) {
+        dc_job_defer(j, dc_xfree, *needs);
+        const bool loaded = load_kept(env, j, &src, &kept, out);
+        dc_job_keep(j, *needs);
+        if (!loaded) {
+            dc_xfree(*needs);
+            *needs = NULL;
+        }
     }
-    return found;
+    dc_arena_rewind(&j->scratch, mark);
+    return *needs != NULL;
+}
+
+static void store(const makings *m, dc_job *j, const making *k, const dc_text *entry)
+{
+    const dc_cache_maker toolchain = dc_cache_maker_of(m->env->cache, j, m->env->device);
+    dc_cache_store(m->env->cache, j, k->unit->key, toolchain, entry->s, entry->n);
+}
+
+/* The program was stored for a kernel of another size; from now on it is found for this one too. */
+static void add_needs(const makings *m, dc_job *j, const making *k, const kept_program *kept)
+{
+    const dc_kernel_needs *mine = m->needs[k->unit->first];
+    dc_kernel_needs *there = dc_kernel_entry_needs(kept->entry, kept->bytes, mine->text);
+    const bool known = there != NULL;
+    dc_xfree(there);
+    if (known)
+        return;
+    dc_text *entry = dc_job_text(j);
+    dc_kernel_entry_add(kept->entry, kept->bytes, mine, entry);
+    store(m, j, k, entry);
+    dc_job_text_end(j, entry);
 }
 
 static bool find_program(const makings *m, dc_job *j, making *k)
 {
     dc_program_unit *u = k->unit;
     const dc_source src = source_of(m, k);
-    dc_kernel_needs *needs = NULL;
-    u->cached = u->keyed && load_program(m->env, j, u->key, &src, &u->program, &needs);
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    kept_program kept;
+    u->cached = u->keyed && find_kept(m->env, j, u->key, &kept) &&
+                load_kept(m->env, j, &src, &kept, &u->program);
     if (u->cached)
-        dc_xfree(needs); /* as those of the kernel, whose text the key is made of */
+        add_needs(m, j, k, &kept);
+    dc_arena_rewind(&j->scratch, mark);
     return u->cached;
-}
-
-static void store(const makings *m, dc_job *j, const making *k, dc_cache_maker toolchain,
-                  const void *object, size_t bytes)
-{
-    dc_text *entry = dc_job_text(j);
-    dc_text_put(entry, object, bytes);
-    dc_kernel_needs_put(m->needs[k->unit->first], entry);
-    dc_cache_store(m->env->cache, j, k->unit->key, toolchain, entry->s, entry->n);
-    dc_job_text_end(j, entry);
 }
 
 static dc_status compile(const makings *m, dc_job *j, making *k)
@@ -194,7 +207,10 @@ static dc_status compile(const makings *m, dc_job *j, making *k)
             m->kernel[k->unit->first]->name, (double)(dc_clock_ns() - begun) / 1e6, strlen(k->text),
             bytes);
     DC_TRY(d->ops->load(d, j, &src, object, bytes, &k->unit->program));
-    store(m, j, k, toolchain, object, bytes);
+    dc_text *entry = dc_job_text(j);
+    dc_kernel_entry_put(object, bytes, m->needs[k->unit->first], entry);
+    store(m, j, k, entry);
+    dc_job_text_end(j, entry);
     return DC_OK;
 }
 
@@ -216,15 +232,38 @@ static void add_missing(makings *m, uint32_t k)
     m->missing[at] = k;
 }
 
+static bool is_again(const makings *m, uint32_t k)
+{
+    const dc_program_unit *mine = m->at[k].unit;
+    for (uint32_t i = 0; i < k && mine->keyed; i++) {
+        const dc_program_unit *u = m->at[i].unit;
+        if (u->keyed && memcmp(&u->key, &mine->key, sizeof u->key) == 0)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Kernels with one text, which differ in the number of their work items: it is compiled for the first, and on disk
+ * when the others look for it.
+ */
 static dc_status make_all(makings *m, dc_job *j)
 {
     const char *depends = dc_program_depends(m->env, j);
+    uint32_t *again = DC_NEW_ARRAY(&j->scratch, uint32_t, m->n), nagain = 0;
     for (uint32_t i = 0; i < m->n; i++) {
         DC_TRY(write_text(m, j, &m->at[i], depends));
-        const dc_mark mark = dc_arena_mark(&j->scratch);
-        if (!find_program(m, j, &m->at[i]))
+        if (is_again(m, i))
+            again[nagain++] = i;
+        else if (!find_program(m, j, &m->at[i]))
             add_missing(m, i);
-        dc_arena_rewind(&j->scratch, mark);
+    }
+    DC_TRY(dc_split(j, m->nmissing, compile_piece, m));
+    m->nmissing = 0;
+    for (uint32_t i = 0; i < nagain; i++) {
+        dc_cache_flush(m->env->cache);
+        if (!find_program(m, j, &m->at[again[i]]))
+            add_missing(m, again[i]);
     }
     return dc_split(j, m->nmissing, compile_piece, m);
 }

@@ -7,6 +7,7 @@
 #include "jit/cache/build_id.h"
 #include "jit/cache/cache_folder.h"
 #include "jit/cache/disk_cache.h"
+#include "jit/cache/kernel_needs.h"
 #include "jit/exec/exec_pack.h"
 
 #include <dirent.h>
@@ -435,6 +436,92 @@ static void look(dc_exec *e, dc_job *j, char *out, size_t size)
     dc_text_free(&text);
 }
 
+/* Two kernels with one text: they differ in the number of rows alone. */
+static const char *const sizes = "func f(%1: f32[64, 7] \"x\", %2: f32[48, 7] \"y\") {\n"
+                                 "  %3 = sum %1 {2} : f32[64]\n"
+                                 "  %4 = sum %2 {2} : f32[48]\n"
+                                 "  return %3, %4\n"
+                                 "}\n";
+
+static void build(outcome *o)
+{
+    world w;
+    world_open(&w, ON_CPU, &opt, "cache");
+    dc_exec *e = world_build(&w, sizes, &(signature){.nfree = 2, .nresult = 2});
+    dc_inst *i = world_bind(&w, e, NULL);
+    o->whole = w.said.s != NULL && strstr(w.said.s, "found whole") != NULL;
+    o->compiled = w.rt->stats.kernels;
+    o->cached = w.rt->stats.kernels_cached;
+    dc_inst_free(i);
+    dc_exec_release(e);
+    world_close(&w);
+}
+
+static void test_one_text(void)
+{
+    outcome o;
+    build(&o);
+    CHECK(!o.whole && o.compiled == 1 && o.cached == 1);
+    CHECK_EQ(each_file(NULL, NULL), 2);
+    build(&o);
+    CHECK(o.whole && o.compiled == 0 && o.cached == 2);
+    each_file(remove_file, NULL);
+}
+
+static dc_kernel_needs *needs_of(uint64_t text, uint64_t bytes)
+{
+    dc_kernel_needs *out = dc_xalloc(sizeof *out + 2 * sizeof(dc_need));
+    out->text.word[0] = text;
+    out->nparam = 2;
+    out->param[1].bytes = bytes;
+    return out;
+}
+
+/* Of kernel i, whose second parameter has 10 i bytes. */
+static bool has_needs(const dc_text *entry, uint64_t i)
+{
+    dc_kernel_needs *found = dc_kernel_entry_needs(entry->s, entry->n, (dc_cache_key){{i, 0}});
+    const bool has = found != NULL;
+    if (has)
+        CHECK(found->nparam == 2 && found->param[1].bytes == 10 * i);
+    dc_xfree(found);
+    return has;
+}
+
+static dc_status grow_entry(dc_job *j, void *ctx)
+{
+    DC_UNUSED(j);
+    DC_UNUSED(ctx);
+    dc_text entry = {0};
+    size_t code;
+    dc_kernel_needs *x = needs_of(1, 10);
+    dc_kernel_entry_put("code", 4, x, &entry);
+    dc_xfree(x);
+    for (uint64_t i = 2; i < 100; i++) {
+        dc_text more = {0};
+        x = needs_of(i, 10 * i);
+        dc_kernel_entry_add(entry.s, entry.n, x, &more);
+        dc_xfree(x);
+        dc_text_free(&entry);
+        entry = more;
+        CHECK(dc_kernel_entry_code(entry.s, entry.n, &code) && code == 4);
+        CHECK(memcmp(entry.s, "code", 4) == 0);
+        CHECK(has_needs(&entry, i) && !has_needs(&entry, i + 1));
+        CHECK(has_needs(&entry, 1) == (i <= 64) && has_needs(&entry, i - 1) == (i != 65));
+    }
+    for (size_t n = 0; n < entry.n; n++) {
+        CHECK(!dc_kernel_entry_code(entry.s, n, &code));
+        CHECK(!has_needs(&(dc_text){.s = entry.s, .n = n}, 1));
+    }
+    dc_text_free(&entry);
+    return DC_OK;
+}
+
+static void test_entries(void)
+{
+    CHECK_EQ(dc_protect(&job, grow_entry, NULL), DC_OK);
+}
+
 static void build_and_call(outcome *o)
 {
     world w;
@@ -732,6 +819,8 @@ int main(int argc, char **argv)
     test_limit();
     test_small_entries();
     test_race();
+    test_entries();
+    test_one_text();
     test_executables(&r);
     test_settings();
     test_pack(&r);
