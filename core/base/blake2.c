@@ -26,7 +26,7 @@ static uint64_t rotate(uint64_t v, int right)
     return v >> right | v << (64 - right);
 }
 
-static void mix(uint64_t *v, int a, int b, int c, int d, uint64_t x, uint64_t y)
+static inline void mix(uint64_t *v, int a, int b, int c, int d, uint64_t x, uint64_t y)
 {
     v[a] += v[b] + x;
     v[d] = rotate(v[d] ^ v[a], 32);
@@ -47,10 +47,14 @@ static void compress(uint64_t h[8], const unsigned char *block, uint64_t counted
     memcpy(v + 8, iv, sizeof iv);
     v[12] ^= counted;
     v[14] ^= last ? UINT64_MAX : 0;
+    /* Unrolled, so that all places are known: v stays in registers. */
+#pragma GCC unroll 12
     for (int r = 0; r < ROUNDS; r++) {
         const uint8_t *s = sigma[r % 10];
+#pragma GCC unroll 4
         for (int i = 0; i < 4; i++)
             mix(v, i, i + 4, i + 8, i + 12, m[s[2 * i]], m[s[2 * i + 1]]);
+#pragma GCC unroll 4
         for (int i = 0; i < 4; i++)
             mix(v, i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4, m[s[8 + 2 * i]],
                 m[s[9 + 2 * i]]);
