@@ -30,6 +30,7 @@ static void cpu_free(dc_device *d)
     dc_llvm_close(cpu->llvm);
     dc_servers_close(cpu->servers);
     DC_VEC_FREE(cpu->reserved);
+    dc_chunks_free(&cpu->chunks);
     dc_xfree(cpu);
 }
 

@@ -3,6 +3,7 @@
 #define DC_BACKENDS_CPU_CPU_IMPL_H
 
 #include "backends/cpu/cc.h"
+#include "backends/cpu/huge_chunks.h"
 #include "backends/cpu/llvm.h"
 #include "backends/cpu/loader.h"
 #include "backends/cpu/pool.h"
@@ -25,6 +26,8 @@ typedef struct dc_cpu {
     dc_cpu_pool *pool; /* runs launches */
     bool split_all;    /* DEEPC_CHECK=2: split whatever can be */
     DC_VEC(dc_reservation) reserved;
+    dc_chunks chunks;
+    size_t asked; /* bytes of pieces before there were chunks */
     dc_cc cc;      /* of `cpu:cc` */
 } dc_cpu;
 

@@ -1,5 +1,6 @@
 /*
- * Memory of the CPU device: the process's own. Large pieces begin at huge pages and ask for them.
+ * Memory of the CPU device: the process's own. Large pieces begin at huge pages and ask for them. Those of some size share
+ * huge pages (huge_chunks.h) once there are many; of a host's memory they do not, since chunks are much to ask of it.
  *
  * A reservation is address space that nothing may touch, of which a growing part at the begin is
  * opened. The device knows its reservations, since giving one back needs its size; there are few,
@@ -11,16 +12,40 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { ALIGN = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
+enum { ALIGN = 64, HUGE_PAGE = DC_HUGE_PAGE, HUGE_FROM = 4 << 20 };
+enum {
+    PIECE_FROM = 1 << 16,
+    MANY = 16 << 20
+}; /* bytes of a piece; bytes asked for before there are chunks */
+
+#ifdef __SANITIZE_ADDRESS__
+enum { CHUNKS = 0 }; /* the sanitizer sees what is behind a block of its own, not behind a piece */
+#else
+enum { CHUNKS = 1 };
+#endif
 
 static dc_cpu *cpu_of(dc_device *d)
 {
     return (dc_cpu *)d;
 }
 
+/* NULL: it is no piece, or there is no chunk to be had. */
+static void *take_piece(dc_cpu *cpu, size_t bytes)
+{
+    if (!CHUNKS || bytes < PIECE_FROM || bytes >= HUGE_FROM || dc_heap_is_given())
+        return NULL;
+    if (cpu->asked < MANY) {
+        cpu->asked += bytes;
+        return NULL;
+    }
+    return dc_chunks_take(&cpu->chunks, bytes);
+}
+
 dc_status dc_cpu_alloc(dc_device *d, dc_job *j, size_t bytes, void **out)
 {
-    DC_UNUSED(d);
+    *out = take_piece(cpu_of(d), bytes);
+    if (*out != NULL)
+        return DC_OK;
     const size_t align = bytes >= HUGE_FROM ? HUGE_PAGE : ALIGN;
     if (bytes > PTRDIFF_MAX - HUGE_PAGE)
         return dc_fail_memory(j, bytes);
@@ -83,7 +108,8 @@ void dc_cpu_release(dc_device *d, void *mem)
     dc_cpu *cpu = cpu_of(d);
     dc_reservation *r = find_reservation(cpu, mem);
     if (r == NULL) {
-        dc_free_aligned(mem);
+        if (!dc_chunks_give(&cpu->chunks, mem))
+            dc_free_aligned(mem);
         return;
     }
     munmap(r->base, r->size);
