@@ -9,7 +9,7 @@
  *                is strided along n, so that all m read it from L2; or all panels of a work item are packed
  *                before, where few rows and short reductions use each of them little
  *   m.i.o        register tiles; rows of a are read in place, by broadcast; where a lies across memory, along
- *                m, a block of it is packed for each piece of k. Where b fits into
+ *                m, a block of it is packed for each piece of k, and converted where a has 16 bits. Where b fits into
  *                L2 as it is, m.i.o is outside of n.i.o, and an epilogue that reads several
  *                matrices (an optimiser's update) follows after all columns of its rows: it
  *                reads each matrix contiguously, not tile by tile
@@ -48,7 +48,9 @@ typedef struct product {
     operand a, b;                      /* left, right */
     int64_t lanes, rows, vectors;      /* register tile */
     int64_t block_m, block_n, block_k; /* of a work item */
+    bool bounded;                      /* how many rows there are, or terms, is known at run time */
     bool pack_a, pack_b, streams;
+    bool widen_a;       /* a is packed as it lies, since it is made of 16-bit floats */
     bool wide;          /* panels of a work item are packed together, along memory */
     bool by_rows;       /* register tiles follow one another along n, not along m */
     bool apart;         /* the epilogue has loops of its own, for each tile */
@@ -302,6 +304,19 @@ static bool fetches_ahead(const product *q)
            q->b.bytes > (int64_t)q->s->t->l2 / 8;
 }
 
+/*
+ * Rows of b for all columns, some at a time, to sums that wait in caches: few rows of a do not pay for packing it. Where a
+ * may have few rows, since their number is known at run time, that is chosen, too; with many it takes about as long.
+ */
+static bool is_streamed(const product *q)
+{
+    const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
+    const bool few =
+        q->M <= DC_TUNE_STREAM_LEFT ||
+        (q->M <= DC_TUNE_STREAM_BOUNDED && q->N * size % DC_TUNE_STREAM_CLASH != 0 && q->bounded);
+    return q->nred == 1 && !q->b.n.strided && few && (is_large(q) || fetches_ahead(q));
+}
+
 /* Another packing than the rule's, as far as there is one. */
 static void choose_packing(product *q, bool can_pack_a)
 {
@@ -314,6 +329,15 @@ static void choose_packing(product *q, bool can_pack_a)
     const int64_t way = dc_sketch_knob(q->s, DC_KNOB_PACK, rule, ways, 4);
     q->pack_b = way == 2 || way == 3 || q->b.n.strided;
     q->pack_a = way >= 3 && can_pack_a;
+}
+
+/* Converting an element of a for each panel of b takes as long as multiplying by it; together they are vectors. */
+static bool is_widened(const product *q)
+{
+    const dc_buffer *a = &q->s->k->buf.at[q->a.buf];
+    return !q->pack_a && q->a.plain && q->a.computed && dc_dtype_size((dc_dtype)a->dtype) == 2 &&
+           q->nred == 1 && q->has_m && q->a.k.unit && q->rows > 1 && !q->by_rows &&
+           q->K >= q->lanes && q->N >= DC_TUNE_WIDEN_PANELS * q->vectors * q->lanes;
 }
 
 /*
@@ -341,6 +365,7 @@ static void packing_of(product *q)
     if (q->has_m && !q->streams && !q->pack_b && !q->pack_a)
         q->by_rows = dc_sketch_knob(q->s, DC_KNOB_ORDER, q->by_rows ? 2 : 1,
                                     (const int32_t[]){1, 2, 0}, 2) == 2;
+    q->widen_a = is_widened(q);
     q->row_apart = q->by_rows && q->nred == 1 && q->epilogue_reads >= 2 &&
                    q->rows * q->N * 4 <= (int64_t)q->s->t->l2 / 8;
 }
@@ -398,7 +423,8 @@ static void blocks_of(product *q)
         along_n = (q->N + columns - 1) / columns;
     if (q->wide)
         along_n = (q->N + DC_TUNE_WIDE_PANELS * columns - 1) / (DC_TUNE_WIDE_PANELS * columns);
-    while (outer * along_n * along_m < want && q->N / (2 * along_n) >= 2 * columns)
+    const int64_t least = q->streams && q->bounded ? DC_TUNE_STREAM_PANELS : 2;
+    while (outer * along_n * along_m < want && q->N / (2 * along_n) >= least * columns)
         along_n *= 2;
     while (part_of(q->N, along_n, columns) > most_n)
         along_n *= 2;
@@ -546,13 +572,23 @@ static bool pack_a(product *q)
     return make_lanes(q, dc_sketch_copy_of(q->s, made, q->m, 0), false);
 }
 
+static bool widen_a(product *q)
+{
+    const uint32_t dims[2] = {q->m, q->red[0]};
+    uint32_t made;
+    TRY(dc_do_pack(q->s, q->a.buf, q->piece, dims, 2, &made));
+    return make_lanes(q, dc_sketch_copy_of(q->s, made, q->red[0], 0), false);
+}
+
 /*
- * Rows of b are streamed in short pieces a row apart, which the machine does not prefetch by itself. Few rows of a wait for
- * memory anyway, and prefetches only take its time.
+ * Rows of b are read in short pieces a row apart, which the machine does not prefetch by itself: while one panel is
+ * multiplied, the next one comes into L2. Where b is there already, it costs nothing that could be measured.
  */
 static void prefetch_b(product *q)
 {
-    const int level = dc_sketch_level(q->s, q->M >= DC_TUNE_PREFETCH_ROWS ? 2 : 0);
+    const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
+    const bool rule = q->N * q->K * size >= DC_TUNE_PREFETCH_RIGHT && !q->by_rows;
+    const int level = dc_sketch_level(q->s, rule ? 2 : 0);
     if (level > 0) /* where it does not apply, it is left out */
         dc_do_prefetch(q->s, q->b.buf, q->tn.o, q->red[0], level);
 }
@@ -565,10 +601,11 @@ static bool make_registers(product *q)
 
 static bool apply(product *q)
 {
-    const bool pieces = q->block_k < q->K || q->row_apart || q->has_outer || q->pack_a;
+    const bool pieces =
+        q->block_k < q->K || q->row_apart || q->has_outer || q->pack_a || q->widen_a;
     if (!make_work_items(q) || (q->has_outer && !hoist(q, q->outer, q->m, q->n)) ||
         (pieces && !make_pieces(q, q->block_k, q->m, q->n)) || (q->pack_a && !pack_a(q)) ||
-        !make_tiles(q))
+        (q->widen_a && !widen_a(q)) || !make_tiles(q))
         return false;
     uint32_t loop = q->has_m && !q->by_rows ? q->tm.o : q->tn.o;
     if (!pieces && q->apart) {
@@ -585,7 +622,7 @@ static bool apply(product *q)
         return false;
     if (!make_registers(q) || !dc_sketch_grid(q->s))
         return false;
-    if (q->streams && q->has_m)
+    if (!q->pack_b && q->has_m)
         prefetch_b(q);
     else if (pieces && fetches_ahead(q))
         dc_do_prefetch(q->s, q->b.buf, q->piece, q->red[0], 1);
@@ -646,9 +683,9 @@ bool dc_schedule_product(dc_sketch *s, const dc_shape *p, bool *is)
     take_outer(&q);
     if (is_dots(&q))
         return schedule_dots(&q);
-    q.streams = q.nred == 1 && !q.b.n.strided && q.M < DC_TUNE_PACK_ROWS &&
-                (is_large(&q) || fetches_ahead(&q));
-    if (q.nred == 1 && !q.b.n.strided && q.M <= 2 * DC_TUNE_PACK_ROWS)
+    q.bounded = dc_stmt_has_limits(s->k->root);
+    q.streams = is_streamed(&q);
+    if (q.nred == 1 && !q.b.n.strided && q.M <= 2 * DC_TUNE_STREAM_LEFT)
         q.streams = dc_sketch_knob(s, DC_KNOB_STREAM, q.streams ? 2 : 1, (const int32_t[]){1, 2, 0},
                                    2) == 2;
     tile_of(&q);

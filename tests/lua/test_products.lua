@@ -105,6 +105,29 @@ function TestProducts.test_few_rows_of_turned_operands()
   end
 end
 
+-- Few rows by matrices that caches may not hold: streamed or read in place, prefetched; how many rows there are may be known
+-- only at run time. Left-hand sides of 16 bits are converted a block at a time.
+function TestProducts.test_few_rows_of_large_matrices()
+  for _, size in ipairs { { 400, 300 }, { 600, 700 }, { 1040, 521 }, { 1024, 512 }, { 100, 20 } } do
+    local n, k = table.unpack(size)
+    local b = digits(k, n, 2)
+    for left, wide in pairs { f32 = "f32", f16 = "f32", bf16 = "bf16" } do
+      local right = wide == "bf16" and b:cast "bf16":clone() or b
+      local any = dc.fn(("any(a: %s[m <= 130, %d], b: %s[%d, %d]) -> f32[m, %d]"):format(left, k, wide, k, n, n),
+        function(a, b) return a:cast "f32":matmul(b:cast "f32") end)
+      for _, m in ipairs { 1, 2, 7, 33, 64, 100, 130 } do
+        local what = ("%d x %d x %d %s"):format(m, n, k, left)
+        local a = digits(m, k, 1)
+        local stored = left == "f32" and a or a:cast(left):clone()
+        local f = dc.fn(("f(a: %s[%d, %d], b: %s[%d, %d]) -> f32[%d, %d]"):format(left, m, k, wide, k, n, m, n),
+          function(a, b) return a:cast "f32":matmul(b:cast "f32") end)
+        check(f(stored, right), a, b, what)
+        check(any(stored, right), a, b, what .. " of any number")
+      end
+    end
+  end
+end
+
 -- Right-hand sides that are made of parameters while they are packed, streamed or read: no launch of their own.
 function TestProducts.test_operands_of_other_types()
   local forms = {
