@@ -154,6 +154,17 @@ static void chunk_cast(dc_eval_state *s, const chunk *c, void *to)
     dc_eval_put_i(c->rt, to, c->at, c->count, bits);
 }
 
+/* Floats of patterns. */
+static void chunk_half(dc_eval_state *s, const chunk *c, void *to)
+{
+    uint64_t bits[DC_EVAL_CHUNK];
+    double v[DC_EVAL_CHUNK];
+    dc_eval_get_i(c->t, s->value[c->n->in[0]], c->at, c->count, bits);
+    for (int64_t i = 0; i < c->count; i++)
+        v[i] = dc_value_of(DC_F16, bits[i]);
+    dc_eval_put_f(s->mode, c->rt, to, c->at, c->count, v);
+}
+
 void dc_eval_ew(dc_eval_state *s, dc_ref r)
 {
     const dc_node *n = dc_node_at(s->f, r);
@@ -166,6 +177,8 @@ void dc_eval_ew(dc_eval_state *s, dc_ref r)
         dc_job_look();
         if (n->op == DC_OP_CAST && (floats || dc_dtype_is_float(c.rt)))
             chunk_cast(s, &c, s->value[r]);
+        else if (n->op == DC_OP_HALF)
+            chunk_half(s, &c, s->value[r]);
         else if (floats)
             chunk_f(s, &c, s->value[r]);
         else

@@ -85,6 +85,13 @@ static dc_status dtype_u32(const dc_site *s)
     return alike(s, 0);
 }
 
+static dc_status dtype_half(const dc_site *s)
+{
+    DC_TRY(need(s, 1, s->in[0].dtype == DC_U16, "u16"));
+    s->out->dtype = DC_F32;
+    return DC_OK;
+}
+
 static dc_status dtype_sel(const dc_site *s)
 {
     DC_TRY(need(s, 1, s->in[0].dtype == DC_BOOL, "bool"));

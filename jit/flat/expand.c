@@ -348,6 +348,11 @@ static dc_fv expand_threefry(const use *u)
     return x0;
 }
 
+static dc_fv expand_half(const use *u)
+{
+    return dc_expand_widen(u, as(u, u->in[0], DC_F16), DC_F16);
+}
+
 /* dc_dp4a of core/graph/op.c. */
 static dc_fv expand_dp4a(const use *u)
 {

@@ -421,7 +421,16 @@ dc_launch dc_nest_launch(const dc_kernel *k)
 
 /* Dtypes of operations ----------------------------------------------------------------------- */
 
-typedef enum rule { RULE_any, RULE_num, RULE_flt, RULE_bits, RULE_int, RULE_u32, RULE_sel } rule;
+typedef enum rule {
+    RULE_any,
+    RULE_num,
+    RULE_flt,
+    RULE_bits,
+    RULE_int,
+    RULE_u32,
+    RULE_half,
+    RULE_sel
+} rule;
 
 static const uint8_t rules[] = {
 #define EW(id, lua, n, flags, type, ...) [DC_OP_##id] = RULE_##type,
@@ -444,6 +453,8 @@ static bool takes(rule r, dc_dtype t)
         return !dc_dtype_is_float(t) && t != DC_BOOL;
     case RULE_u32:
         return t == DC_U32;
+    case RULE_half:
+        return t == DC_U16;
     }
     return false;
 }
@@ -459,6 +470,6 @@ bool dc_nest_op_dtype(const dc_kernel *k, dc_op op, const dc_vx *in, dc_dtype *o
     for (int i = first; i < row->n; i++)
         if (k->vx.at[in[i]].dtype != t || !takes(r, t) || (dc_dtype_is_short(t) && r != RULE_sel))
             return false;
-    *out = (row->flags & DC_OPF_CMP) != 0 ? DC_BOOL : t;
+    *out = (row->flags & DC_OPF_CMP) != 0 ? DC_BOOL : r == RULE_half ? DC_F32 : t;
     return true;
 }

@@ -146,6 +146,7 @@ typedef struct cost {
     size_t bytes;  /* of the parameters that this reads */
     bool turned;   /* the last axis of something was not last before */
     bool combines; /* a reduction, a product or a gather is among it */
+    bool unpacks;  /* so is half_float: weights that are kept small on purpose */
 } cost;
 
 static bool is_turned(const dc_node *n)
@@ -186,6 +187,7 @@ static void add_cost(const splitting *w, dc_ref r, cost *c)
     const dc_op_class cls = class_of(w, r);
     c->ops += ops_of(w, r);
     c->turned |= is_turned(at(w, r));
+    c->unpacks |= at(w, r)->op == DC_OP_HALF;
     c->combines |= cls == DC_CLASS_RED || cls == DC_CLASS_CON || cls == DC_CLASS_IDX ||
                    cls == DC_CLASS_HST || cls == DC_CLASS_FFT;
     if (at(w, r)->op == DC_OP_PARAM)
@@ -223,7 +225,8 @@ static bool reads_plain(const splitting *w, dc_ref u, int i)
 {
     dc_ref r = at(w, u)->in[i];
     const bool dot = at(w, u)->op == DC_OP_DOT;
-    if (class_of(w, u) == DC_CLASS_CTL || class_of(w, u) == DC_CLASS_HST) /* what loops and branches read has memory */
+    if (class_of(w, u) == DC_CLASS_CTL ||
+        class_of(w, u) == DC_CLASS_HST) /* what loops and branches read has memory */
         return class_of(w, r) != DC_CLASS_MOV || at(w, r)->op == DC_OP_PERMUTE;
     if (class_of(w, u) != DC_CLASS_CON || (i > 0 && !(w->groups && dot)))
         return class_of(w, u) == DC_CLASS_CON;
@@ -237,7 +240,8 @@ static bool reads_plain(const splitting *w, dc_ref u, int i)
 /*
  * Worth it is what each call would write to memory, and what costs more to compute than to
  * read; but nothing that repeats itself, and nothing that is much larger than what it is made of, which is
- * read faster. A product reads a matrix that is only cast or scaled in its own type.
+ * read faster. A product reads a matrix that is only cast or scaled in its own type. Packed floats are unpacked where they
+ * are read.
  */
 static bool is_worth(splitting *w, const asking *x)
 {
@@ -250,6 +254,8 @@ static bool is_worth(splitting *w, const asking *x)
     if (!x->plain && class_of(w, r) == DC_CLASS_MOV && !is_turned(n))
         return false;
     const cost c = cost_of(w, r);
+    if (c.unpacks && node_bytes(w, r) > c.bytes)
+        return false;
     const bool light = !c.turned && !c.combines && c.ops < DC_TUNE_READ_OPS * count;
     const size_t most = x->of_dot && light ? c.bytes : 2 * c.bytes;
     return (x->plain || !light) &&
@@ -259,6 +265,8 @@ static bool is_worth(splitting *w, const asking *x)
 /* Node u reads its operand i. */
 static void ask(splitting *w, dc_ref u, int i)
 {
+    if (at(w, u)->op == DC_OP_HALF)
+        return;
     const asking x = {at(w, u)->in[i], reads_plain(w, u, i), at(w, u)->op == DC_OP_DOT};
     const uint8_t bit = (uint8_t)(1u << (2 * x.plain + x.of_dot));
     if (w->derived[x.r] || (w->asked[x.r] & bit) != 0)

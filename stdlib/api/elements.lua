@@ -210,6 +210,15 @@ dc.shift_right = Tensor.shift_right
 function Tensor:dp4a(b, c) end
 dc.dp4a = Tensor.dp4a
 
+---The numbers that 16 bits mean as f16: f32 of u16. What is packed more tightly becomes such bits by shifts.
+---
+---    dc.tensor({ 0x3c00, 0xc000, 0x0001 }, "u16"):half_float()
+---
+---Errors: DC0202 for another dtype than u16.
+---@return deepc.Tensor # f32
+function Tensor:half_float() end
+dc.half_float = Tensor.half_float
+
 -- ---- Functions ----
 
 ---e ^ x.

@@ -163,6 +163,7 @@ local ops = {
   gcd = function(e) return e.i:gcd(6) end,
   lcm = function(e) return e.i:lcm(6) end,
   clz = function(e) return e.i:clz() end,
+  half_float = function(e) return e.i:cast("u16"):half_float() end,
   dp4a = function(e) return e.i:cast("u32"):dp4a(e.i:cast "u32" * 77, 3) end,
   where = function(e) return dc.where(e.b, e.x, e.y), dc.where(e.b, e.x, 0), dc.where(e.b, 1, e.v) end,
   clone = function(e) return e.x:clone() end,

@@ -37,6 +37,8 @@ static inline bool admits(dc_op op, dc_dtype t)
         return !dc_dtype_is_float(t) && t != DC_BOOL;
     if (strcmp(rule, "u32") == 0)
         return t == DC_U32;
+    if (strcmp(rule, "half") == 0)
+        return t == DC_U16;
     return true; /* any, sel */
 }
 
@@ -337,8 +339,9 @@ static inline void test_rows(runner *r)
             if (!admits((dc_op)op, (dc_dtype)t))
                 continue;
             const bool test = dc_op_row_of((dc_op)op)->flags & DC_OPF_CMP;
+            const int result = test ? (int)DC_BOOL : op == DC_OP_HALF ? (int)DC_F32 : t;
             for (int to = 0; to < DC_DTYPE__COUNT; to++)
-                if (op == DC_OP_CAST ? to != t : to == (test ? (int)DC_BOOL : t))
+                if (op == DC_OP_CAST ? to != t : to == result)
                     add_case(r, &cases[n++], (dc_op)op, (dc_dtype)t, (dc_dtype)to);
         }
     if (runner_build(r))

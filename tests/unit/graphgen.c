@@ -39,6 +39,7 @@ typedef enum type_rule {
     RULE_bits,
     RULE_sel,
     RULE_u32,
+    RULE_half,
     RULE_int,
     RULE_accum
 } type_rule;
@@ -142,6 +143,8 @@ static dc_dtype dtype_for(gen *g, type_rule rule)
             break;
         case RULE_u32:
             return DC_U32;
+        case RULE_half:
+            return DC_U16;
         case RULE_int:
             if (!dc_dtype_is_float(t) && t != DC_BOOL)
                 return t;

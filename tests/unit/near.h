@@ -113,6 +113,7 @@ static inline double near_limit(dc_op op)
     case DC_OP_TAN:
     case DC_OP_ATAN:
     case DC_OP_ATAN2:
+    case DC_OP_ASINH:
     case DC_OP_ACOSH:
     case DC_OP_ERF_INV:
         return 3;

@@ -45,6 +45,7 @@ static const ew_case ew_cases[] = {
 #define L(op, want, ...) {DC_OP_##op, DC_BOOL, DC_BOOL, {__VA_ARGS__}, want}
 #define P(op, t, want, ...) {DC_OP_##op, DC_##t, DC_BOOL, {__VA_ARGS__}, want}
 #define C(from, to, want, a) {DC_OP_CAST, DC_##from, DC_##to, {a}, want}
+#define H(want, a) {DC_OP_HALF, DC_U16, DC_F32, {a}, want}
     F(NEG, -2.5, 2.5), F(NEG, -0.0, 0.0), F(NEG, 0.0, -0.0), F(NEG, -INF, INF), F(NEG, NAN, NAN),
     F(NEG, -HUGE_F, HUGE_F),
     I(NEG, -7, 7), I(NEG, I_MIN, I_MIN), U(NEG, U_MAX, 1), U(NEG, 0, 0), B(NEG, 255, 1),
@@ -162,6 +163,8 @@ static const ew_case ew_cases[] = {
     U(DP4A, 0, 0, U_MAX, 0), U(DP4A, 0xfffffc04, U_MAX, U_MAX, 0), U(DP4A, 70, 0x04030201, 0x08070605, 0),
     U(DP4A, 0xfffe0200 + 7, U_MAX, 0x80808080, 7), U(DP4A, 0x1fa03, U_MAX, 0x7f7f7f7f, U_MAX),
     U(DP4A, 0xff80, 0xff, 0xffffff80, 0x17f00),
+    H(0, 0), H(-0.0, 0x8000), H(1, 0x3c00), H(-2, 0xc000), H(65504, 0x7bff), H(0x1p-24, 1), H(0x3ffp-24, 0x3ff),
+    H(0x1p-14, 0x400), H(INF, 0x7c00), H(-INF, 0xfc00), H(NAN, 0x7e00),
 #undef F
 #undef I
 #undef U
@@ -169,6 +172,7 @@ static const ew_case ew_cases[] = {
 #undef L
 #undef P
 #undef C
+#undef H
 };
 /* clang-format on */
 

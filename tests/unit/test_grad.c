@@ -311,6 +311,7 @@ typedef enum type_rule {
     RULE_bits,
     RULE_sel,
     RULE_u32,
+    RULE_half,
     RULE_int
 } type_rule;
 
