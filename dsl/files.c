@@ -2,7 +2,8 @@
  * What stdlib/files.lua and others need of files: tensors and cells to safetensors; texts and images. What reads tensors is
  * in tensor_files.c.
  *
- *   file_save(path, names, values, keys, texts [, piece])   a safetensors file; several of `piece` bytes and an index
+ *   file_save(path, names, values, keys, texts [, piece, as])   a safetensors file; several of `piece` bytes and an index;
+ *                                                           as[name]: what it calls the dtype of u8, "F8_E4M3"
  *   gguf_save(path, names, values, types, count, entries)   a GGUF file; types[i] is "q8_0", a dtype or false: its own.
  *                                 entries: `count` metadata as they stand in the file
  *   file_exists(op, path)
@@ -77,7 +78,12 @@ static dc_status save_body(dc_job *j, void *arg)
 static void fill_value(lua_State *L, dc_dsl *d, saving *a, uint32_t i)
 {
     dc_handle *h = dc_args_list_handle(L, d, 3, i, "save");
-    a->item[i] = (dc_st_item){dc_args_list_text(L, d, 2, i, "save"), *dc_handle_type(h)};
+    a->item[i] = (dc_st_item){dc_args_list_text(L, d, 2, i, "save"), *dc_handle_type(h), NULL};
+    if (lua_istable(L, 7)) { /* who gave the table keeps it, and the text in it */
+        lua_getfield(L, 7, a->item[i].name);
+        a->item[i].as = lua_tostring(L, -1);
+        lua_pop(L, 1);
+    }
     if (h->kind == DC_HANDLE_CELL)
         a->value[i].cell = h->cell;
     else

@@ -5,6 +5,8 @@
  *                                  elements and bytes of a packed block, whether it can be made; nil: it is not multiplied
  *   blocks_lay(op, rows, type)     words, scales and mins (or nil) of u8[n, bytes of a row] (formats/blocks.h)
  *   blocks_pack(op, x, type)       u8[n, bytes of a row] of f32[n, k]
+ *   f8_pack(op, x, type)           floats of 8 bits, u8[n, k] of f32[n, k], and the scale of each row, f32[n, 1], which
+ *                                  makes its largest element the largest number of the type
  */
 #include "dsl/base/args.h"
 #include "dsl/base/error.h"
@@ -13,6 +15,10 @@
 #include "dsl/internals.h"
 #include "formats/blocks.h"
 #include "formats/packing.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
 
 static void set_number(lua_State *L, const char *name, lua_Integer v)
 {
@@ -110,7 +116,45 @@ static int l_pack(lua_State *L)
     return 1;
 }
 
+/* Zeros get the scale 1, and rows so small that theirs would lose digits the least normal number. */
+static bool pack_row(const float *x, size_t n, bool e4m3, unsigned char *to, float *scale)
+{
+    float largest = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(x[i]))
+            return false;
+        largest = fmaxf(largest, fabsf(x[i]));
+    }
+    *scale = largest == 0 ? 1 : fmaxf(largest / (e4m3 ? 448 : 57344), FLT_MIN);
+    for (size_t i = 0; i < n; i++)
+        to[i] = e4m3 ? dc_f8_e4m3_of_float(x[i] / *scale) : dc_f8_e5m2_of_float(x[i] / *scale);
+    return true;
+}
+
+static int l_f8_pack(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *op = luaL_checkstring(L, 1), *type = luaL_checkstring(L, 3);
+    const bool e4m3 = strcmp(type, "f8_e4m3") == 0;
+    luaL_argcheck(L, e4m3 || strcmp(type, "f8_e5m2") == 0, 3, "a float of 8 bits");
+    dc_handle *h = check_matrix(L, d, op, DC_F32);
+    const int64_t n = dc_handle_type(h)->dim[0], columns = dc_handle_type(h)->dim[1];
+    const dc_type codes = {.dtype = DC_U8, .rank = 2, .dim = {n, columns}};
+    const dc_type scales = {.dtype = DC_F32, .rank = 2, .dim = {n, 1}};
+    lua_settop(L, 3);
+    const float *from = dc_handle_read(L, d, h, op);
+    unsigned char *to = dc_handle_room(L, d, &codes);
+    float *scale = dc_handle_room(L, d, &scales);
+    for (int64_t i = 0; i < n; i++)
+        if (!pack_row(from + i * columns, (size_t)columns, e4m3, to + i * columns, scale + i))
+            dc_error_raisef(L, d, DC_ERR_ARG, op, "a weight is not finite");
+    push_result(L, d, &codes, to);
+    push_result(L, d, &scales, scale);
+    return 2;
+}
+
 static const dc_binding bindings[] = {
+    {"f8_pack", l_f8_pack, DC_ANY, DC_IN_LIBRARY},
     {"blocks_about", l_about, DC_ANY, DC_IN_LIBRARY},
     {"blocks_lay", l_lay, DC_ANY, DC_IN_LIBRARY},
     {"blocks_pack", l_pack, DC_ANY, DC_IN_LIBRARY},

@@ -15,6 +15,7 @@
  *                                 way, none that can be read (cells that are torn). Of several calls in order, each reads
  *                                 its part of the list. cast: floats are rounded to narrower ones. turned[i] of a packed
  *                                 matrix: "words", and behind it "scales" and, where it has them, "mins", each for a cell.
+ *                                 "f8_e4m3", "f8_e5m2": such floats as they lie, for a cell of u8.
  *                                 later: a thread may read them, and closes the file; who reads a cell waits, or fails as the
  *                                 reading did
  *   file_close(file)
@@ -529,11 +530,15 @@ static void check_fit(lua_State *L, dc_dsl *d, const putting *a, uint32_t i)
         as_set.dim[0] = t->type.dim[1];
         as_set.dim[1] = t->type.dim[0];
     }
+    if (a->want[i].form == DC_FORM_CODES)
+        as_set.dtype = DC_U8;
     dc_type own = c->type;
     const dc_growth *g = c->growth;
     if (g != NULL && as_set.rank > 0)
         own.dim[0] = as_set.dim[0];
-    const bool same = dc_type_same_shape(&as_set, &own) && converts(t, &own, a->cast);
+    const bool converted =
+        a->want[i].form == DC_FORM_CODES ? own.dtype == DC_U8 : converts(t, &own, a->cast);
+    const bool same = dc_type_same_shape(&as_set, &own) && converted;
     const bool fits = g == NULL || (own.dim[0] >= g->least && own.dim[0] <= g->most);
     if (t->unread || (same && fits))
         return;
@@ -550,7 +555,7 @@ static void check_fit(lua_State *L, dc_dsl *d, const putting *a, uint32_t i)
         &(dc_blame){.expected = in_cell, .got = in_file, .hint = advice(&t->type, &c->type)});
 }
 
-/* What stands at the top of the stack: "words", "scales", "mins", or whether a matrix is turned. */
+/* What stands at the top of the stack: "words", "scales", "mins", "f8_e4m3", or whether a matrix is turned. */
 static dc_tensor_form form_at(lua_State *L, const dc_file_tensor *t)
 {
     static const char *const laid[] = {"words", "scales", "mins"};
@@ -558,6 +563,9 @@ static dc_tensor_form form_at(lua_State *L, const dc_file_tensor *t)
     for (int i = 0; i < 3; i++)
         if (strcmp(how, laid[i]) == 0)
             return (dc_tensor_form)(DC_FORM_WORDS + i);
+    if (strncmp(how, "f8_", 3) == 0)
+        return t->packing != NULL && strcmp(how, t->packing->name) == 0 ? DC_FORM_CODES
+                                                                        : DC_FORM_PLAIN;
     return lua_toboolean(L, -1) && t->type.rank == 2 ? DC_FORM_TURNED : DC_FORM_PLAIN;
 }
 

@@ -49,6 +49,31 @@ static void unpack_f8_e5m2(const unsigned char *p, float *to, size_t n)
         to[i] = dc_float_of_half((uint32_t)p[i] << 8);
 }
 
+/* With so many bits of fraction; `most` is the pattern of the largest number. */
+static uint8_t f8_of_float(float x, int fraction, int bias, uint32_t most)
+{
+    const uint32_t u = dc_f32_bits(x), sign = u >> 24 & 0x80, cut = 23 - (uint32_t)fraction;
+    const uint32_t least = (uint32_t)(128 - bias) << 23; /* the least normal number */
+    uint32_t size = u & 0x7fffffff;
+    if (size < least) {
+        size = (uint32_t)rintf(ldexpf(fabsf(x), bias - 1 + fraction));
+    } else {
+        size -= (uint32_t)(127 - bias) << 23;
+        size = (size + (1u << (cut - 1)) - 1 + (size >> cut & 1)) >> cut;
+    }
+    return (uint8_t)(sign | (size < most ? size : most));
+}
+
+uint8_t dc_f8_e4m3_of_float(float x)
+{
+    return f8_of_float(x, 3, 7, 0x7e);
+}
+
+uint8_t dc_f8_e5m2_of_float(float x)
+{
+    return f8_of_float(x, 2, 15, 0x7b);
+}
+
 /* ---- packing ---------------------------------------------------------------------------------- */
 
 /* The element of largest size, the first of several; NaN where there is one. */

@@ -18,6 +18,13 @@ typedef struct dc_packing {
     bool (*pack)(const float *from, unsigned char *to, size_t blocks);
 } dc_packing;
 
+/*
+ * Floats of 8 bits of a finite number: to nearest, ties to even; what is beyond the largest becomes that one, 448 of
+ * "f8_e4m3" and 57344 of "f8_e5m2".
+ */
+uint8_t dc_f8_e4m3_of_float(float x);
+uint8_t dc_f8_e5m2_of_float(float x);
+
 enum { DC_PACKING_MOST = 256 }; /* elements of a block */
 
 const dc_packing *dc_packing_find(const char *name); /* or NULL */

@@ -60,6 +60,7 @@ dc_status dc_safetensors_unchanged(const dc_st_file *f, dc_job *j);
 typedef struct dc_st_item {
     const char *name; /* not "__metadata__"; each once */
     dc_type type;     /* names of dims are not written */
+    const char *as;   /* of u8, what the file calls their dtype: "F8_E4M3"; NULL: U8 */
 } dc_st_item;
 
 /*

@@ -97,7 +97,7 @@ static dc_status print_item(writing *w, const dc_st_item *item, int64_t *at)
     const int64_t bytes = (int64_t)dc_type_bytes(&item->type);
     DC_TRY(print_string(w, item->name));
     dc_text_printf(&w->header, ":{\"dtype\":\"%s\",\"shape\":[",
-                   dc_safetensors_dtype((dc_dtype)item->type.dtype));
+                   item->as != NULL ? item->as : dc_safetensors_dtype((dc_dtype)item->type.dtype));
     for (int i = 0; i < item->type.rank; i++)
         dc_text_printf(&w->header, "%s%" PRId64, i > 0 ? "," : "", item->type.dim[i]);
     if (!dc_add_ok(*at, bytes, at))

@@ -405,6 +405,22 @@ dc_status dc_tensor_file_bytes(const dc_tensor_file *f, dc_job *j, const dc_file
     return split(j, true, n / DC_PIECE_BYTES + (n % DC_PIECE_BYTES != 0), read_bytes_piece, &r);
 }
 
+dc_status dc_tensor_file_numbers(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,
+                                 size_t from, size_t n, const unsigned char *codes)
+{
+    if (t->packing == NULL || strcmp(t->packing->name, "f8_e4m3") != 0)
+        return DC_OK;
+    unsigned found = 0;
+    for (size_t i = 0; i < n; i++)
+        found |= (codes[i] & 0x7f) == 0x7f;
+    for (size_t i = 0; i < n && found; i++)
+        if ((codes[i] & 0x7f) == 0x7f)
+            return REFUSE("element %zu of tensor '%s' is NaN, and weights that are multiplied as "
+                          "they are have to be numbers",
+                          from + i, dc_show_name(t->name).s);
+    return DC_OK;
+}
+
 dc_status dc_tensor_file_stretch(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,
                                  size_t from, size_t n, void *to)
 {

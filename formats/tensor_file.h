@@ -135,6 +135,9 @@ dc_status dc_tensor_file_read(const dc_tensor_file *f, dc_job *j, const dc_file_
 /* Bytes as they lie. FORMAT where the file has become shorter. */
 dc_status dc_tensor_file_bytes(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,
                                size_t from, size_t n, void *to);
+/* FORMAT where n of its bytes that have been read, from one of them on, are NaN of f8_e4m3, which kernels take for 480. */
+dc_status dc_tensor_file_numbers(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,
+                                 size_t from, size_t n, const unsigned char *codes);
 /* FORMAT if the file has been written to since it was opened. */
 dc_status dc_tensor_file_unchanged(const dc_tensor_file *f, dc_job *j);
 

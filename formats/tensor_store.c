@@ -20,15 +20,19 @@ enum { PIECE = 1 << 20 };
 /* Elements of rows that are turned together, and rows: they fill lines of the caches. Bytes of rows that are laid out. */
 enum { BAND = 1 << 17, FEW = 64, STRIPS = 1 << 18 };
 
+static bool is_of_bytes(const dc_tensor_want *w)
+{
+    return w->form == DC_FORM_PACKED || w->form == DC_FORM_CODES;
+}
+
 static size_t elements_of(const dc_tensor_want *w)
 {
-    return w->form == DC_FORM_PACKED ? (size_t)w->tensor->bytes
-                                     : (size_t)dc_type_count(&w->tensor->type);
+    return is_of_bytes(w) ? (size_t)w->tensor->bytes : (size_t)dc_type_count(&w->tensor->type);
 }
 
 static size_t element_size(const dc_tensor_want *w)
 {
-    return w->form == DC_FORM_PACKED ? 1 : dc_dtype_size(w->dtype);
+    return is_of_bytes(w) ? 1 : dc_dtype_size(w->dtype);
 }
 
 /*
@@ -53,8 +57,10 @@ static dc_status read_some(const dc_tensor_file *f, dc_job *j, const dc_tensor_w
                            size_t n, void *to)
 {
     const dc_file_read read = {w->tensor, from, n, w->dtype, to};
-    return w->form == DC_FORM_PACKED ? dc_tensor_file_bytes(f, j, w->tensor, from, n, to)
-                                     : dc_tensor_file_read(f, j, &read, 1);
+    if (!is_of_bytes(w))
+        return dc_tensor_file_read(f, j, &read, 1);
+    DC_TRY(dc_tensor_file_bytes(f, j, w->tensor, from, n, to));
+    return w->form == DC_FORM_CODES ? dc_tensor_file_numbers(f, j, w->tensor, from, n, to) : DC_OK;
 }
 
 /* ---- matrices --------------------------------------------------------------------------------- */

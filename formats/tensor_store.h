@@ -8,6 +8,7 @@
 typedef enum dc_tensor_form {
     DC_FORM_PLAIN,  /* elements of the wanted dtype (dc_tensor_file_read) */
     DC_FORM_PACKED, /* bytes, as they lie */
+    DC_FORM_CODES, /* the same of floats of 8 bits that kernels multiply, which have to be no NaN of f8_e4m3 */
     DC_FORM_TURNED, /* a matrix with its axes the other way round */
     DC_FORM_WORDS,  /* of a packed matrix, laid out as kernels multiply it (formats/blocks.h) */
     DC_FORM_SCALES, /* stands behind the WORDS of the same tensor */

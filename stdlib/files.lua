@@ -19,7 +19,7 @@ require "deepc.cells"
 require "deepc.load"
 require "deepc.gguf"
 
-local cells, loading = core.cells, core.loading
+local cells, loading, float8 = core.cells, core.loading, core.float8
 local collect, check_path, is_linear, plain = cells.collect, cells.check_path, cells.is_linear, cells.plain
 local describe = core.describe
 
@@ -43,14 +43,16 @@ local function check_metadata(metadata, typed)
   end
 end
 
--- Names, values and metadata, the names of shared cells among them.
+-- Names, values and metadata, the names of shared cells among them; what codes of floats of 8 bits are called.
 local function items(list, metadata)
-  local names, values, all = {}, {}, {}
+  local names, values, all, as = {}, {}, {}, {}
   for i, entry in ipairs(list) do
     names[i], values[i] = entry.name, entry.value
-    if is_linear(entry.value) then
-      all["deepc.linear:" .. entry.name] = "in, out"
+    local float = float8.of[entry.value]
+    if is_linear(entry.value) or float then
+      all["deepc.linear:" .. entry.name] = float and "out, in" or "in, out"
     end
+    as[entry.name] = float8.names[float]
     for _, name in ipairs(entry.also) do
       all["deepc.alias:" .. name] = entry.name
     end
@@ -58,16 +60,16 @@ local function items(list, metadata)
   for key, value in pairs(metadata) do
     all[key] = value
   end
-  return names, values, all
+  return names, values, all, as
 end
 
 local function write(path, list, metadata, piece)
-  local names, values, all = items(list, metadata)
+  local names, values, all, as = items(list, metadata)
   local keys, texts = {}, {}
   for key, text in pairs(all) do
     keys[#keys + 1], texts[#keys + 1] = key, text
   end
-  core.file_save(path, names, values, keys, texts, piece)
+  core.file_save(path, names, values, keys, texts, piece, as)
 end
 
 local function write_gguf(path, list, metadata, type)
@@ -277,8 +279,8 @@ function Checkpoint:load()
   local choice, _, ours = loading.read(self.path, file, {})
   local values, positions = read_state(self.path, ours)
   check_sets(self.path, sets, positions)
-  local from, into = loading.match(self.path, list, choice, false)
-  core.file_put(file, from, into)
+  local from, into = loading.match(self.path, list, choice, false, {})
+  core.file_put(file, from, into, loading.forms(into))
   for name, set in pairs(sets) do
     set:restore(positions[name])
   end

@@ -5,8 +5,9 @@
 
 local _, core = ...
 require "deepc.cells"
+require "deepc.float8"
 
-local cells_of, files, loading = core.cells, {}, {}
+local cells_of, files, loading, float8 = core.cells, {}, {}, core.float8
 local describe = core.describe
 
 -- ---- what is in a file ----
@@ -243,8 +244,8 @@ local function count_from_zero(list)
 end
 
 -- Names in the file and cells that belong together; the names of cells without a tensor. partial: nil where
--- it was not asked for, false where it cannot be.
-function loading.match(path, list, choice, partial)
+-- it was not asked for, false where it cannot be. beside: whose scales names of the file are, that need no place.
+function loading.match(path, list, choice, partial, beside)
   local used, from, cells, missing, unexpected = {}, {}, {}, {}, {}
   for _, entry in ipairs(list) do
     local name = choice.from[entry.name]
@@ -261,7 +262,8 @@ function loading.match(path, list, choice, partial)
     end
   end
   for _, ours in ipairs(choice.names) do
-    if not used[choice.from[ours]] and not is_count_of_batches(ours, choice, used) then
+    local name = choice.from[ours]
+    if not used[name] and not is_count_of_batches(ours, choice, used) and not used[beside[name]] then
       unexpected[#unexpected + 1] = ours
     end
   end
@@ -269,6 +271,85 @@ function loading.match(path, list, choice, partial)
     refuse_names(path, missing, unexpected, partial)
   end
   return from, cells, missing
+end
+
+-- ---- floats of 8 bits ----
+
+-- How cells are read: which are turned, and codes of floats of 8 bits as they are.
+function loading.forms(cells, turned)
+  local forms = {}
+  for i, cell in ipairs(cells) do
+    forms[i] = float8.of[cell] or turned and turned[i] or false
+  end
+  return forms
+end
+
+-- Of the cells, by number, which become floats: the name of their scale. Codes need theirs as a cell.
+local function find_scales(path, file, from, cells, scales)
+  local read, of = {}, {}
+  for _, name in ipairs(from) do
+    read[name] = true
+  end
+  for i, name in ipairs(from) do
+    local scale = scales[name]
+    if scale and not float8.of[cells[i]] then
+      float8.check_scale("load", path, file, name, scale)
+      of[i] = scale
+    elseif scale and not read[scale] then
+      core.fail("MISFIT", "load", ("%s: '%s' has the scale '%s', which is read nowhere"):format(path, name, scale))
+    end
+  end
+  return of
+end
+
+local function apply_scales(file, cells, turned, scales)
+  for i, cell in ipairs(cells) do
+    if scales[i] then
+      float8.scale_cell(cell, turned[i], core.file_take(file, { scales[i] }, { false })[1])
+    end
+  end
+end
+
+-- The file's names of what is read, each true.
+local function names_of(choice)
+  local has = {}
+  for _, name in pairs(choice.from) do
+    has[name] = true
+  end
+  return has
+end
+
+-- Tensors are read as they stand in the file, without their scales, which are others.
+local function tell_scales(file, choice, o, hows, names)
+  local told, scales = 0, (o.packed or o.scaled) and {} or float8.scales(file, names_of(choice))
+  for i, name in ipairs(names) do
+    if hows[i] ~= "packed" and scales[name] then
+      told = told + 1
+      if told == 1 then
+        core.note(("load: tensor '%s' has the scale '%s', which it is not multiplied by; it is where cells are loaded")
+          :format(name, scales[name]))
+      end
+    end
+  end
+  if told > 1 then
+    core.note(("load: so have %d more"):format(told - 1))
+  end
+end
+
+-- Floats of 8 bits among tensors times their scales, which are taken out.
+local function scale_tensors(path, file, choice, tensors)
+  local has = names_of(choice)
+  local scales = float8.scales(file, has)
+  local beside = float8.beside(file, has, scales)
+  for ours, name in pairs(choice.from) do
+    local x, scale = tensors[ours], scales[name]
+    if x and scale then
+      float8.check_scale("load", path, file, name, scale)
+      tensors[ours] = float8.scaled(x, core.file_take(file, { scale }, { false })[1]):cast(x.dtype)
+    elseif beside[name] then
+      tensors[ours] = nil
+    end
+  end
 end
 
 -- ---- options ----
@@ -389,8 +470,10 @@ local function in_parts(file, names, progress, f)
   end
 end
 
+-- scaled: a path; floats of 8 bits are multiplied by their scales.
 function loading.take_all(file, choice, o)
   local tensors, by_name, names, hows, told = {}, {}, choose_ways(file, choice, o)
+  tell_scales(file, choice, o, hows, names)
   in_parts(file, names, o.progress, function(first, last)
     local some = core.file_take(file, table.move(names, first, last, 1, {}), table.move(hows, first, last, 1, {}))
     for i, t in ipairs(some) do
@@ -399,6 +482,9 @@ function loading.take_all(file, choice, o)
   end)
   for ours, name in pairs(choice.from) do
     tensors[ours] = by_name[name]
+  end
+  if o.scaled then
+    scale_tensors(o.scaled, file, choice, tensors)
   end
   return tensors, next(told) and told or nil
 end
@@ -426,11 +512,19 @@ function files.load(path, into, options)
     local tensors, told = loading.take_all(file, choice, o)
     return not o.rename and core.file_tree(file, tensors) or tensors, metadata, told
   end
-  local from, cells, missing = loading.match(path, list, choice, o.partial or nil)
+  local has = {}
+  for _, name in ipairs((core.file_list(file, 0))) do
+    has[name] = true
+  end
+  local scales = float8.scales(file, has)
+  local from, cells, missing = loading.match(path, list, choice, o.partial or nil, float8.beside(file, has, scales))
   local turned = find_turned(path, file, from, cells, ours, o.linear)
+  local forms = loading.forms(cells, turned)
+  scales = find_scales(path, file, from, cells, scales)
   in_parts(file, from, o.progress, function(first, last) -- cells are torn until all are read, or where progress fails
-    core.file_put(file, from, cells, turned, o.cast, first, last)
+    core.file_put(file, from, cells, forms, o.cast, first, last)
   end)
+  apply_scales(file, cells, turned, scales)
   return metadata, missing
 end
 

@@ -231,7 +231,7 @@ local function convert(from, to, options)
   local file <close> = try(core.file_open, from)
   local cast = not is_gguf and options.type or true
   local choice, metadata, ours = try(core.loading.read, from, file, { rename = rename })
-  local tensors = try(core.loading.take_all, file, choice, { cast = cast })
+  local tensors = try(core.loading.take_all, file, choice, { cast = cast, scaled = from })
   local kept = kept_metadata(metadata, core.file_kinds(file), is_gguf)
   keep_ours(kept, ours, rename)
   local list = try(core.cells.collect, "convert", tensors)

@@ -168,7 +168,7 @@ static dc_status write_file(exporting *e, dc_job *j)
     char *signature = dc_arena_alloc(a, 4000);
     uint32_t n = 0;
     for (uint32_t i = 0; i < e->parts.n; i++) {
-        item[i] = (dc_st_item){e->parts.at[i].name, e->parts.at[i].type};
+        item[i] = (dc_st_item){e->parts.at[i].name, e->parts.at[i].type, NULL};
         mem[i] = e->parts.at[i].mem;
     }
     dc_sig_print(&e->fn->sig, NULL, signature, 4000);

@@ -40,8 +40,20 @@ local function read_pooling(op, path)
     or said.pooling_mode_mean_tokens and "mean" or nil
 end
 
+-- Does a quantization_config say that weights are floats of 8 bits? Their tensors say the rest.
+local function is_of_float8(q)
+  local block = q.weight_block_size
+  if q.quant_method == "fp8" then
+    return type(block) ~= "table" or block[1] == 128 and block[2] == 128 and #block == 2
+  end
+  return q.quant_method == "fbgemm_fp8" or q.quant_method == "compressed-tensors" and q.format == "float-quantized"
+end
+
 local function read_folder(op, path, options)
   local config = json.read(op, path .. "/config.json")
+  if type(config.quantization_config) == "table" and is_of_float8(config.quantization_config) then
+    config.quantization_config = nil
+  end
   local name = config.model_type or config._class_name -- of transformers, of diffusers
   local kind = type(name) == "string" and core.model_types[name]
   if not kind then
@@ -51,7 +63,7 @@ local function read_folder(op, path, options)
   local own = kind.config and kind.config(config) or config
   local source <close> = weights.open(op, path)
   local net = kind.make(own, options_of(options, source))
-  weights.fill(source, net, kind, nil, true)
+  weights.fill(source, net, kind, options.packed and options.activations, true)
   if net.embed then
     net.config.pooling = read_pooling(op, path)
   end

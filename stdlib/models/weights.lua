@@ -1,8 +1,11 @@
 -- Weights by name: of a file, or of several that an index names, into the cells of a model. Names, sizes and dtypes are
 -- all compared before a cell is set.
 
+local dc = require "deepc"
 local nn = require "deepc.nn"
 local _, core = ...
+
+local float8 = core.float8
 
 local weights = {}
 
@@ -27,6 +30,8 @@ local function open(op, path)
   for _, name in ipairs(source.names) do
     source.has[name] = true
   end
+  source.scales = float8.scales(source.file, source.has)
+  source.beside = float8.beside(source.file, source.has, source.scales)
   return source
 end
 
@@ -110,8 +115,8 @@ local function match(source, net, rules)
       missing[#missing + 1] = name
     end
   end
-  for name in pairs(named) do
-    if not used[name] and not matches(name, rules.ignored) then
+  for name, from in pairs(named) do
+    if not used[name] and not matches(name, rules.ignored) and not source.beside[from] then
       unexpected[#unexpected + 1] = name
     end
   end
@@ -148,14 +153,30 @@ local function check_pair(source, pair)
       pair.name, table.concat(want, ", "), pair.turned and " turned" or ""), "config and weights are of one model")
   elseif dtype ~= cell.dtype and not (FLOATS[dtype or "f32"] and FLOATS[cell.dtype]) then
     core.fail("MISFIT", source.op, ("%s is %s, the model has %s"):format(what, dtype, cell.dtype))
+  elseif source.scales[pair.from] then
+    float8.check_scale(source.op, source.path, source.file, pair.from, source.scales[pair.from])
   end
+end
+
+local function take(source, name)
+  return core.file_take(source.file, { name }, { false })[1]
 end
 
 -- Cells whose tensors are changed on the way.
 local function adapt(source, pair, rules)
-  local value = rules.adapt(pair.name, core.file_take(source.file, { pair.from }, { "f32" })[1])
+  local value, scale = core.file_take(source.file, { pair.from }, { "f32" })[1], source.scales[pair.from]
+  value = rules.adapt(pair.name, scale and float8.scaled(value, take(source, scale)) or value)
   value = pair.turned and value:transpose() or value
   pair.cell:set(pair.cell.dtype == "f32" and value or value:cast(pair.cell.dtype))
+end
+
+-- Zeros of the type of a scale; 1 where there is none.
+local function unread_scale(source, name)
+  if not name then
+    return dc.ones "f32[]"
+  end
+  local _, shape, _, dtype = core.file_about(source.file, name)
+  return dc.zeros(("%s[%s]"):format(dtype, table.concat(shape, ", ")))
 end
 
 -- Layers whose weights stay packed, in place of those with cells of floats; what they are read into goes into `list`.
@@ -164,9 +185,17 @@ local function replace_packed(source, net, packed, activations, list)
     return function(layer)
       local pair = packed[rawget(core.fields_of(layer), "weight")]
       if pair then
-        local shape = core.file_shape(source.file, pair.from)
-        local made = quantized(core.unread_rows(shape[1], shape[2]), pair.packed, { activations = activations })
+        local shape, float = core.file_shape(source.file, pair.from), float8.names[pair.packed] ~= nil
+        local scale = float and source.scales[pair.from]
+        local made = quantized(core.unread_rows(shape[1], shape[2], float and unread_scale(source, scale)), pair.packed,
+          { activations = not float and activations or nil })
         made.bias = layer.bias
+        if float then
+          list:add(pair.from, made.weight, pair.packed)
+        end
+        if scale then
+          list:add(scale, made.weight_scale or made.weight_scale_inv, false)
+        end
         for _, part in ipairs { "words", "scales", "mins" } do
           if made[part] then
             list:add(pair.from, made[part], part)
@@ -198,7 +227,8 @@ end
 local function stays_packed(source, pair)
   local _, shape, _, _, packed = core.file_about(source.file, pair.from)
   pair.packed = packed
-  return packed and core.blocks_about(packed) and #shape == 2 and (pair.turned or pair.embedding)
+  return packed and (core.blocks_about(packed) or float8.names[packed]) and #shape == 2
+    and (pair.turned or pair.embedding)
 end
 
 -- Sets the cells of a model. rules: prefix, which names may have; rename(name), nil for what is left out; ignored and
@@ -207,7 +237,7 @@ end
 -- match the pattern adapted. packed: quantised weights stay as they are in the file, with that many bits
 -- for activations. later: another thread reads what needs no adapting, and closes the file.
 function weights.fill(source, net, rules, packed, later)
-  local found, stays, embeddings, list = match(source, net, rules), {}, {}, new_list()
+  local found, stays, scaled, embeddings, list = match(source, net, rules), {}, {}, {}, new_list()
   core.each_layer(net, function(layer)
     if getmetatable(layer) == nn.Embedding then
       embeddings[layer.weight] = true
@@ -224,12 +254,17 @@ function weights.fill(source, net, rules, packed, later)
       adapt(source, pair, rules)
     else
       list:add(pair.from, pair.cell, pair.turned)
+      local scale = source.scales[pair.from]
+      scaled[#scaled + 1] = scale and { cell = pair.cell, turned = pair.turned, scale = take(source, scale) }
     end
   end
   if next(stays) then
     replace_packed(source, net, stays, packed, list)
   end
   core.file_put(source.file, list.from, list.cells, list.forms, true, nil, nil, later)
+  for _, each in ipairs(scaled) do
+    float8.scale_cell(each.cell, each.turned, each.scale)
+  end
 end
 
 return weights

@@ -1,19 +1,24 @@
 -- Linear layers and embeddings whose weights are quantised, and multiplied as they are: integers of 4 or 8 bits in
--- blocks with a scale. How they lie in memory is in formats/blocks.h.
+-- blocks with a scale, which lie in memory as formats/blocks.h says; or floats of 8 bits with a scale for each output,
+-- which float8.lua multiplies.
 
 local dc = require "deepc"
 local nn = require "deepc.nn.class"
 require "deepc.nn.layers"
 require "deepc.nn.whole"
+require "deepc.float8"
 local _, core = ...
 
+local float8 = core.float8
+
 local LANES = 16
+local FLOATS = { f16 = true, bf16 = true, f32 = true, f64 = true }
 
 -- ---- matrices ----
 
--- What the blocks of a layer are like, and how many rows and columns it has.
+-- How many rows and columns a layer has, and of integers what its blocks are like.
 local function about(layer)
-  local m = core.blocks_about(layer.format)
+  local m = core.blocks_about(layer.format) or {}
   m.rows, m.columns = layer.outputs or layer.count, layer.inputs or layer.size
   return m
 end
@@ -28,11 +33,28 @@ local function fill(layer, format, activations, words, scales, mins)
   end
 end
 
+-- The same of floats of 8 bits. Names are those of files: a scale of blocks is weight_scale_inv there.
+local function fill_floats(layer, format, codes, scale)
+  local shape = codes.shape
+  local high = float8.shares(shape[1], shape[2], scale.shape)
+  local name = high > 1 and high < shape[1] and "weight_scale_inv" or "weight_scale"
+  layer.format, layer.weight, layer[name] = format, dc.state(codes), dc.state(scale)
+  float8.of[layer.weight], core.keeps_dtype[layer[name]] = format, true
+end
+
+-- What float8.lua takes; nil: the layer has integers.
+local function floats_of(layer)
+  return float8.names[layer.format] and { type = layer.format, codes = layer.weight,
+    scale = (layer.weight_scale or layer.weight_scale_inv):stop_gradient(), rows = layer.outputs or layer.count,
+    columns = layer.inputs or layer.size }
+end
+
 -- In the place of rows: how many there are and of how many columns. The layer's cells get their values later.
 local Unread = {}
 
-function core.unread_rows(rows, columns)
-  return setmetatable({ shape = { rows, columns } }, Unread)
+-- scale: of floats of 8 bits, zeros of the type of theirs.
+function core.unread_rows(rows, columns, scale)
+  return setmetatable({ shape = { rows, columns }, scale = scale }, Unread)
 end
 
 -- Words, scales and mins for such rows: zeros that are computed only where they are read.
@@ -46,6 +68,10 @@ end
 
 -- x [rows, columns] times the matrix turned: f32[rows, rows of the matrix].
 local function product(layer, x)
+  local floats = floats_of(layer)
+  if floats then
+    return float8.product(floats, x)
+  end
   local m = about(layer)
   return core.quantized_product(x, layer.words, layer.scales, layer.mins, m.rows, m.block, m.bits, m.zero,
     layer.activations)
@@ -58,6 +84,10 @@ end
 
 -- The whole matrix, f32[rows, columns].
 local function dequantized(layer)
+  local floats = floats_of(layer)
+  if floats then
+    return float8.matrix(floats)
+  end
   local m = about(layer)
   local y = elements(m, layer.words, layer.scales, layer.mins):permute(1, 3, 2):reshape(-1, m.columns)
   return y.shape[1] == m.rows and y or y:slice { { 1, m.rows } }
@@ -65,6 +95,10 @@ end
 
 -- Rows of the matrix by number, integers[n]: f32[n, columns].
 local function rows_of(layer, positions)
+  local floats = floats_of(layer)
+  if floats then
+    return float8.rows(floats, positions)
+  end
   local m, n = about(layer), positions.shape[1]
   local strip, lane = positions // LANES, positions % LANES
   local function pick(cell)
@@ -77,8 +111,6 @@ local function rows_of(layer, positions)
   end
   return elements(m, pick(layer.words), pick(layer.scales), layer.mins and pick(layer.mins)):reshape(n, m.columns)
 end
-
-local FLOATS = { f16 = true, bf16 = true, f32 = true, f64 = true }
 
 -- Products outside typed functions, a typed function for each layer: its results carry no graph, so that nobody takes
 -- what the integers leave of it for the gradient.
@@ -121,8 +153,11 @@ end
 
 local function check_type(op, type_name, columns, what)
   local known = type(type_name) == "string" and core.blocks_about(type_name) or nil
-  if not known or not known.made then
-    core.fail("ARG", op, ('weights become "q4_0" or "q8_0", not %s'):format(core.shown(type_name)))
+  if float8.names[type_name] then
+    return
+  elseif not known or not known.made then
+    core.fail("ARG", op, ('weights become "q4_0", "q8_0", "f8_e4m3" or "f8_e5m2", not %s'):format(
+      core.shown(type_name)))
   elseif columns % known.elements ~= 0 then
     core.fail("ARG", op, ("%s%d inputs are no multiple of %d, which a block of %s has"):format(what or "", columns,
       known.elements, type_name), what and "skip = a pattern of paths leaves layers as they are" or nil)
@@ -134,12 +169,33 @@ local function check_layer_type(op, path, layer, type_name)
   check_type(op, type_name, layer.inputs or layer.size, ("'%s' (%s): "):format(path, layer:describe()))
 end
 
--- How many bits numbers of x have.
-function core.check_activations(op, bits)
-  if bits ~= nil and bits ~= 8 and bits ~= 16 then
+-- How many bits numbers of x have, where weights become a type, or nil: any.
+function core.check_activations(op, bits, type_name)
+  if bits ~= nil and float8.names[type_name] then
+    core.fail("ARG", op, ("activations are bits of integers; floats of 8 bits, %s, multiply what goes in as it is")
+      :format(core.shown(type_name)))
+  elseif bits ~= nil and bits ~= 8 and bits ~= 16 then
     core.fail("ARG", op, ("activations are 8 or 16 bits, not %s"):format(core.shown(bits)))
   end
   return bits or 16
+end
+
+-- Codes, u8[rows, columns], with a scale; without one elements are what the codes say.
+local function make_floats(op, layer, rows, format, scale)
+  scale = scale or dc.ones "f32[]"
+  if rows.dtype ~= "u8" or #rows.shape ~= 2 then
+    core.fail("ARG", op, ("rows are %s[%s]; u8[rows, columns] is needed"):format(rows.dtype, core.sizes(rows.shape)))
+  end
+  core.check_tensor(op, scale)
+  local n, columns = rows.shape[1], rows.shape[2]
+  if not FLOATS[scale.dtype] or not float8.shares(n, columns, scale.shape) then
+    core.fail("ARG", op, ("scale is %s[%s]; floats are needed: one, one for each of %d rows, or of blocks of 128 x 128")
+      :format(scale.dtype, core.sizes(scale.shape), n))
+  elseif format == "f8_e4m3" and (rows & 127):eq(127):any():item() then
+    core.fail("ARG", op, "a weight is not finite")
+  end
+  fill_floats(layer, format, rows, scale)
+  return n, columns
 end
 
 -- Rows as a file has them, u8[rows, bytes of a row], of any type that is multiplied: how many columns they have.
@@ -159,13 +215,23 @@ end
 
 -- Fills a layer with the blocks of the weights of another, or with rows of a file; returns rows and columns.
 local function make(op, layer, class, from, format, options)
-  core.options(op, options, "activations")
-  local activations, rows, columns = core.check_activations(op, options and options.activations), from, nil
-  if getmetatable(from) == Unread then
-    fill(layer, format, activations, unread_blocks(format, from.shape))
+  core.options(op, options, "activations", "scale")
+  local o, rows, columns = options or {}, from, nil
+  local activations = core.check_activations(op, o.activations, format)
+  if o.scale ~= nil and not (float8.names[format] and core.kind(from)) then
+    core.fail("ARG", op, 'scale is for codes of "f8_e4m3" or "f8_e5m2", u8[rows, columns]')
+  elseif getmetatable(from) == Unread then
+    if from.scale then
+      fill_floats(layer, format, dc.zeros(("u8[%d, %d]"):format(from.shape[1], from.shape[2])), from.scale)
+    else
+      fill(layer, format, activations, unread_blocks(format, from.shape))
+    end
     return from.shape[1], from.shape[2]
   elseif core.kind(from) then
     core.refuse_tracing(op)
+    if float8.names[format] then
+      return make_floats(op, layer, from, format, o.scale)
+    end
     columns = columns_of(op, from, format)
   elseif not core.is_layer(from) or getmetatable(from) ~= class then
     core.fail("ARG", op, ("an %s is needed, or u8[rows, bytes], not %s"):format(class == nn.Linear and "nn.Linear"
@@ -175,6 +241,10 @@ local function make(op, layer, class, from, format, options)
     local weight = class == nn.Linear and from.weight:transpose() or from.weight
     columns = weight.shape[2]
     check_type(op, format, columns)
+    if float8.names[format] then
+      fill_floats(layer, format, core.f8_pack(op, weight:cast "f32", format))
+      return weight.shape[1], columns
+    end
     rows = core.blocks_pack(op, weight:cast "f32", format)
   end
   fill(layer, format, activations, core.blocks_lay(op, rows, format))
@@ -194,17 +264,26 @@ end
 ---Instead of a layer it takes rows of a file, u8[outputs, bytes], which dc.load gives with packed = true: of q4_0,
 ---q4_1, q5_0, q5_1, q8_0, q4_k, q5_k or q6_k.
 ---
----Options: activations (16), 8 or 16 bits.
+---"f8_e4m3" and "f8_e5m2" are floats of 8 bits (Micikevicius et al. 2022, FP8 Formats for Deep Learning,
+---arXiv:2209.05433; OCP 8-bit Floating Point Specification), of any number of inputs, with an f32 scale for each output
+---that makes its largest weight the largest number of the type, 448 or 57344. What goes in is multiplied as it is: the
+---result is that of the dequantised weights. Of rows of them, u8[outputs, inputs], `scale` is a tensor: one number, one
+---for each output, or one for each block of 128 x 128; 1 without.
 ---
----Errors: DC0101 for another type than "q4_0" and "q8_0", for inputs that are no multiple of 32, and for weights that
----are not finite; when it is called, DC0301 where sizes differ, DC0202 for integers.
+---    nn.QuantizedLinear(dc.full("u8[10, 64]", 0x38), "f8_e4m3", { scale = dc.full("f32[10, 1]", 0.5) })
+---
+---Options: activations (16), 8 or 16 bits; scale.
+---
+---Errors: DC0101 for another type than these, for inputs of "q4_0" and "q8_0" that are no multiple of 32, for weights
+---that are not finite, and for a scale of other sizes; when it is called, DC0301 where sizes differ, DC0202 for
+---integers.
 ---@class deepc.nn.QuantizedLinear: deepc.nn.Layer
 local QuantizedLinear = nn.class "nn.QuantizedLinear"
 nn.QuantizedLinear = QuantizedLinear
 
 ---@param layer deepc.nn.Linear|deepc.Tensor with its weights, or rows as dc.load gives them
----@param type string "q4_0" or "q8_0"; of rows their type
----@param options? { activations?: 8|16 } 16
+---@param type string "q4_0", "q8_0", "f8_e4m3" or "f8_e5m2"; of rows their type
+---@param options? { activations?: 8|16, scale?: deepc.Tensor } 16
 function QuantizedLinear:init(layer, type, options)
   self.outputs, self.inputs = make("nn.QuantizedLinear", self, nn.Linear, layer, type, options)
   self.bias = core.is_layer(layer) and layer.bias or nil
@@ -239,8 +318,8 @@ local QuantizedEmbedding = nn.class "nn.QuantizedEmbedding"
 nn.QuantizedEmbedding = QuantizedEmbedding
 
 ---@param layer deepc.nn.Embedding|deepc.Tensor with its rows, or rows as dc.load gives them
----@param type string "q4_0" or "q8_0"; of rows their type
----@param options? { activations?: 8|16 } 16
+---@param type string "q4_0", "q8_0", "f8_e4m3" or "f8_e5m2"; of rows their type
+---@param options? { activations?: 8|16, scale?: deepc.Tensor } 16
 function QuantizedEmbedding:init(layer, type, options)
   self.count, self.size = make("nn.QuantizedEmbedding", self, nn.Embedding, layer, type, options)
 end
@@ -308,10 +387,11 @@ end
 ---Options: only and skip, Lua patterns of paths of layers ("^model%.layers", "lm_head$"); embeddings (false; true:
 ---nn.Embedding becomes nn.QuantizedEmbedding, too); activations (16), 8 or 16 bits.
 ---
----Errors: DC0101 for another type than "q4_0" and "q8_0", for a layer whose inputs are no multiple of 32 or whose
----weights are not finite, and where there is no layer to quantise.
+---Errors: DC0101 for another type than "q4_0", "q8_0", "f8_e4m3" and "f8_e5m2", for a layer whose inputs are no
+---multiple of 32 (of integers) or whose weights are not finite, for activations beside floats of 8 bits, and where
+---there is no layer to quantise.
 ---@param net deepc.nn.Layer
----@param type "q4_0"|"q8_0"
+---@param type "q4_0"|"q8_0"|"f8_e4m3"|"f8_e5m2"
 ---@param options? { only?: string, skip?: string, embeddings?: boolean, activations?: 8|16 }
 ---@return deepc.nn.Layer # net itself
 function nn.quantize(net, type, options)
@@ -321,7 +401,8 @@ function nn.quantize(net, type, options)
   core.options(op, options, "only", "skip", "embeddings", "activations")
   local o, made, count = options or {}, {}, 0
   check_patterns(op, o)
-  local how = { activations = core.check_activations(op, o.activations) }
+  local how = { activations = o.activations }
+  core.check_activations(op, o.activations, type)
   local function visit(class, quantized_class)
     core.replace_layers(net, "", class, function(layer, path)
       if not made[layer] and (not o.only or path:find(o.only)) and not (o.skip and path:find(o.skip)) then

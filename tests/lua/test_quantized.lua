@@ -245,8 +245,8 @@ end
 
 function TestQuantized:test_mistakes()
   local layer = nn.Linear(64, 10)
-  fails('weights become "q4_0" or "q8_0", not \'q9\'', nn.QuantizedLinear, layer, "q9")
-  fails('weights become "q4_0" or "q8_0", not \'q4_k\'', nn.QuantizedLinear, layer, "q4_k")
+  fails('weights become "q4_0", "q8_0", "f8_e4m3" or "f8_e5m2", not \'q9\'', nn.QuantizedLinear, layer, "q9")
+  fails('weights become "q4_0", "q8_0", "f8_e4m3" or "f8_e5m2", not \'q4_k\'', nn.QuantizedLinear, layer, "q4_k")
   fails("48 inputs are no multiple of 32, which a block of q8_0 has", nn.QuantizedLinear, nn.Linear(48, 3), "q8_0")
   fails("an nn.Linear is needed, or u8[rows, bytes], not an nn.ReLU", nn.QuantizedLinear, nn.ReLU(), "q8_0")
   fails("an nn.Embedding is needed, or u8[rows, bytes], not an nn.Linear", nn.QuantizedEmbedding, layer, "q8_0")

@@ -5,6 +5,7 @@
 #include "formats/floats.h"
 #include "formats/tensor_file.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "tests/unit/filekit.h"
@@ -294,6 +295,42 @@ static void test_blocks(void)
     CHECK(dc_blocks_find("f8_e4m3") == NULL);
 }
 
+/* Numbers of 8 bits are their own nearest ones; between two neighbours the middle goes to the even one. */
+static void check_f8(const char *name, uint8_t (*of)(float), uint32_t most, float largest)
+{
+    unsigned char code[256];
+    float v[256];
+    for (int i = 0; i < 256; i++)
+        code[i] = (unsigned char)i;
+    dc_packing_find(name)->unpack(code, v, 256);
+    CHECK(v[most] == largest && v[most | 0x80] == -largest);
+    for (uint32_t i = 0; i <= most; i++) {
+        CHECK_EQ(of(v[i]), i);
+        CHECK_EQ(of(-v[i]), i | 0x80);
+        if (i == most)
+            break;
+        const float middle = (v[i] + v[i + 1]) / 2;
+        CHECK_EQ(of(middle), i + (i & 1));
+        CHECK_EQ(of(-middle), (i + (i & 1)) | 0x80);
+        CHECK_EQ(of(nextafterf(middle, 0)), i);
+        CHECK_EQ(of(nextafterf(middle, INFINITY)), i + 1);
+    }
+    CHECK_EQ(of(largest * 1.5f), most);
+    CHECK_EQ(of(-FLT_MAX), most | 0x80);
+    CHECK_EQ(of(FLT_TRUE_MIN), 0);
+}
+
+static void test_f8(void)
+{
+    check_f8("f8_e4m3", dc_f8_e4m3_of_float, 0x7e, 448);
+    check_f8("f8_e5m2", dc_f8_e5m2_of_float, 0x7b, 57344);
+    CHECK_EQ(dc_f8_e4m3_of_float(1), 0x38);
+    CHECK_EQ(dc_f8_e4m3_of_float(-0.3f), 0xaa);       /* -0.3125 */
+    CHECK_EQ(dc_f8_e4m3_of_float(0x1.8p-9f), 0x02);   /* 1.5 of the least one */
+    CHECK_EQ(dc_f8_e5m2_of_float(0.3f), 0x35);        /* 0.3125 */
+    CHECK_EQ(dc_f8_e5m2_of_float(-0x1.4p-15f), 0x82); /* 2.5 of the least one */
+}
+
 int main(void)
 {
     filekit_init(&kit, read_body, NULL);
@@ -304,6 +341,7 @@ int main(void)
     test_many_conversions();
     test_packing();
     test_blocks();
+    test_f8();
     filekit_fini(&kit);
     return t_done();
 }

@@ -531,8 +531,8 @@ static dc_status fetch_data(dc_job *j, void *ctx, uint32_t item, size_t from, si
 static dc_status do_st_write(dc_job *j, void *ctx)
 {
     (void)ctx;
-    const dc_st_item item[] = {{"b", dc_type_make(DC_F32, 2, (int64_t[]){2, 3})},
-                               {"a", dc_type_make(DC_F32, 1, (int64_t[]){3})}};
+    const dc_st_item item[] = {{"b", dc_type_make(DC_F32, 2, (int64_t[]){2, 3}), NULL},
+                               {"a", dc_type_make(DC_F32, 1, (int64_t[]){3}), NULL}};
     const dc_st_text words[] = {{"z", "1"}, {"k", "2"}};
     return dc_safetensors_write(j, path, item, 2, words, 2, fetch_data, NULL);
 }

@@ -204,7 +204,7 @@ static dc_status fetch(dc_job *j, void *ctx, uint32_t item, size_t from, size_t 
 
 static dc_status save_body(dc_job *j, void *arg)
 {
-    const dc_st_item item[] = {{"a", type}, {"b", type}};
+    const dc_st_item item[] = {{"a", type, NULL}, {"b", type, NULL}};
     return dc_safetensors_write(j, folder_path("st"), item, 2, NULL, 0, fetch, arg);
 }
 

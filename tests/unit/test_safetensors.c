@@ -456,7 +456,8 @@ static void make_items(rng *r, dc_st_item *item, unsigned char **bytes, char (*n
         const dc_dtype t = (dc_dtype)(i % DC_DTYPE__COUNT);
         snprintf(name[i], sizeof name[i], "%s%u", i % 2 ? "z\xc3\xa9\"\n." : "a.", i);
         dim[1] *= i != DC_DTYPE__COUNT;
-        item[i] = (dc_st_item){name[i], dc_type_make(t, i == DC_DTYPE__COUNT + 1 ? 0 : 3, dim)};
+        item[i] =
+            (dc_st_item){name[i], dc_type_make(t, i == DC_DTYPE__COUNT + 1 ? 0 : 3, dim), NULL};
         const size_t n = dc_type_bytes(&item[i].type);
         bytes[i] = malloc(n + 1);
         must(bytes[i] != NULL);
@@ -515,6 +516,21 @@ static void test_round_trip(rng *r)
         free(bytes[i]);
 }
 
+/* Bytes under the name of a dtype that is none of ours. */
+static void test_written_as(void)
+{
+    const dc_type t = dc_type_make(DC_U8, 2, (int64_t[]){2, 3});
+    const dc_st_item item[] = {{"a", t, "F8_E4M3"}, {"b", t, NULL}};
+    const unsigned char data[] = {1, 2, 3, 4, 5, 6};
+    content c = {item, 2, NULL, 0, (const unsigned char *const[]){data, data}, 0};
+    CHECK_EQ(write_file(&c), DC_OK);
+    CHECK_EQ(open_file(), DC_OK);
+    const dc_st_tensor *a = dc_safetensors_find(file, "a");
+    CHECK_STR(a->unread, "F8_E4M3");
+    CHECK(a->bytes == 6 && a->type.dim[0] == 2 && a->type.dim[1] == 3);
+    CHECK(dc_safetensors_find(file, "b")->unread == NULL);
+}
+
 /* A tensor of more than one piece. */
 static void test_large(void)
 {
@@ -523,7 +539,7 @@ static void test_large(void)
     must(bytes != NULL && back != NULL);
     for (size_t i = 0; i < n; i++)
         bytes[i] = (unsigned char)(i * 2654435761u >> 24);
-    const dc_st_item item = {"large", dc_type_make(DC_U8, 1, (int64_t[]){(int64_t)n})};
+    const dc_st_item item = {"large", dc_type_make(DC_U8, 1, (int64_t[]){(int64_t)n}), NULL};
     content c = {&item, 1, NULL, 0, (const unsigned char *const[]){bytes}, 0};
     CHECK_EQ(write_file(&c), DC_OK);
     CHECK_EQ(open_file(), DC_OK);
@@ -536,8 +552,9 @@ static void test_large(void)
 static void test_refused_content(void)
 {
     const dc_type t = dc_type_scalar(DC_U8);
-    const dc_st_item twice[] = {{"a", t}, {"b", t}, {"a", t}}, kept[] = {{"__metadata__", t}};
-    const dc_st_item wrong[] = {{"a\xff", t}};
+    const dc_st_item twice[] = {{"a", t, NULL}, {"b", t, NULL}, {"a", t, NULL}},
+                     kept[] = {{"__metadata__", t, NULL}};
+    const dc_st_item wrong[] = {{"a\xff", t, NULL}};
     const dc_st_text keys[] = {{"k", "1"}, {"k", "2"}}, bad[] = {{"k", "\xc3"}};
     const unsigned char byte = 1, *const bytes[] = {&byte, &byte, &byte};
     content c = {twice, 3, NULL, 0, bytes, 0};
@@ -579,8 +596,8 @@ static void limit_files(size_t bytes)
 
 static void test_whole_or_not(void)
 {
-    const dc_st_item item[] = {{"a", dc_type_make(DC_U8, 1, (int64_t[]){3000})},
-                               {"b", dc_type_make(DC_U8, 1, (int64_t[]){3000})}};
+    const dc_st_item item[] = {{"a", dc_type_make(DC_U8, 1, (int64_t[]){3000}), NULL},
+                               {"b", dc_type_make(DC_U8, 1, (int64_t[]){3000}), NULL}};
     unsigned char data[3000] = {1};
     content c = {item, 2, NULL, 0, (const unsigned char *const[]){data, data}, 0};
     put_file("old", 3);
@@ -668,6 +685,7 @@ int main(int argc, char **argv)
     test_cut_everywhere();
     test_mutations(&r);
     test_round_trip(&r);
+    test_written_as();
     test_large();
     test_refused_content();
     test_whole_or_not();

@@ -180,6 +180,7 @@ static void check_content(void)
             memcpy(y, x, room[i]);
             break;
         case DC_FORM_PACKED:
+        case DC_FORM_CODES: /* lua/test_float8.lua */
             memcpy(y, from, room[i]);
             break;
         case DC_FORM_TURNED:

@@ -1,0 +1,4 @@
+local nn = require "deepc.nn"
+
+local net = nn.Sequential { nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10) }
+nn.quantize(net, "fp8")
