@@ -238,7 +238,7 @@ local modules = {
     "deepc.nn.recurrent", "deepc.nn.attention", "deepc.nn.positions", "deepc.nn.transformer", "deepc.nn.losses",
     "deepc.nn.loss_forms", "deepc.nn.ctc", "deepc.nn.initial", "deepc.nn.summary", "deepc.nn.whole",
     "deepc.nn.containers", "deepc.nn.bags", "deepc.nn.reparametrise",
-    "deepc.nn.quantized" },
+    "deepc.nn.quantized", "deepc.nn.calibrate" },
   { "deepc.optim", "deepc.optim.class", "deepc.optim.step", "deepc.optim.sgd", "deepc.optim.adam",
     "deepc.optim.large", "deepc.optim.groups", "deepc.optim.lbfgs", "deepc.optim.average", "deepc.optim.scaler" },
   { "deepc.fft", "deepc.fft.transforms", "deepc.fft.cosine" },

@@ -31,5 +31,6 @@ require "deepc.nn.containers"
 require "deepc.nn.bags"
 require "deepc.nn.reparametrise"
 require "deepc.nn.quantized"
+require "deepc.nn.calibrate"
 
 return core.module("deepc.nn", nn)

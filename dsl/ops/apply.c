@@ -13,10 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const roles[DC_APPLY_IN][DC_APPLY_IN] = {{"of"},
-                                                            {"left", "right"},
-                                                            {"first", "second", "third"},
-                                                            {"first", "second", "third", "fourth"}};
+static const char *const roles[DC_APPLY_IN][DC_APPLY_IN] = {
+    {"of"},
+    {"left", "right"},
+    {"first", "second", "third"},
+    {"first", "second", "third", "fourth"},
+    {"first", "second", "third", "fourth", "fifth"}};
 
 /* A number takes the dtype of the tensors beside it; the condition of `where` is not beside them. */
 static dc_dtype dtype_for_numbers(const dc_apply *a)

@@ -10,7 +10,7 @@
 typedef dc_status dc_build_fn(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
                               dc_val *out);
 
-enum { DC_APPLY_IN = 4, DC_APPLY_OUT = 2 };
+enum { DC_APPLY_IN = 5, DC_APPLY_OUT = 2 };
 
 /* One operation on operands that are parsed already. */
 typedef struct dc_apply {
@@ -42,7 +42,7 @@ dc_status dc_ops_1(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val *out);
 dc_status dc_ops_2(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val b, dc_val *out);
 dc_status dc_ops_where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_val *out);
 dc_status dc_ops_number(dc_job *j, dc_func *f, dc_val like, double v, dc_val *out); /* a scalar */
-dc_status dc_ops_need_real(dc_job *j, const dc_val *v); /* operand 1; DTYPE */
+dc_status dc_ops_need_real(dc_job *j, const dc_val *v);               /* operand 1; DTYPE */
 dc_status dc_ops_float(dc_job *j, dc_func *f, dc_val a, dc_val *out); /* integers become f32 */
 
 /* An element-wise composite of 1 to 3 operands: a method and a function of the module. */

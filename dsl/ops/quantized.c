@@ -1,9 +1,10 @@
 /*
  * The product of a matrix by a quantised one (formats/blocks.h), as operations that there are, for stdlib/nn/quantized.lua:
  *
- *   quantized_product(x, words, scales, mins or nil, rows, block, bits, zero, activations)
+ *   quantized_product(x, words, scales, mins or nil, rows, block, bits, zero, activations [, step])
  *       f32[n, rows] of x f32[n, columns]. Each block of x becomes numbers of 8 or 16 bits and a scale; sums of products
  *       of bytes are integers (dp4a), which scales turn into floats. Of 16 bits a number is 256 upper + lower bytes.
+ *       step: f32[], the scale of all blocks; what is beyond the largest number becomes that.
  *
  *   quantized_elements(words, scales, mins or nil, bits, zero)
  *       f32[n, columns, lanes] of strips, words [n, blocks, words, lanes] with scales and mins [n, blocks, lanes].
@@ -16,12 +17,13 @@
 #include "dsl/ops/ops.h"
 
 #include <float.h>
+#include <math.h>
 
 enum { LANES = 16, MOST_WORDS = 8 };
 
 typedef struct product {
     int64_t rows, block, bits, zero, activations;
-    bool mins;
+    bool mins, fixed; /* fixed: the last operand is a step */
 } product;
 
 typedef struct builder {
@@ -31,7 +33,7 @@ typedef struct builder {
     int64_t n, blocks, strips; /* of x; of words */
 } builder;
 
-/* Numbers of x: words of their bytes; scale and sum of each block, as [n, 1, blocks, 1]. */
+/* Numbers of x: words of their bytes; scale and sum of each block, as [n, 1, blocks, 1]; a fixed scale as [n, 1, 1]. */
 typedef struct activations {
     dc_val lower, upper, scale, total;
 } activations;
@@ -120,18 +122,50 @@ static dc_status round_to(builder *b, dc_val parts, dc_val scale, dc_val *out)
     return dc_build_cast(b->j, b->f, *out, DC_I32, out);
 }
 
-static dc_status read_x(builder *b, dc_val x, activations *a)
+/* The scale that makes the largest element of each block the largest number. */
+static dc_status scale_by_blocks(builder *b, dc_val x, float largest, dc_val *numbers,
+                                 dc_val *scale)
+{
+    dc_val parts;
+    DC_TRY(shaped(b, x, b->n, b->blocks, b->p->block, 0, &parts));
+    DC_TRY(dc_ops_1(b->j, b->f, DC_OP_ABS, parts, scale));
+    DC_TRY(dc_build_reduce(b->j, b->f, DC_OP_MAXR, *scale, 1u << 2, true, scale));
+    DC_TRY(with(b, DC_OP_DIV, *scale, dc_f32_bits(largest), scale));
+    DC_TRY(round_to(b, parts, *scale, numbers));
+    return shaped(b, *scale, b->n, 1, b->blocks, 1, scale);
+}
+
+/* Numbers of multiples of a step; the scale of a row with NaN is NaN. */
+static dc_status scale_by_step(builder *b, dc_val x, dc_val step, float largest, dc_val *numbers,
+                               dc_val *scale)
+{
+    dc_val parts, one, by, nan, row, good;
+    DC_TRY(dc_ops_1(b->j, b->f, DC_OP_STOP, step, &step));
+    DC_TRY(number(b, DC_F32, dc_f32_bits(1), &one));
+    DC_TRY(number(b, DC_F32, dc_f32_bits(NAN), &nan));
+    DC_TRY(shaped(b, x, b->n, b->blocks, b->p->block, 0, &parts));
+    DC_TRY(dc_ops_2(b->j, b->f, DC_OP_DIV, one, step, &by));
+    DC_TRY(dc_ops_2(b->j, b->f, DC_OP_MUL, parts, by, numbers));
+    DC_TRY(dc_ops_1(b->j, b->f, DC_OP_ROUND, *numbers, numbers));
+    DC_TRY(with(b, DC_OP_MIN, *numbers, dc_f32_bits(largest), numbers));
+    DC_TRY(with(b, DC_OP_MAX, *numbers, dc_f32_bits(-largest), numbers));
+    DC_TRY(dc_build_cast(b->j, b->f, *numbers, DC_I32, numbers));
+    DC_TRY(dc_build_reduce(b->j, b->f, DC_OP_MAXR, parts, 3u << 1, true, &row));
+    DC_TRY(dc_ops_2(b->j, b->f, DC_OP_EQ, row, row, &good));
+    return dc_ops_where(b->j, b->f, good, step, nan, scale);
+}
+
+static dc_status read_x(builder *b, const dc_val *in, activations *a)
 {
     const bool both = b->p->activations == 16;
     const float largest =
         both ? 127 * 256 : 127; /* its upper byte, rounded, has to be one with a sign */
-    dc_val parts, numbers, high;
-    DC_TRY(shaped(b, x, b->n, b->blocks, b->p->block, 0, &parts));
-    DC_TRY(dc_ops_1(b->j, b->f, DC_OP_ABS, parts, &a->scale));
-    DC_TRY(dc_build_reduce(b->j, b->f, DC_OP_MAXR, a->scale, 1u << 2, true, &a->scale));
-    DC_TRY(with(b, DC_OP_DIV, a->scale, dc_f32_bits(largest), &a->scale));
-    DC_TRY(round_to(b, parts, a->scale, &numbers));
-    DC_TRY(shaped(b, a->scale, b->n, 1, b->blocks, 1, &a->scale));
+    const dc_val x = in[0];
+    dc_val numbers, high;
+    if (b->p->fixed)
+        DC_TRY(scale_by_step(b, x, in[b->p->mins ? 4 : 3], largest, &numbers, &a->scale));
+    else
+        DC_TRY(scale_by_blocks(b, x, largest, &numbers, &a->scale));
     DC_TRY(bytes_of(b, numbers, &a->lower));
     DC_TRY(total_of(b, a->lower, &a->total));
     if (!both)
@@ -211,13 +245,15 @@ static dc_status scaled(builder *b, const dc_val *in, const activations *a, dc_v
     DC_TRY(of_columns(b, in[2], &scales));
     DC_TRY(dc_build_cast(b->j, b->f, sum, DC_I32, &sum));
     DC_TRY(dc_build_cast(b->j, b->f, sum, DC_F32, &sum));
-    DC_TRY(dc_ops_2(b->j, b->f, DC_OP_MUL, sum, a->scale, &sum));
+    if (!b->p->fixed)
+        DC_TRY(dc_ops_2(b->j, b->f, DC_OP_MUL, sum, a->scale, &sum));
     DC_TRY(dc_ops_2(b->j, b->f, DC_OP_MUL, sum, scales, out));
     if (!b->p->mins)
         return DC_OK;
     DC_TRY(of_columns(b, in[3], &mins));
     DC_TRY(dc_build_cast(b->j, b->f, a->total, DC_F32, &total));
-    DC_TRY(dc_ops_2(b->j, b->f, DC_OP_MUL, total, a->scale, &total));
+    if (!b->p->fixed)
+        DC_TRY(dc_ops_2(b->j, b->f, DC_OP_MUL, total, a->scale, &total));
     DC_TRY(dc_ops_2(b->j, b->f, DC_OP_MUL, total, mins, &total));
     return dc_ops_2(b->j, b->f, DC_OP_ADD, *out, total, out);
 }
@@ -236,10 +272,12 @@ static dc_status build_product(dc_job *j, dc_func *f, const void *arg, const dc_
     const dc_type t = dc_type_make(DC_F32, 2, whole);
     activations a;
     dc_val sum;
-    DC_TRY(read_x(&b, in[0], &a));
+    DC_TRY(read_x(&b, in, &a));
     DC_TRY(integers(&b, in[1], &a, &sum));
     DC_TRY(scaled(&b, in, &a, sum, out));
     DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, *out, 1u << 2, false, out));
+    if (p->fixed) /* f32[n, strips, lanes] */
+        DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, a.scale, out));
     DC_TRY(dc_build_reshape(j, f, *out, &t, out));
     if (p->rows == whole[1])
         return DC_OK;
@@ -250,15 +288,20 @@ static dc_status build_product(dc_job *j, dc_func *f, const void *arg, const dc_
 
 static int l_product(lua_State *L)
 {
-    static const int at[DC_APPLY_IN] = {1, 2, 3, 4};
     dc_dsl *d = dc_dsl_of(L);
+    int at[DC_APPLY_IN] = {1, 2, 3}, n = 3;
     const product p = {.rows = luaL_checkinteger(L, 5),
                        .block = luaL_checkinteger(L, 6),
                        .bits = luaL_checkinteger(L, 7),
                        .zero = luaL_checkinteger(L, 8),
                        .activations = luaL_checkinteger(L, 9),
-                       .mins = !lua_isnil(L, 4)};
-    dc_apply_to(L, d, "quantized_product", at, p.mins ? 4 : 3, build_product, &p);
+                       .mins = !lua_isnil(L, 4),
+                       .fixed = !lua_isnoneornil(L, 10)};
+    if (p.mins)
+        at[n++] = 4;
+    if (p.fixed)
+        at[n++] = 10;
+    dc_apply_to(L, d, "quantized_product", at, n, build_product, &p);
     return 1;
 }
 

@@ -67,14 +67,14 @@ local function unread_blocks(format, shape)
 end
 
 -- x [rows, columns] times the matrix turned: f32[rows, rows of the matrix].
-local function product(layer, x)
+local function product(layer, x, step)
   local floats = floats_of(layer)
   if floats then
     return float8.product(floats, x)
   end
   local m = about(layer)
   return core.quantized_product(x, layer.words, layer.scales, layer.mins, m.rows, m.block, m.bits, m.zero,
-    layer.activations)
+    layer.activations, step)
 end
 
 -- Elements of words [n, blocks, words, lanes] with their scales and mins, [n, blocks, lanes]: f32[n, columns, lanes].
@@ -113,23 +113,24 @@ local function rows_of(layer, positions)
 end
 
 -- Products outside typed functions, a typed function for each layer: its results carry no graph, so that nobody takes
--- what the integers leave of it for the gradient.
-local outside = setmetatable({}, { __mode = "k" })
+-- what the integers leave of it for the gradient. `observed`: while what goes in is watched, to find a step.
+local outside, observed = setmetatable({}, { __mode = "k" }), setmetatable({}, { __mode = "k" })
 
 -- Inside, x [rows, columns] has the gradient of the dequantised matrix.
-local function traced(layer, x)
-  return dc.custom_grad(function(v) return product(layer, v) end,
+local function traced(layer, x, step)
+  return dc.custom_grad(function(v) return product(layer, v, step) end,
     function(dy) return dy:matmul(dequantized(layer)) end)(x)
 end
 
 local function product_of(layer, x)
   if core.tracing() then
-    return traced(layer, x)
+    return traced(layer, x, layer.input_scale)
   end
-  local m = about(layer)
-  outside[layer] = outside[layer] or dc.fn(("quantized(x: f32[n, %d]) -> f32[n, %d]"):format(m.columns, m.rows),
-    function(x) return traced(layer, x) end) -- luacheck: ignore
-  return outside[layer](x)
+  local m, watched = about(layer), core.observe ~= nil
+  local made = watched and observed or outside
+  made[layer] = made[layer] or dc.fn(("quantized(x: f32[n, %d]) -> f32[n, %d]"):format(m.columns, m.rows),
+    function(x) return traced(layer, x, not watched and layer.input_scale or nil) end) -- luacheck: ignore
+  return made[layer](x)
 end
 
 -- The product for any x of floats.
@@ -180,6 +181,13 @@ function core.check_activations(op, bits, type_name)
   return bits or 16
 end
 
+local function check_static(op, options, format)
+  if options.static and float8.names[format] then
+    core.fail("ARG", op, ("static is of integers; floats of 8 bits, %s, multiply what goes in as it is"):format(
+      core.shown(format)))
+  end
+end
+
 -- Codes, u8[rows, columns], with a scale; without one elements are what the codes say.
 local function make_floats(op, layer, rows, format, scale)
   scale = scale or dc.ones "f32[]"
@@ -215,9 +223,15 @@ end
 
 -- Fills a layer with the blocks of the weights of another, or with rows of a file; returns rows and columns.
 local function make(op, layer, class, from, format, options)
-  core.options(op, options, "activations", "scale")
+  if class == nn.Linear then
+    core.options(op, options, "activations", "scale", "static")
+    core.check_flags(op, options or {}, "static")
+  else
+    core.options(op, options, "activations", "scale")
+  end
   local o, rows, columns = options or {}, from, nil
   local activations = core.check_activations(op, o.activations, format)
+  check_static(op, o, format)
   if o.scale ~= nil and not (float8.names[format] and core.kind(from)) then
     core.fail("ARG", op, 'scale is for codes of "f8_e4m3" or "f8_e5m2", u8[rows, columns]')
   elseif getmetatable(from) == Unread then
@@ -251,6 +265,16 @@ local function make(op, layer, class, from, format, options)
   return rows.shape[1], columns
 end
 
+-- A scale for all that goes in, instead of one for each block of each row.
+function core.make_static(layer, step)
+  if layer.input_scale then
+    layer.input_scale:set(dc.full("f32[]", step))
+  else
+    layer.input_scale, outside[layer] = dc.state(dc.full("f32[]", step)), nil
+    core.keeps_dtype[layer.input_scale] = true
+  end
+end
+
 ---A linear layer with quantised weights: integers of 4 or 8 bits and a scale for each 32 inputs, in the types of GGUF.
 ---What goes in becomes integers of 16 bits, or of 8, with a scale for each block as well, and integers are multiplied:
 ---where the machine has instructions for it (vpdpbusd of AVX512-VNNI, dp4a) by these. The result is that of the
@@ -272,7 +296,8 @@ end
 ---
 ---    nn.QuantizedLinear(dc.full("u8[10, 64]", 0x38), "f8_e4m3", { scale = dc.full("f32[10, 1]", 0.5) })
 ---
----Options: activations (16), 8 or 16 bits; scale.
+---Options: activations (16), 8 or 16 bits; scale; static (false): there is one scale for all that goes in, a state
+---input_scale, which nn.calibrate or a file sets; results are NaN until then.
 ---
 ---Errors: DC0101 for another type than these, for inputs of "q4_0" and "q8_0" that are no multiple of 32, for weights
 ---that are not finite, and for a scale of other sizes; when it is called, DC0301 where sizes differ, DC0202 for
@@ -283,17 +308,24 @@ nn.QuantizedLinear = QuantizedLinear
 
 ---@param layer deepc.nn.Linear|deepc.Tensor with its weights, or rows as dc.load gives them
 ---@param type string "q4_0", "q8_0", "f8_e4m3" or "f8_e5m2"; of rows their type
----@param options? { activations?: 8|16, scale?: deepc.Tensor } 16
+---@param options? { activations?: 8|16, scale?: deepc.Tensor, static?: boolean } 16
 function QuantizedLinear:init(layer, type, options)
   self.outputs, self.inputs = make("nn.QuantizedLinear", self, nn.Linear, layer, type, options)
+  if options and options.static then
+    core.make_static(self, 0 / 0)
+  end
   self.bias = core.is_layer(layer) and layer.bias or nil
 end
 
 function QuantizedLinear:describe()
-  return ("nn.QuantizedLinear %d -> %d, %s"):format(self.inputs, self.outputs, self.format)
+  return ("nn.QuantizedLinear %d -> %d, %s%s"):format(self.inputs, self.outputs, self.format,
+    self.input_scale and ", static" or "")
 end
 
 function QuantizedLinear:forward(x)
+  if core.observe then -- of nn.calibrate
+    core.observe(self, x)
+  end
   local y = multiply("nn.QuantizedLinear", self, x, self.bias)
   return y
 end
@@ -375,7 +407,7 @@ local function check_patterns(op, options)
         'skip = "head$"')
     end
   end
-  core.check_flags(op, options, "embeddings")
+  core.check_flags(op, options, "embeddings", "static")
 end
 
 ---Puts nn.QuantizedLinear in the place of linear layers of a network, which keeps its own no longer: a layer that
@@ -385,29 +417,32 @@ end
 ---    nn.quantize(net, "q8_0", { skip = "^3$" })
 ---
 ---Options: only and skip, Lua patterns of paths of layers ("^model%.layers", "lm_head$"); embeddings (false; true:
----nn.Embedding becomes nn.QuantizedEmbedding, too); activations (16), 8 or 16 bits.
+---nn.Embedding becomes nn.QuantizedEmbedding, too); activations (16), 8 or 16 bits; static (false), for files of what
+---nn.calibrate has seen.
 ---
 ---Errors: DC0101 for another type than "q4_0", "q8_0", "f8_e4m3" and "f8_e5m2", for a layer whose inputs are no
 ---multiple of 32 (of integers) or whose weights are not finite, for activations beside floats of 8 bits, and where
 ---there is no layer to quantise.
 ---@param net deepc.nn.Layer
 ---@param type "q4_0"|"q8_0"|"f8_e4m3"|"f8_e5m2"
----@param options? { only?: string, skip?: string, embeddings?: boolean, activations?: 8|16 }
+---@param options? { only?: string, skip?: string, embeddings?: boolean, activations?: 8|16, static?: boolean }
 ---@return deepc.nn.Layer # net itself
 function nn.quantize(net, type, options)
   local op = "nn.quantize"
   core.check_layer(op, net)
   core.refuse_inside(net, op)
-  core.options(op, options, "only", "skip", "embeddings", "activations")
+  core.options(op, options, "only", "skip", "embeddings", "activations", "static")
   local o, made, count = options or {}, {}, 0
   check_patterns(op, o)
-  local how = { activations = o.activations }
+  local how = { activations = o.activations, static = o.static }
   core.check_activations(op, o.activations, type)
+  check_static(op, o, type)
   local function visit(class, quantized_class)
     core.replace_layers(net, "", class, function(layer, path)
       if not made[layer] and (not o.only or path:find(o.only)) and not (o.skip and path:find(o.skip)) then
         check_layer_type(op, path, layer, type)
-        made[layer], count = quantized_class(layer, type, how), count + 1
+        made[layer], count = quantized_class(layer, type, quantized_class == QuantizedLinear and how
+          or { activations = how.activations }), count + 1
       end
     end, {})
   end
