@@ -82,6 +82,8 @@ static int64_t count_parts(const dc_func *f, const dc_node *n, const dc_node *a,
         return 1;
     const int64_t have =
         columns ? (results + DC_TUNE_SPLIT_STRIP - 1) / DC_TUNE_SPLIT_STRIP : results;
+    if (columns && terms <= DC_TUNE_CHAIN_TERMS && have >= DC_TUNE_SPLIT_ITEMS)
+        return 1; /* short ones, and strips enough */
     if (groups && !columns)
         return dc_min_i64(DC_TUNE_SPLIT_GROUPS / have, terms / DC_TUNE_SPLIT_GROUP_TERMS);
     int64_t parts = DC_TUNE_SPLIT_ITEMS / have;

@@ -133,6 +133,15 @@ function TestLaunches:test_large_gradients_of_norms()
   end
 end
 
+-- Sums of few terms, of which there are so many that nobody has to be given a part: as attention of one token has them.
+function TestLaunches:test_short_sums_of_many_columns()
+  local f = dc.fn("sums(x: f32[600, 64, 32], y: f32[3, 1, 64, 1]) -> f32[3, 600, 32]", function(x, y)
+    return (x * y):sum(3)
+  end)
+  f(dc.ones "f32[600, 64, 32]", dc.ones "f32[3, 1, 64, 1]")
+  check(f, 1, 1)
+end
+
 function TestLaunches:test_root_mean_square_norm()
   local f = dc.fn("rms(x: f32[64, 100], w: f32[100]) -> f32[64, 100]", function(x, w)
     return x * ((x * x):mean { axis = 2, keep = true } + 1e-5):rsqrt() * w
