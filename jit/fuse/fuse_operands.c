@@ -180,19 +180,21 @@ static bool is_spread_row(const fusing *w, dc_ref r)
 /*
  * May the right operand of a dot be made of a parameter where it is read, or packed? By casts, and scaled
  * by rows of numbers: less than what memory takes. A part of either is stored by itself. Other dims of the same memory,
- * of a parameter or of what a loop has stored, are as good as it.
+ * of a parameter, of one that was changed at some places or of what a loop has stored, are as good as it.
  */
 static bool is_made_at_once(const fusing *w, dc_ref r)
 {
     for (int steps = 0; steps < DC_TUNE_OPERAND_STEPS; steps++) {
         const dc_node *n = fuse_at(w, r);
-        if (n->op == DC_OP_PARAM || n->op == DC_OP_PICK)
+        if (n->op == DC_OP_PARAM || n->op == DC_OP_PICK ||
+            (fuse_class(w, r) == DC_CLASS_IDX && n->op != DC_OP_GATHER))
             return steps > 0;
         if (n->op == DC_OP_MUL && is_spread_row(w, n->in[0]))
             r = n->in[1];
         else if (n->op == DC_OP_MUL && is_spread_row(w, n->in[1]))
             r = n->in[0];
-        else if (n->op == DC_OP_CAST || n->op == DC_OP_PERMUTE || n->op == DC_OP_RESHAPE)
+        else if (n->op == DC_OP_CAST || n->op == DC_OP_PERMUTE || n->op == DC_OP_RESHAPE ||
+                 fuse_class(w, r) == DC_CLASS_SAME)
             r = n->in[0];
         else
             return false;

@@ -142,6 +142,20 @@ function TestLaunches:test_short_sums_of_many_columns()
   check(f, 1, 1)
 end
 
+-- A matrix of integers that is changed where it stands is a factor as it is, whatever its dims are called.
+function TestLaunches:test_factors_that_are_changed_in_place()
+  if on_eval or groups then
+    lu.skip "thread groups take floats"
+  end
+  local cells = dc.state "i8[4, 64, 32]"
+  local f = dc.fn("change(x: f32[48, 64], row: i8[1, 64, 32], at: i32[1]) -> f32[48, 128]", function(x, row, at)
+    cells:set(cells:put(at, row, 1))
+    return x:matmul(cells:permute(2, 1, 3):reshape(64, 128):cast "f32")
+  end)
+  f(dc.ones "f32[48, 64]", dc.ones "i8[1, 64, 32]", dc.zeros "i32[1]")
+  check(f, 4, 4) -- two of them look at the number of the row
+end
+
 function TestLaunches:test_root_mean_square_norm()
   local f = dc.fn("rms(x: f32[64, 100], w: f32[100]) -> f32[64, 100]", function(x, w)
     return x * ((x * x):mean { axis = 2, keep = true } + 1e-5):rsqrt() * w
