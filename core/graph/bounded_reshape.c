@@ -111,12 +111,31 @@ static bool any_bounded(const dc_node *n)
     return false;
 }
 
+/*
+ * The operand, told its sizes where its axes become others: from an axis of the result nothing is known then of what is
+ * needed of them.
+ */
+static dc_ref sized_operand(const lowering *l, const dc_node *n)
+{
+    const dc_node *x = dc_node_at(l->from, n->in[0]);
+    const dc_ref v = l->map[n->in[0]];
+    part p = {0};
+    bool become = false;
+    while (p.from + p.nfrom < x->rank || p.to + p.nto < n->rank) {
+        if (!next_part(l->j->extents, x, n, &p))
+            return v;
+        for (int i = 0; i < p.nfrom && p.nfrom + p.nto > 2; i++)
+            become |= dc_extent_is(x->dim[p.from + i]);
+    }
+    return become ? dc_bound_with_sizes(l, v, x->dim, x->rank) : v;
+}
+
 dc_status dc_bound_reshape(const lowering *l, dc_ref r, dc_ref *out)
 {
     const dc_node *n = dc_node_at(l->from, r), *x = dc_node_at(l->from, n->in[0]);
     const dc_type want = dc_bound_type(l->from, r);
     dc_func *f = l->to;
-    dc_ref v = l->map[n->in[0]];
+    dc_ref v = sized_operand(l, n);
     part p = {0};
     int64_t dim[2 * DC_MAX_RANK];
     if (dc_node_count(x) == 0 || dc_type_count(&want) == 0) {
