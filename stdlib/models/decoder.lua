@@ -116,9 +116,9 @@ local function attend_one(q, k, v, before, o)
   return narrow(y):reshape(b, 1, heads * d)
 end
 
--- Which keys count for which queries, bool[..., time, times].
+-- Which keys count for which queries, bool[..., time, 1, times]: for all heads that share keys.
 local function counting(n, total, before, o)
-  local key, query = dc.iota(total):reshape(1, -1), dc.iota(n):reshape(-1, 1)
+  local key, query = dc.iota(total):reshape(1, 1, -1), dc.iota(n):reshape(-1, 1, 1)
   if core.kind(before) == "tensor" then
     before = before:reshape(-1, 1, 1, 1, 1)
   end
@@ -159,14 +159,14 @@ function core.attend(q, k, v, o)
   end
   local kv, total = k.shape[2], k.shape[3]
   local groups = heads // kv
-  local rows = q:reshape(b, n, kv, groups, d):permute(1, 3, 4, 2, 5):reshape(b, kv, groups * n, d)
+  local rows = q:reshape(b, n, kv, groups, d):permute(1, 3, 2, 4, 5):reshape(b, kv, n * groups, d)
   local score = rows:matmul(k:transpose())
-  score = finish(in_f32(score), o):reshape(b, kv, groups, n, total)
+  score = finish(in_f32(score), o):reshape(b, kv, n, groups, total)
   local counts = counting(n, total, before, o)
   score = counts and dc.where(counts, score, NEVER) or score
-  local weights = score:softmax(-1):reshape(b, kv, groups * n, total)
+  local weights = score:softmax(-1):reshape(b, kv, n * groups, total)
   local y = weights:cast(v.dtype):matmul(v)
-  return y:reshape(b, kv, groups, n, d):permute(1, 4, 2, 3, 5):reshape(b, n, heads * d)
+  return y:reshape(b, kv, n, groups, d):permute(1, 3, 2, 4, 5):reshape(b, n, heads * d)
 end
 
 -- ---- steps ----
