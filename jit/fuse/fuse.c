@@ -161,13 +161,16 @@ static bool goes_with_product(const fusing *w, dc_ref r, const demand *d)
 
 /*
  * Integers that index a gather are loaded before any test, so an axis along which they lie is cut by its divisors
- * only: a contraction of 23 rows would have no tiles. Such a gather is a kernel beside the contraction.
+ * only: a contraction of 23 rows would have no tiles. Such a gather is a kernel beside the contraction. Where what one of
+ * them picks is a tile or more, as a page of keys, their axis is none of those that are cut.
  */
 static bool hinders_tiles(const fusing *w, dc_ref r, const demand *d)
 {
-    return fuse_at(w, r)->op == DC_OP_GATHER && d->home < MANY_HOME &&
-           w->group.at[d->home].never_row_wise &&
-           dc_node_count(fuse_at(w, fuse_at(w, r)->in[1])) > 1;
+    const dc_node *n = fuse_at(w, r);
+    if (n->op != DC_OP_GATHER || d->home >= MANY_HOME || !w->group.at[d->home].never_row_wise)
+        return false;
+    const int64_t picks = dc_node_count(fuse_at(w, n->in[1]));
+    return picks > 1 && (w->groups || dc_node_count(n) < DC_TUNE_PICKED_TILE * picks);
 }
 
 /* Why r is stored because of what it is, whatever it costs; NULL: it need not be. */

@@ -156,6 +156,19 @@ function TestLaunches:test_factors_that_are_changed_in_place()
   check(f, 4, 4) -- two of them look at the number of the row
 end
 
+-- Pages that integers choose are read where they are by the sums over them; one kernel looks at the integers before.
+function TestLaunches:test_sums_of_pages_that_are_chosen()
+  if on_eval or groups then
+    lu.skip "thread groups store them"
+  end
+  local cells = dc.state "i8[40, 64, 16]"
+  local f = dc.fn("sums(x: f32[3, 1, 64, 1], pages: i32[20]) -> f32[3, 20, 16]", function(x, pages)
+    return (x * cells:take(pages, 1):cast "f32"):sum(3)
+  end)
+  f(dc.ones "f32[3, 1, 64, 1]", dc.iota(20))
+  check(f, 2, 2)
+end
+
 function TestLaunches:test_root_mean_square_norm()
   local f = dc.fn("rms(x: f32[64, 100], w: f32[100]) -> f32[64, 100]", function(x, w)
     return x * ((x * x):mean { axis = 2, keep = true } + 1e-5):rsqrt() * w
