@@ -1,87 +1,13 @@
--- What models that write texts have in common: attention to what was before, caches of it, steps.
+-- What models that write texts have in common: attention to what was before, steps.
 
 local dc = require "deepc"
-local nn = require "deepc.nn"
-require "deepc.models.base"
+require "deepc.models.cache"
 local _, core = ...
 
 -- What a score becomes that does not count.
 local NEVER = -1e30
 
--- ---- caches ----
-
----What a model keeps of the tokens that it has read: a state for each layer that grows with them, `[time, 2, batch,
----heads, features]`, keys and values side by side. `net:cache` makes one.
----@class deepc.models.Cache: deepc.nn.Layer
-local Cache = nn.class "models.Cache"
-
--- start: the place of the first token of each text, a state, where texts begin with padding.
-function Cache:init(room, batch, states, start)
-  self.room, self.batch, self.layers, self.start = room, batch, states, start
-end
-
-function Cache:describe()
-  return ("models.Cache %d tokens, batch %d"):format(self.room, self.batch)
-end
-
----How many tokens it holds.
----
----    cache:length()
----@return integer
-function Cache:length()
-  return self.layers[1]:size(1)
-end
-
----Forgets tokens from the end, down to n of them: all where n is 0.
----
----    cache:keep(0)
----
----Errors: DC0101 where there are fewer.
----@param n integer
----@return deepc.models.Cache # itself
-function Cache:keep(n)
-  core.refuse_inside(self, "keep()")
-  if math.type(n) ~= "integer" or n < 0 or n > self:length() then
-    core.fail("ARG", "keep", ("%s tokens of %d"):format(core.shown(n), self:length()))
-  end
-  if self.start and n == 0 then
-    self.start:set(dc.zeros(self.start))
-  end
-  for _, state in ipairs(self.layers) do
-    state:set(n > 0 and state[{ { 1, n } }] or dc.zeros(("%s[0, %s]"):format(state.dtype,
-      table.concat(state.shape, ", ", 2))))
-  end
-  return self
-end
-
-core.method_entries(Cache, "length", "keep")
-
--- Classes of caches.
-local caches = { [Cache] = true }
-
-function core.is_cache(v)
-  return type(v) == "table" and caches[getmetatable(v)] == true
-end
-
-function core.add_cache_class(class)
-  caches[class] = true
-end
-
-core.Cache = Cache
-
 -- ---- attention ----
-
--- Adds keys and values to those of a layer; all of both then, [batch, heads, time, features], and how many were there
--- before: a number, or i32[batch] where each text has its own. What a cache has for a layer is a state that grows, or
--- an object whose method `add` does that.
-local function remember(past, k, v)
-  if not core.kind(past) then
-    return past:add(k, v)
-  end
-  local before = past:size(1)
-  past:set(dc.concat({ past, dc.stack({ k, v }, 1):permute(3, 1, 2, 4, 5) }, 1))
-  return past[{ {}, 1 }]:permute(2, 3, 1, 4), past[{ {}, 2 }]:permute(2, 3, 1, 4), before
-end
 
 -- Scores of some queries with keys: scaled, bounded, in f32 where q has 16 bits.
 local function finish(score, o)
@@ -89,10 +15,32 @@ local function finish(score, o)
   return o.cap and (score / o.cap):tanh() * o.cap or score
 end
 
-local SHORT = { f16 = true, bf16 = true }
+-- What is computed in for queries of a dtype.
+local WIDE = { f16 = "f32", bf16 = "f32", f32 = "f32", f64 = "f64" }
 
-local function in_f32(x)
-  return SHORT[x.dtype] and x:cast "f32" or x
+local function cast(x, dtype)
+  return x.dtype == dtype and x or x:cast(dtype)
+end
+
+-- Which keys count for one query of each text, bool[..., times]; nil: all.
+local function counting_for_one(total, before, o, b, all)
+  local key, counts = dc.iota(total), nil
+  local function only(test)
+    counts = counts and counts & test or test
+  end
+  if core.kind(before) == "tensor" then
+    before = before:reshape(b, 1, 1, 1)
+  end
+  if not all then -- behind it is what belongs to no token
+    only(key:le(before))
+  end
+  if o.window then
+    only(key:gt(before - o.window))
+  end
+  if o.start then
+    only(key:ge(o.start:reshape(b, 1, 1, 1)))
+  end
+  return counts
 end
 
 -- One query for each text, over all keys that there are: sums of products element by element, which read the state
@@ -100,20 +48,30 @@ end
 local function attend_one(q, k, v, before, o)
   local b, heads, d = q.shape[1], q.shape[3], q.shape[4]
   local kv, total = k.shape[2], k.shape[3]
-  local narrow, wide, keys, values = core.in_f32(q, k, v)
-  local score = finish((wide:reshape(b, kv, heads // kv, 1, d) * keys:reshape(b, kv, 1, total, d)):sum(-1), o)
-  if core.kind(before) == "tensor" then -- behind it is what belongs to no token
-    before = before:reshape(b, 1, 1, 1)
-    score = dc.where(dc.iota(total):le(before), score, NEVER)
-  end
-  if o.window then
-    score = dc.where(dc.iota(total):gt(before - o.window), score, NEVER)
-  end
-  if o.start then
-    score = dc.where(dc.iota(total):ge(o.start:reshape(b, 1, 1, 1)), score, NEVER)
-  end
-  local y = (score:softmax(-1):reshape(b, kv, heads // kv, total, 1) * values:reshape(b, kv, 1, total, d)):sum(4)
-  return narrow(y):reshape(b, 1, heads * d)
+  local groups, wide = heads // kv, WIDE[q.dtype]
+  local score = (cast(q, wide):reshape(b, kv, groups, 1, d) * cast(k, wide):reshape(b, kv, 1, total, d)):sum(-1)
+  local counts = counting_for_one(total, before, o, b, core.kind(before) ~= "tensor")
+  score = finish(score, o)
+  score = counts and dc.where(counts, score, NEVER) or score
+  local y = (score:softmax(-1):reshape(b, kv, groups, total, 1) * cast(v, wide):reshape(b, kv, 1, total, d)):sum(4)
+  return cast(y, q.dtype):reshape(b, 1, heads * d)
+end
+
+-- The same over blocks of integers. Products of a block are sums of few terms, of all queries that share its keys:
+-- what one of each row is comes behind those of keys, and before those of values.
+local function attend_one_to_blocks(q, p, o)
+  local b, heads, d = q.shape[1], q.shape[3], q.shape[4]
+  local _, kv, blocks, _, size = table.unpack(p.keys.shape)
+  local groups, wide, total = heads // kv, WIDE[q.dtype], blocks * size
+  local score = (cast(q, wide):reshape(b, kv, groups, 1, d, 1) * p.keys:cast(wide):reshape(b, kv, 1, blocks, d, size))
+    :sum(5):reshape(b, kv, groups, total)
+  local counts = counting_for_one(total, p.before, o, b)
+  score = dc.where(counts, finish(score * cast(p.key_scale, wide):reshape(b, kv, 1, total), o), NEVER)
+  local each = (score - score:max { axis = -1, keep = true }):exp() -- divided by their sum at the end
+  local weights = dc.where(counts, each * cast(p.value_scale, wide):reshape(b, kv, 1, total), 0)
+  weights = weights:reshape(b, kv, groups, blocks, size):permute(1, 2, 4, 3, 5):reshape(b, kv, blocks, groups, size, 1)
+  local y = (weights * p.values:cast(wide):reshape(b, kv, blocks, 1, size, d)):sum(5):sum(3)
+  return cast(y / each:sum { axis = -1, keep = true }, q.dtype):reshape(b, 1, heads * d)
 end
 
 -- Which keys count for which queries, bool[..., time, 1, times]: for all heads that share keys.
@@ -142,34 +100,57 @@ local function counting(n, total, before, o)
   return counts
 end
 
+-- Keys and values by blocks as rows, [batch, heads, time, features].
+local function rows_of_keys(p)
+  local b, kv, blocks, d, size = table.unpack(p.keys.shape)
+  return p.keys:transpose(4, 5):reshape(b, kv, blocks * size, d)
+end
+
+local function rows_of_values(p)
+  local b, kv, blocks, size, d = table.unpack(p.values.shape)
+  return p.values:reshape(b, kv, blocks * size, d)
+end
+
 -- q [batch, time, heads, features], k and v [batch, time, kv heads, features]; the result [batch, time, heads *
 -- features]. o: scale; cap, of scores; window, how many keys back count; past, what a cache has for the layer; mask,
 -- bool[batch, time]; causal, true unless it is false.
 -- start: i32[batch], the first key of each text that counts.
 function core.attend(q, k, v, o)
   local b, n, heads, d = table.unpack(q.shape)
-  local before
+  local before, one -- one: where these are integers
   if o.past then
-    k, v, before = remember(o.past, k, v)
-    if n == 1 then
+    k, v, before = core.remember(o.past, k, v)
+    if not core.kind(k) then
+      if n == 1 then
+        return attend_one_to_blocks(q, k, o)
+      end
+      one, before, v, k = k, k.before, rows_of_values(k), rows_of_keys(k)
+    elseif n == 1 then
       return attend_one(q, k, v, before, o)
     end
   else
     k, v = k:permute(1, 3, 2, 4), v:permute(1, 3, 2, 4)
   end
   local kv, total = k.shape[2], k.shape[3]
-  local groups = heads // kv
+  local groups, wide = heads // kv, WIDE[q.dtype]
+  local inner = k.dtype == q.dtype and q.dtype or wide -- of products
   local rows = q:reshape(b, n, kv, groups, d):permute(1, 3, 2, 4, 5):reshape(b, kv, n * groups, d)
-  local score = rows:matmul(k:transpose())
-  score = finish(in_f32(score), o):reshape(b, kv, n, groups, total)
+  local score = cast(cast(rows, inner):matmul(cast(k, inner):transpose()), wide)
+  score = one and score * cast(one.key_scale, wide):reshape(b, kv, 1, total) or score
+  score = finish(score, o):reshape(b, kv, n, groups, total)
   local counts = counting(n, total, before, o)
   score = counts and dc.where(counts, score, NEVER) or score
-  local weights = score:softmax(-1):reshape(b, kv, n * groups, total)
-  local y = weights:cast(v.dtype):matmul(v)
+  local weights = score:softmax(-1)
+  if one then
+    weights = dc.where(counts, weights * cast(one.value_scale, wide):reshape(b, kv, 1, 1, total), 0)
+  end
+  local y = cast(cast(weights:reshape(b, kv, n * groups, total), inner):matmul(cast(v, inner)), q.dtype)
   return y:reshape(b, kv, n, groups, d):permute(1, 3, 2, 4, 5):reshape(b, n, heads * d)
 end
 
 -- ---- steps ----
+
+local CHUNK = 128 -- tokens that are read at once
 
 ---A model that writes texts: called with ids it gives logits for the token behind each of them.
 ---
@@ -184,38 +165,36 @@ local Decoder = {}
 ---Room for the keys and values of so many tokens. One cache is for one text, or for a batch of texts of one length.
 ---
 ---    local cache = net:cache(2048)
+---    local small = net:cache(2048, { dtype = "i8" })
 ---
 ---Options: batch (1); padded (false; true: texts of a batch may have several lengths, those that are shorter with
----padding in front, which net:step is told).
+---padding in front, which net:step is told); dtype, what keys and values are kept as ("i8", "f16", "bf16", "f32"; the
+---model's own): "i8" are integers with a scale for each token and head, the largest number of its features / 127, by
+---which they are rounded.
 ---
----Errors: DC0101 for sizes, DC1001 where memory is out.
+---Errors: DC0101 for sizes and dtypes, DC1001 where memory is out.
 ---@param room integer tokens
----@param options? { batch?: integer, padded?: boolean }
+---@param options? { batch?: integer, padded?: boolean, dtype?: string }
 ---@return deepc.models.Cache
 function Decoder:cache(room, options)
   local op = "cache"
   core.check_layer(op, self)
-  core.options(op, options, "batch", "padded")
+  core.options(op, options, "batch", "padded", "dtype")
   core.check_flags(op, options or {}, "padded")
   local batch, padded = options and options.batch or 1, options and options.padded
   core.check_size(op, "the number of tokens", room)
   core.check_size(op, "batch", batch)
+  local dtype = core.read_kept_dtype(op, "dtype", options and options.dtype, self)
   core.refuse_inside(self, "cache()")
-  local most, states = self.config.positions, {}
+  local most = self.config.positions
   if self.config.learned_positions and room > most then
     core.fail("ARG", op, ("%d tokens; the model has %d positions"):format(room, most))
-  end
-  for i = 1, self.config.layers do
-    states[i] = dc.state(("%s[0 <= t <= %d, 2, %d, %d, %d]"):format(self.dtype, room, batch, self.config.kv_heads,
-      self.config.head_dim))
-  end
-  if padded and self.decode then
+  elseif padded and self.decode then
     core.fail("ARG", op, ("%s takes no padding in front"):format(self:describe()))
   end
-  return Cache(room, batch, states, padded and dc.state(("i32[%d]"):format(batch)) or nil)
+  core.check_kept(op, dtype, self, batch * (room + 2 * CHUNK))
+  return core.Cache(self, room, batch, dtype, math.min(CHUNK, room), padded)
 end
-
-local CHUNK = 128 -- tokens that are read at once
 
 -- Typed functions of a cache, by it: for several tokens and for one.
 local compiled = setmetatable({}, { __mode = "k" })
@@ -358,15 +337,17 @@ function core.decoder_call(op, net, ids, options)
     core.fail("ARG", op, "cache is no cache, but " .. core.describe(cache), "net:cache(2048) makes one")
   elseif cache and cache.view and cache.net == net then
     return cache:view(options)
-  elseif cache and (getmetatable(cache) ~= Cache or #cache.layers ~= net.config.layers
-    or cache.layers[1]:size(5) ~= net.config.head_dim) then
+  elseif cache and not core.fits_cache(cache, net) then
     core.fail("ARG", op, "the cache is of another model")
   elseif cache and options.mask ~= nil then
     core.fail("ARG", op, "a mask and a cache do not go together", "texts of a batch have one length there")
   end
   local mask = options.mask ~= nil and core.check_token_mask(op, options.mask, ids) or nil
-  return { mask = mask, last = options.last, layers = cache and cache.layers or {}, start = cache and cache.start,
-    before = cache and cache.layers[1]:size(1) or nil }
+  local o = { mask = mask, last = options.last, layers = {}, start = cache and cache.start }
+  if cache then
+    o.before, o.layers = core.open_cache(cache, ids.shape[2])
+  end
+  return o
 end
 
 -- Gives a class the methods of Decoder.

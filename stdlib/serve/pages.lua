@@ -17,9 +17,31 @@ function Layer:add(k, v)
   local pool, texts = self.pool, self.texts
   local _, _, heads, features = table.unpack(pool.state.shape)
   local b, size, state = k.shape[1], pool.size, pool.state
-  state:set(state:put(texts.rows:reshape(-1), dc.stack({ k, v }, 3):reshape(-1, 2, heads, features), 1))
+  local both = dc.stack({ k, v }, 3):reshape(-1, 2, heads, features)
+  state:set(state:put(texts.rows:reshape(-1), both.dtype == state.dtype and both or both:cast(state.dtype), 1))
   local all = state:reshape(-1, size, 2, heads, features):take(texts.pages, 1):reshape(b, -1, 2, heads, features)
   return all[{ {}, {}, 1 }]:permute(1, 3, 2, 4), all[{ {}, {}, 2 }]:permute(1, 3, 2, 4), texts.before
+end
+
+-- The same where they are integers: keys i8[pages * heads * features * size], values i8[pages * size, heads, features],
+-- scales f32[2, heads, pages * size].
+local Integers = {}
+Integers.__index = Integers
+
+function Integers:add(k, v)
+  local at, size, rows = self.pool.state, self.pool.size, self.texts.rows
+  local b, _, heads, d = table.unpack(k.shape)
+  local keys, key_scale = core.kept_rows(k)
+  local values, value_scale = core.kept_rows(v)
+  at.keys:set(at.keys:put(core.key_elements(rows // size, rows % size, k, size), keys:reshape(-1), 1))
+  at.values:set(at.values:put(rows:reshape(-1), values:reshape(-1, heads, d), 1))
+  local scales = dc.stack({ key_scale, value_scale }, 1):permute(1, 4, 2, 3):reshape(2, heads, -1)
+  at.scales:set(at.scales:put(rows:reshape(-1), scales, 3))
+  local pages = self.texts.pages
+  local one = at.scales:reshape(2, heads, -1, size):take(pages, 3):permute(1, 3, 2, 4, 5):reshape(2, b, heads, -1)
+  return { before = self.texts.before, key_scale = one[1], value_scale = one[2],
+    keys = at.keys:reshape(-1, heads, d, size):take(pages, 1):transpose(2, 3),
+    values = at.values:reshape(-1, size, heads, d):take(pages, 1):permute(1, 4, 2, 3, 5) }
 end
 
 -- ---- some texts ----
@@ -41,7 +63,8 @@ end
 function Texts:view(options)
   local layers = {}
   for i, state in ipairs(self.pool.layers) do
-    layers[i] = setmetatable({ pool = { state = state, size = self.pool.size }, texts = self }, Layer)
+    layers[i] = setmetatable({ pool = { state = state, size = self.pool.size }, texts = self },
+      core.kind(state) and Layer or Integers)
   end
   return { last = options.last, layers = layers, before = self.before }
 end
@@ -51,11 +74,15 @@ end
 local Pool = {}
 Pool.__index = Pool
 
--- Pages for a model, each of `size` tokens. Page 0 is for what belongs to no text.
-function core.new_pages(net, count, size)
-  local c, layers = net.config, {}
-  for i = 1, c.layers do
-    layers[i] = dc.state(("%s[%d, 2, %d, %d]"):format(net.dtype, count * size, c.kv_heads, c.head_dim))
+-- Pages for a model, each of `size` tokens, whose keys and values are kept as a dtype. Page 0 is for what belongs to no
+-- text.
+function core.new_pages(net, count, size, dtype)
+  local heads, d, layers = net.config.kv_heads, net.config.head_dim, {}
+  for i = 1, net.config.layers do
+    layers[i] = dtype ~= "i8" and dc.state(("%s[%d, 2, %d, %d]"):format(dtype, count * size, heads, d)) or {
+      keys = dc.state(("i8[%d]"):format(count * heads * d * size)),
+      values = dc.state(("i8[%d, %d, %d]"):format(count * size, heads, d)),
+      scales = dc.state(("f32[2, %d, %d]"):format(heads, count * size)) }
   end
   return setmetatable({ net = net, size = size, count = count, layers = layers }, Pool)
 end

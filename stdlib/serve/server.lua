@@ -113,7 +113,8 @@ end
 ---of a page; reuse (true), whether pages of texts that have ended are kept for others that begin in the same way;
 ---draft, a smaller model with the same tokens, which guesses draft_tokens (4) of each text that the model then looks at
 ---in one call (Leviathan et al., 2023): texts have the distribution of the model alone, and are its own where the
----likeliest token is taken. Models are put into evaluation mode.
+---likeliest token is taken; cache, what keys and values are kept as, of the draft as well ("i8", "f16", "bf16", "f32",
+---as net:cache has it; the model's own dtype). Models are put into evaluation mode.
 ---
 ---Errors: DC0101 for options and for what is no model with a cache of keys and values, DC1001 where memory is out.
 ---@param net deepc.models.Decoder
@@ -123,7 +124,8 @@ end
 function serve.new(net, tokenizer, options)
   local op = "serve.new"
   core.refuse_tracing(op)
-  core.options(op, options, "slots", "tokens", "context", "chunk", "queue", "page", "reuse", "draft", "draft_tokens")
+  core.options(op, options, "slots", "tokens", "context", "chunk", "queue", "page", "reuse", "draft", "draft_tokens",
+    "cache")
   check_model(op, "the first argument", net)
   if tokenizer ~= nil then
     core.check_tokenizer(op, tokenizer)
@@ -131,8 +133,10 @@ function serve.new(net, tokenizer, options)
   local o = read_sizes(op, options or {}, net)
   local draft, guesses = read_draft(op, options or {}, net, o.context)
   local function calls_of(model)
-    return core.new_calls(model, core.new_pages(model:eval(), o.pages + 1, o.page), (o.context - 1) // o.page + 1,
-      o.chunk)
+    local dtype = core.read_kept_dtype(op, "cache", options and options.cache, model)
+    core.check_kept(op, dtype, model, (o.pages + 1) * o.page)
+    return core.new_calls(model, core.new_pages(model:eval(), o.pages + 1, o.page, dtype),
+      (o.context - 1) // o.page + 1, o.chunk)
   end
   local chooser = core.new_chooser(net.config.vocab_size, net.dtype, o.context)
   return setmetatable({ net = net, tokenizer = tokenizer, context = o.context, slots = o.slots, chunk = o.chunk,
