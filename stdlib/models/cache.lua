@@ -1,5 +1,5 @@
--- Caches of keys and values: as numbers of a model, of other floats, or as 8-bit integers with a scale for each token
--- and head.
+-- Caches of keys and values: floats of a model's dtype, other floats, or 8-bit integers with a scale for each token and
+-- head.
 
 local dc = require "deepc"
 local nn = require "deepc.nn"
@@ -45,7 +45,7 @@ function core.kept_rows(x)
   return rows, scale:reshape(sizes)
 end
 
--- ---- a layer of integers ----
+-- ---- a layer ----
 
 local BLOCK = 32 -- tokens whose features lie side by side
 
@@ -74,51 +74,57 @@ local function first_blocks(x, n)
   return (most > room and x:pad { [3] = { 0, most - room } } or x)[{ {}, {}, { 1, n } }]
 end
 
--- Keys and values of a layer: keys i8[batch * blocks * heads * features * BLOCK], values i8[batch, heads,
--- blocks * BLOCK, features], scales f32[2, batch, heads, blocks * BLOCK].
-local Integers = {}
-Integers.__index = Integers
+-- Keys and values of a layer: keys [batch * blocks * heads * features * BLOCK], values [batch, heads, blocks * BLOCK,
+-- features], of integers scales f32[2, batch, heads, blocks * BLOCK].
+local Blocks = {}
+Blocks.__index = Blocks
 
-function Integers:read(before, total)
-  local at, scales = self.at, self.at.scales
-  local _, b, heads, rows = table.unpack(scales.shape)
-  local blocks, n, d = rows // BLOCK, (total + BLOCK - 1) // BLOCK, at.values.shape[4]
-  local one = first_blocks(scales:reshape(2 * b, heads, blocks, BLOCK), n):reshape(2, b, heads, n * BLOCK)
+function Blocks:read(before, total)
+  local at = self.at
+  local b, heads, rows, d = table.unpack(at.values.shape)
+  local blocks, n, one = rows // BLOCK, (total + BLOCK - 1) // BLOCK, {}
+  if at.scales then
+    one = first_blocks(at.scales:reshape(2 * b, heads, blocks, BLOCK), n):reshape(2, b, heads, n * BLOCK)
+  end
   return { before = before, key_scale = one[1], value_scale = one[2],
     keys = first_blocks(at.keys:reshape(b, blocks, heads, d, BLOCK):transpose(2, 3), n),
     values = first_blocks(at.values:reshape(b, heads, blocks, BLOCK, d), n) }
 end
 
-function Integers:add(k, v)
-  local at, before, b, n = self.at, self.before, k.shape[1], k.shape[2]
-  local place, blocks = dc.iota(n) + before, at.scales:size(4) // BLOCK
-  local keys, key_scale = core.kept_rows(k)
-  local values, value_scale = core.kept_rows(v)
-  local elements = core.key_elements(dc.iota(b):reshape(b, 1) * blocks + place // BLOCK, place % BLOCK, k, BLOCK)
-  at.keys:set(at.keys:put(elements, keys:reshape(-1), 1))
-  at.values:set(at.values:put(place, values:transpose(2, 3), 3))
-  at.scales:set(at.scales:put(place, dc.stack({ key_scale, value_scale }, 1):transpose(3, 4), 4))
-  return self:read(before, before + n)
+-- Floats of forgotten tokens, which may be no numbers, are not to meet weights of 0 in the last block: behind those
+-- that are written BLOCK rows are zeros. One token more needs one such row more.
+local function with_zeros(place, values)
+  local n, sizes = values.shape[3], values.shape
+  sizes[3] = n == 1 and 1 or BLOCK
+  local zeros = dc.zeros(("%s[%s]"):format(values.dtype, core.sizes(sizes)))
+  local behind = n == 1 and place + BLOCK or dc.iota(BLOCK) + (place[{ { 1, 1 } }] + n)
+  return dc.concat({ place, behind }, 1), dc.concat({ values, zeros }, 3)
 end
 
--- Adds keys and values [batch, time, heads, features] to those of a layer: all of both then, [batch, heads, time,
--- features], and how many were there before: a number, or i32[batch] where each text has its own; or, of integers, a
--- table as above. What a cache has for a layer is a state that grows, or an object whose method `add` does that.
-function core.remember(past, k, v)
-  if not core.kind(past) then
-    return past:add(k, v)
+function Blocks:add(k, v)
+  local at, before, b, n = self.at, self.before, k.shape[1], k.shape[2]
+  local place, blocks = dc.iota(n) + before, at.values:size(3) // BLOCK
+  local elements = core.key_elements(dc.iota(b):reshape(b, 1) * blocks + place // BLOCK, place % BLOCK, k, BLOCK)
+  local keys, values, to = k, v:transpose(2, 3), place
+  if at.scales then
+    local key_scale, value_scale
+    keys, key_scale = core.kept_rows(k)
+    values, value_scale = core.kept_rows(values)
+    local scales = dc.stack({ key_scale:transpose(2, 3), value_scale }, 1)
+    at.scales:set(at.scales:put(place, scales, 4))
+  else
+    keys, values = keys:cast(at.keys.dtype), values:cast(at.keys.dtype)
+    to, values = with_zeros(place, values)
   end
-  local before = past:size(1)
-  local both = dc.stack({ k, v }, 1):permute(3, 1, 2, 4, 5)
-  past:set(dc.concat({ past, both.dtype == past.dtype and both or both:cast(past.dtype) }, 1))
-  return past[{ {}, 1 }]:permute(2, 3, 1, 4), past[{ {}, 2 }]:permute(2, 3, 1, 4), before
+  at.keys:set(at.keys:put(elements, keys:reshape(-1), 1))
+  at.values:set(at.values:put(to, values, 3))
+  return self:read(before, before + n)
 end
 
 -- ---- caches ----
 
----What a model keeps of the tokens that it has read: a state for each layer that grows with them, `[time, 2, batch,
----heads, features]`, keys and values side by side. Of integers there are states of fixed size, in blocks of tokens, and
----one that counts these. `net:cache` makes one.
+---What a model keeps of the tokens that it has read: for each layer keys and values, in states that lie by blocks of 32
+---tokens and have all the room, and one that grows and counts tokens. `net:cache` makes one.
 ---@class deepc.models.Cache: deepc.nn.Layer
 local Cache = nn.class "models.Cache"
 
@@ -127,18 +133,18 @@ local Cache = nn.class "models.Cache"
 function Cache:init(net, room, batch, dtype, ahead, padded)
   local c = net.config
   local heads, d = c.kv_heads, c.head_dim
-  local blocks = (room + ahead - 1) // BLOCK + 1
+  local behind = dtype == "i8" and 0 or BLOCK
+  local blocks = (room + ahead + behind - 1) // BLOCK + 1
   self.room, self.batch, self.kept, self.layers = room, batch, dtype, {}
-  self.count = dtype == "i8" and dc.state(("i8[0 <= t <= %d]"):format(room)) or nil
+  self.count = dc.state(("i8[0 <= t <= %d]"):format(room))
   for i = 1, c.layers do
-    if self.count then
-      local scales = dc.state(("f32[2, %d, %d, %d]"):format(batch, heads, blocks * BLOCK))
-      core.keeps_dtype[scales] = true
-      self.layers[i] = { keys = dc.state(("i8[%d]"):format(batch * blocks * heads * d * BLOCK)),
-        values = dc.state(("i8[%d, %d, %d, %d]"):format(batch, heads, blocks * BLOCK, d)), scales = scales }
-    else
-      self.layers[i] = dc.state(("%s[0 <= t <= %d, 2, %d, %d, %d]"):format(dtype, room, batch, heads, d))
+    local at = { keys = dc.state(("%s[%d]"):format(dtype, batch * blocks * heads * d * BLOCK)),
+      values = dc.state(("%s[%d, %d, %d, %d]"):format(dtype, batch, heads, blocks * BLOCK, d)) }
+    if dtype == "i8" then
+      at.scales = dc.state(("f32[2, %d, %d, %d]"):format(batch, heads, blocks * BLOCK))
+      core.keeps_dtype[at.scales] = true
     end
+    self.layers[i] = at
   end
   self.start = padded and dc.state(("i32[%d]"):format(batch)) or nil
 end
@@ -152,7 +158,21 @@ end
 ---    cache:length()
 ---@return integer
 function Cache:length()
-  return (self.count or self.layers[1]):size(1)
+  return self.count:size(1)
+end
+
+-- A typed function that puts zeros behind so many tokens, by cache: see with_zeros.
+local cleared = setmetatable({}, { __mode = "k" })
+
+local function clearing(cache)
+  local b, heads, _, d = table.unpack(cache.layers[1].values.shape)
+  local rows, layers = ("%s[%d, %d, %d, %d]"):format(cache.kept, b, heads, BLOCK, d), cache.layers
+  cleared[cache] = cleared[cache] or dc.fn("forget(n: i32[])", function(n)
+    for _, at in ipairs(layers) do
+      at.values:set(at.values:put(dc.iota(BLOCK) + n, dc.zeros(rows), 3))
+    end
+  end)
+  return cleared[cache]
 end
 
 ---Forgets tokens from the end, down to n of them: all where n is 0.
@@ -170,10 +190,11 @@ function Cache:keep(n)
   if self.start and n == 0 then
     self.start:set(dc.zeros(self.start))
   end
-  for _, state in ipairs(self.count and { self.count } or self.layers) do
-    local sizes = state.shape
-    sizes[1] = 0
-    state:set(n > 0 and state[{ { 1, n } }] or dc.zeros(("%s[%s]"):format(state.dtype, table.concat(sizes, ", "))))
+  if n < self:length() then
+    self.count:set(dc.zeros(("i8[%d]"):format(n)))
+    if not self.layers[1].scales then
+      clearing(self)(n)
+    end
   end
   return self
 end
@@ -183,18 +204,15 @@ core.method_entries(Cache, "length", "keep")
 -- Whether it fits a model.
 function core.fits_cache(cache, net)
   local first = getmetatable(cache) == Cache and #cache.layers == net.config.layers and cache.layers[1]
-  return first and (cache.count and first.values:size(4) or first:size(5)) == net.config.head_dim
+  return first and first.values:size(4) == net.config.head_dim
 end
 
--- How many tokens there are, where n more are added, and what core.remember takes for each layer.
+-- How many tokens there are, where n more are added, and what core.attend takes for each layer.
 function core.open_cache(cache, n)
   local before = cache:length()
-  if not cache.count then
-    return before, cache.layers
-  end
   local layers = {}
   for i, at in ipairs(cache.layers) do
-    layers[i] = setmetatable({ at = at, before = before }, Integers)
+    layers[i] = setmetatable({ at = at, before = before }, Blocks)
   end
   cache.count:set(dc.concat({ cache.count, dc.zeros(dc.iota(n)):cast "i8" }, 1))
   return before, layers

@@ -57,20 +57,25 @@ local function attend_one(q, k, v, before, o)
   return cast(y, q.dtype):reshape(b, 1, heads * d)
 end
 
--- The same over blocks of integers. Products of a block are sums of few terms, of all queries that share its keys:
--- what one of each row is comes behind those of keys, and before those of values.
+-- What one of each row is, [batch, heads, times], where it is integers: x times that, of other dims.
+local function scaled(x, scale, ...)
+  return scale and x * cast(scale, x.dtype):reshape(...) or x
+end
+
+-- The same over blocks. Products of a block are sums of few terms, of all queries that share its keys: what one of each
+-- row is comes behind those of keys, and before those of values.
 local function attend_one_to_blocks(q, p, o)
   local b, heads, d = q.shape[1], q.shape[3], q.shape[4]
   local _, kv, blocks, _, size = table.unpack(p.keys.shape)
   local groups, wide, total = heads // kv, WIDE[q.dtype], blocks * size
-  local score = (cast(q, wide):reshape(b, kv, groups, 1, d, 1) * p.keys:cast(wide):reshape(b, kv, 1, blocks, d, size))
-    :sum(5):reshape(b, kv, groups, total)
+  local score = (cast(q, wide):reshape(b, kv, groups, 1, d, 1)
+    * cast(p.keys, wide):reshape(b, kv, 1, blocks, d, size)):sum(5):reshape(b, kv, groups, total)
   local counts = counting_for_one(total, p.before, o, b)
-  score = dc.where(counts, finish(score * cast(p.key_scale, wide):reshape(b, kv, 1, total), o), NEVER)
+  score = dc.where(counts, finish(scaled(score, p.key_scale, b, kv, 1, total), o), NEVER)
   local each = (score - score:max { axis = -1, keep = true }):exp() -- divided by their sum at the end
-  local weights = dc.where(counts, each * cast(p.value_scale, wide):reshape(b, kv, 1, total), 0)
+  local weights = p.value_scale and dc.where(counts, scaled(each, p.value_scale, b, kv, 1, total), 0) or each
   weights = weights:reshape(b, kv, groups, blocks, size):permute(1, 2, 4, 3, 5):reshape(b, kv, blocks, groups, size, 1)
-  local y = (weights * p.values:cast(wide):reshape(b, kv, blocks, 1, size, d)):sum(5):sum(3)
+  local y = (weights * cast(p.values, wide):reshape(b, kv, blocks, 1, size, d)):sum(5):sum(3)
   return cast(y / each:sum { axis = -1, keep = true }, q.dtype):reshape(b, 1, heads * d)
 end
 
@@ -112,14 +117,16 @@ local function rows_of_values(p)
 end
 
 -- q [batch, time, heads, features], k and v [batch, time, kv heads, features]; the result [batch, time, heads *
--- features]. o: scale; cap, of scores; window, how many keys back count; past, what a cache has for the layer; mask,
--- bool[batch, time]; causal, true unless it is false.
+-- features]. o: scale; cap, of scores; window, how many keys back count; past, what a cache has for the layer: an
+-- object whose method `add` adds keys and values and returns all of both, [batch, heads, time, features], and how many
+-- were there before, a number or i32[batch], or a table of blocks (models/cache.lua); mask, bool[batch, time]; causal,
+-- true unless it is false.
 -- start: i32[batch], the first key of each text that counts.
 function core.attend(q, k, v, o)
   local b, n, heads, d = table.unpack(q.shape)
   local before, one -- one: where these are integers
   if o.past then
-    k, v, before = core.remember(o.past, k, v)
+    k, v, before = o.past:add(k, v)
     if not core.kind(k) then
       if n == 1 then
         return attend_one_to_blocks(q, k, o)
@@ -136,13 +143,13 @@ function core.attend(q, k, v, o)
   local inner = k.dtype == q.dtype and q.dtype or wide -- of products
   local rows = q:reshape(b, n, kv, groups, d):permute(1, 3, 2, 4, 5):reshape(b, kv, n * groups, d)
   local score = cast(cast(rows, inner):matmul(cast(k, inner):transpose()), wide)
-  score = one and score * cast(one.key_scale, wide):reshape(b, kv, 1, total) or score
+  score = scaled(score, one and one.key_scale, b, kv, 1, total)
   score = finish(score, o):reshape(b, kv, n, groups, total)
   local counts = counting(n, total, before, o)
   score = counts and dc.where(counts, score, NEVER) or score
   local weights = score:softmax(-1)
-  if one then
-    weights = dc.where(counts, weights * cast(one.value_scale, wide):reshape(b, kv, 1, 1, total), 0)
+  if one and one.value_scale then
+    weights = dc.where(counts, scaled(weights, one.value_scale, b, kv, 1, 1, total), 0)
   end
   local y = cast(cast(weights:reshape(b, kv, n * groups, total), inner):matmul(cast(v, inner)), q.dtype)
   return y:reshape(b, kv, n, groups, d):permute(1, 3, 2, 4, 5):reshape(b, n, heads * d)
