@@ -22,39 +22,20 @@ local function cast(x, dtype)
   return x.dtype == dtype and x or x:cast(dtype)
 end
 
--- Which keys count for one query of each text, bool[..., times]; nil: all.
-local function counting_for_one(total, before, o, b, all)
-  local key, counts = dc.iota(total), nil
-  local function only(test)
-    counts = counts and counts & test or test
-  end
+-- Which keys count for one query of each text, bool[..., times]; what is behind it belongs to no token.
+local function counting_for_one(total, before, o, b)
+  local key = dc.iota(total)
   if core.kind(before) == "tensor" then
     before = before:reshape(b, 1, 1, 1)
   end
-  if not all then -- behind it is what belongs to no token
-    only(key:le(before))
-  end
+  local counts = key:le(before)
   if o.window then
-    only(key:gt(before - o.window))
+    counts = counts & key:gt(before - o.window)
   end
   if o.start then
-    only(key:ge(o.start:reshape(b, 1, 1, 1)))
+    counts = counts & key:ge(o.start:reshape(b, 1, 1, 1))
   end
   return counts
-end
-
--- One query for each text, over all keys that there are: sums of products element by element, which read the state
--- where it stands.
-local function attend_one(q, k, v, before, o)
-  local b, heads, d = q.shape[1], q.shape[3], q.shape[4]
-  local kv, total = k.shape[2], k.shape[3]
-  local groups, wide = heads // kv, WIDE[q.dtype]
-  local score = (cast(q, wide):reshape(b, kv, groups, 1, d) * cast(k, wide):reshape(b, kv, 1, total, d)):sum(-1)
-  local counts = counting_for_one(total, before, o, b, core.kind(before) ~= "tensor")
-  score = finish(score, o)
-  score = counts and dc.where(counts, score, NEVER) or score
-  local y = (score:softmax(-1):reshape(b, kv, groups, total, 1) * cast(v, wide):reshape(b, kv, 1, total, d)):sum(4)
-  return cast(y, q.dtype):reshape(b, 1, heads * d)
 end
 
 -- What one of each row is, [batch, heads, times], where it is integers: x times that, of other dims.
@@ -62,9 +43,10 @@ local function scaled(x, scale, ...)
   return scale and x * cast(scale, x.dtype):reshape(...) or x
 end
 
--- The same over blocks. Products of a block are sums of few terms, of all queries that share its keys: what one of each
--- row is comes behind those of keys, and before those of values.
-local function attend_one_to_blocks(q, p, o)
+-- One query for each text, over blocks of keys and values: sums of products element by element, which read states
+-- where they stand. Those of a block have few terms, and are of all queries that share its keys: what one of each row
+-- is comes behind sums over keys, and before those over values.
+local function attend_one(q, p, o)
   local b, heads, d = q.shape[1], q.shape[3], q.shape[4]
   local _, kv, blocks, _, size = table.unpack(p.keys.shape)
   local groups, wide, total = heads // kv, WIDE[q.dtype], blocks * size
@@ -118,38 +100,31 @@ end
 
 -- q [batch, time, heads, features], k and v [batch, time, kv heads, features]; the result [batch, time, heads *
 -- features]. o: scale; cap, of scores; window, how many keys back count; past, what a cache has for the layer: an
--- object whose method `add` adds keys and values and returns all of both, [batch, heads, time, features], and how many
--- were there before, a number or i32[batch], or a table of blocks (models/cache.lua); mask, bool[batch, time]; causal,
--- true unless it is false.
+-- object whose method `add` adds keys and values and returns blocks of all of them (models/cache.lua); mask,
+-- bool[batch, time]; causal, true unless it is false.
 -- start: i32[batch], the first key of each text that counts.
 function core.attend(q, k, v, o)
   local b, n, heads, d = table.unpack(q.shape)
-  local before, one -- one: where these are integers
-  if o.past then
-    k, v, before = o.past:add(k, v)
-    if not core.kind(k) then
-      if n == 1 then
-        return attend_one_to_blocks(q, k, o)
-      end
-      one, before, v, k = k, k.before, rows_of_values(k), rows_of_keys(k)
-    elseif n == 1 then
-      return attend_one(q, k, v, before, o)
-    end
+  local past = o.past and o.past:add(k, v)
+  if past and n == 1 then
+    return attend_one(q, past, o)
+  elseif past then
+    k, v = rows_of_keys(past), rows_of_values(past)
   else
-    k, v = k:permute(1, 3, 2, 4), v:permute(1, 3, 2, 4)
+    k, v, past = k:permute(1, 3, 2, 4), v:permute(1, 3, 2, 4), {}
   end
   local kv, total = k.shape[2], k.shape[3]
   local groups, wide = heads // kv, WIDE[q.dtype]
   local inner = k.dtype == q.dtype and q.dtype or wide -- of products
   local rows = q:reshape(b, n, kv, groups, d):permute(1, 3, 2, 4, 5):reshape(b, kv, n * groups, d)
   local score = cast(cast(rows, inner):matmul(cast(k, inner):transpose()), wide)
-  score = scaled(score, one and one.key_scale, b, kv, 1, total)
+  score = scaled(score, past.key_scale, b, kv, 1, total)
   score = finish(score, o):reshape(b, kv, n, groups, total)
-  local counts = counting(n, total, before, o)
+  local counts = counting(n, total, past.before, o)
   score = counts and dc.where(counts, score, NEVER) or score
   local weights = score:softmax(-1)
-  if one and one.value_scale then
-    weights = dc.where(counts, scaled(weights, one.value_scale, b, kv, 1, 1, total), 0)
+  if past.value_scale then
+    weights = dc.where(counts, scaled(weights, past.value_scale, b, kv, 1, 1, total), 0)
   end
   local y = cast(cast(weights:reshape(b, kv, n * groups, total), inner):matmul(cast(v, inner)), q.dtype)
   return y:reshape(b, kv, n, groups, d):permute(1, 3, 2, 4, 5):reshape(b, n, heads * d)

@@ -8,37 +8,28 @@ local _, core = ...
 
 -- ---- a layer ----
 
--- What core.attend asks for keys and values: those of some texts in the pages of a layer.
+-- What core.attend asks for keys and values: those of some texts in the pages of a layer. keys [pages * heads *
+-- features * size], values [pages * size, heads, features], of integers scales f32[2, heads, pages * size].
 local Layer = {}
 Layer.__index = Layer
 
--- Writes keys and values [batch, time, heads, features] of new tokens to their rows; those of all pages of each text.
+-- Writes keys and values [batch, time, heads, features] of new tokens to their rows; those of all pages of each text,
+-- as blocks (models/cache.lua).
 function Layer:add(k, v)
-  local pool, texts = self.pool, self.texts
-  local _, _, heads, features = table.unpack(pool.state.shape)
-  local b, size, state = k.shape[1], pool.size, pool.state
-  local both = dc.stack({ k, v }, 3):reshape(-1, 2, heads, features)
-  state:set(state:put(texts.rows:reshape(-1), both.dtype == state.dtype and both or both:cast(state.dtype), 1))
-  local all = state:reshape(-1, size, 2, heads, features):take(texts.pages, 1):reshape(b, -1, 2, heads, features)
-  return all[{ {}, {}, 1 }]:permute(1, 3, 2, 4), all[{ {}, {}, 2 }]:permute(1, 3, 2, 4), texts.before
-end
-
--- The same where they are integers: keys i8[pages * heads * features * size], values i8[pages * size, heads, features],
--- scales f32[2, heads, pages * size].
-local Integers = {}
-Integers.__index = Integers
-
-function Integers:add(k, v)
-  local at, size, rows = self.pool.state, self.pool.size, self.texts.rows
+  local at, size, rows, pages = self.at, self.size, self.texts.rows, self.texts.pages
   local b, _, heads, d = table.unpack(k.shape)
-  local keys, key_scale = core.kept_rows(k)
-  local values, value_scale = core.kept_rows(v)
+  local one, keys, values = {}, k, v
+  if at.scales then
+    local key_scale, value_scale
+    keys, key_scale = core.kept_rows(k)
+    values, value_scale = core.kept_rows(v)
+    local scales = dc.stack({ key_scale, value_scale }, 1):permute(1, 4, 2, 3):reshape(2, heads, -1)
+    at.scales:set(at.scales:put(rows:reshape(-1), scales, 3))
+    one = at.scales:reshape(2, heads, -1, size):take(pages, 3):permute(1, 3, 2, 4, 5):reshape(2, b, heads, -1)
+  end
+  keys, values = keys:cast(at.keys.dtype), values:cast(at.keys.dtype)
   at.keys:set(at.keys:put(core.key_elements(rows // size, rows % size, k, size), keys:reshape(-1), 1))
   at.values:set(at.values:put(rows:reshape(-1), values:reshape(-1, heads, d), 1))
-  local scales = dc.stack({ key_scale, value_scale }, 1):permute(1, 4, 2, 3):reshape(2, heads, -1)
-  at.scales:set(at.scales:put(rows:reshape(-1), scales, 3))
-  local pages = self.texts.pages
-  local one = at.scales:reshape(2, heads, -1, size):take(pages, 3):permute(1, 3, 2, 4, 5):reshape(2, b, heads, -1)
   return { before = self.texts.before, key_scale = one[1], value_scale = one[2],
     keys = at.keys:reshape(-1, heads, d, size):take(pages, 1):transpose(2, 3),
     values = at.values:reshape(-1, size, heads, d):take(pages, 1):permute(1, 4, 2, 3, 5) }
@@ -62,9 +53,8 @@ end
 -- What core.decoder_call returns for this cache.
 function Texts:view(options)
   local layers = {}
-  for i, state in ipairs(self.pool.layers) do
-    layers[i] = setmetatable({ pool = { state = state, size = self.pool.size }, texts = self },
-      core.kind(state) and Layer or Integers)
+  for i, at in ipairs(self.pool.layers) do
+    layers[i] = setmetatable({ at = at, size = self.pool.size, texts = self }, Layer)
   end
   return { last = options.last, layers = layers, before = self.before }
 end
@@ -79,10 +69,9 @@ Pool.__index = Pool
 function core.new_pages(net, count, size, dtype)
   local heads, d, layers = net.config.kv_heads, net.config.head_dim, {}
   for i = 1, net.config.layers do
-    layers[i] = dtype ~= "i8" and dc.state(("%s[%d, 2, %d, %d]"):format(dtype, count * size, heads, d)) or {
-      keys = dc.state(("i8[%d]"):format(count * heads * d * size)),
-      values = dc.state(("i8[%d, %d, %d]"):format(count * size, heads, d)),
-      scales = dc.state(("f32[2, %d, %d]"):format(heads, count * size)) }
+    layers[i] = { keys = dc.state(("%s[%d]"):format(dtype, count * heads * d * size)),
+      values = dc.state(("%s[%d, %d, %d]"):format(dtype, count * size, heads, d)),
+      scales = dtype == "i8" and dc.state(("f32[2, %d, %d]"):format(heads, count * size)) or nil }
   end
   return setmetatable({ net = net, size = size, count = count, layers = layers }, Pool)
 end
