@@ -51,8 +51,8 @@ local function programs()
 end
 
 -- What would wait, write, read a data set or leave something on purpose.
-local left_out = { print = true, save = true, fashion_mnist = true, seed = true, stats = true, ops = true,
-  class = true }
+local left_out = { print = true, save = true, write_csv = true, fashion_mnist = true, seed = true, stats = true,
+  ops = true, class = true }
 
 -- Functions by name, of the modules and of tensors.
 local function functions(x)
