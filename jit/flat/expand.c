@@ -350,7 +350,7 @@ static dc_fv expand_threefry(const use *u)
 
 static dc_fv expand_half(const use *u)
 {
-    return dc_expand_widen(u, as(u, u->in[0], DC_F16), DC_F16);
+    return dc_expand_pattern(u, u->in[0]);
 }
 
 /* dc_dp4a of core/graph/op.c. */

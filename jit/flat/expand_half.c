@@ -44,6 +44,17 @@ dc_fv dc_expand_widen(const use *u, dc_fv x, dc_dtype from)
     return as(u, op2(u, DC_K_SHL, word, u32(u, 16)), DC_F32);
 }
 
+/*
+ * Of a scalar by integers on CPUs: one that a comparison gives is a mask to LLVM (14 and 15, with AVX512-FP16), which
+ * has no instruction from there to an f16, and ends the process.
+ */
+dc_fv dc_expand_pattern(const use *u, dc_fv pattern)
+{
+    if (u->lanes > 1 || u->b->f->simt)
+        return dc_expand_widen(u, as(u, pattern, DC_F16), DC_F16);
+    return widen_f16(u, dc_fb_convert(u->b, pattern, DC_U32));
+}
+
 /* From f32 ------------------------------------------------------------------------------------- */
 
 /* Adding a half rounds a number below the least normal one at the place where f16 ends. */

@@ -196,6 +196,7 @@ dc_fv dc_expand_round(const use *u);
 
 /* From f16 or bf16 to f32; to one of them from any other number, which is rounded once. */
 dc_fv dc_expand_widen(const use *u, dc_fv x, dc_dtype from);
+dc_fv dc_expand_pattern(const use *u, dc_fv pattern); /* of f16, as u16; to f32 */
 dc_fv dc_expand_shorten(const use *u, dc_fv x, dc_dtype to);
 
 #endif

@@ -89,6 +89,9 @@ function TestFloat8:test_half_float()
   local got, back = f(all), f(all):cast "f16":cast "f32"
   lu.assertTrue((got:eq(back) | got:ne(got)):all():item())
   lu.assertEquals(got:ne(got):cast "i32":sum():item(), 2 * 1023)
+  -- a scalar that a comparison gives, as LLVM sees it
+  local one = dc.fn("one(x: f32[1]) -> f32[1]", function(x) return x:ne(0):cast("u16"):half_float() end)
+  lu.assertEquals({ one(dc.ones "f32[1]"):item(), one(dc.zeros "f32[1]"):item() }, { 2.0 ^ -24, 0 })
   fails("half_float: i32[2]: u16 is needed", dc.half_float, dc.ones "i32[2]")
 end
 
