@@ -6,7 +6,7 @@
 HOME=$dir TERM=xterm
 export HOME TERM
 unset XDG_STATE_HOME DEEPC_HISTORY NO_COLOR
-ASAN_OPTIONS=${ASAN_OPTIONS:-}:fast_unwind_on_malloc=0 # to see the frames of libedit
+ASAN_OPTIONS=${ASAN_OPTIONS:-}:fast_unwind_on_malloc=0:malloc_context_size=8 # to see those of libedit
 export ASAN_OPTIONS
 
 session() { # session SENTENCE ARGS... <STEPS
