@@ -5,6 +5,7 @@
 #                               $status; $dir is a fresh folder
 #   says TEXT / warns TEXT      $out / $err contains TEXT
 #   skip REASON
+#   keep_kernels                what one run of the program compiled the next one of this test has
 #   cut_images TRAIN TEST       so many images and labels of Fashion-MNIST in $dir/data; without the data set the
 #                               test ends here
 #   closing                     the closing line; the last command of the test
@@ -51,6 +52,11 @@ warns() {
 skip() {
     skipped=$((skipped + 1))
     echo "skip: $1"
+}
+
+keep_kernels() {
+    DEEPC_CACHE=$dir/kernels
+    export DEEPC_CACHE
 }
 
 cut_images() {

@@ -2,6 +2,7 @@
 # The example on every device by DEEPC_DEVICE alone: losses against eval, accuracy against cpu; and on
 # cpu with one thread and two.
 . "$(dirname "$0")/lib.sh"
+keep_kernels
 example=examples/fashion_mnist.lua
 here=tests/program
 

@@ -2,6 +2,7 @@
 # Examples that learn from texts and images and make new ones, with --quick: their results are such as only training
 # reaches, and a run that was stopped and goes on ends as one that was not.
 . "$(dirname "$0")/lib.sh"
+keep_kernels
 
 quick() { # quick NAME OPTIONS...
     name=$1

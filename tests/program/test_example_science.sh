@@ -1,6 +1,7 @@
 #!/bin/sh
 # The examples of science: with --quick they end soon, and with numbers that only training reaches.
 . "$(dirname "$0")/lib.sh"
+keep_kernels
 
 # within LOW HIGH NUMBER -- is it a number, and from LOW to HIGH?
 within() {

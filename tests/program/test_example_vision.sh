@@ -1,6 +1,7 @@
 #!/bin/sh
 # The examples that read images and sounds, --quick: they end, with accuracies that only training reaches.
 . "$(dirname "$0")/lib.sh"
+keep_kernels
 
 # at_least LIMIT -- is the last line "test accuracy" and a number from the limit on?
 at_least() {

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The small examples, on both devices: they end, and with numbers that only training reaches.
 . "$(dirname "$0")/lib.sh"
+keep_kernels
 
 # below LIMIT NUMBER -- is it a number, and below the limit?
 below() {
