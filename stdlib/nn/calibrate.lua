@@ -186,7 +186,7 @@ local function quoted(names)
   return table.concat(list, ", ") .. (#names > 3 and (" and %d more"):format(#names - 3) or "")
 end
 
----Static quantisation: fixes the scale of what goes into each nn.QuantizedLinear of integers, one number for a layer, by
+---Static quantisation: fixes the scale of what goes into each nn.QuantizedLinear of integers, one for a layer, by
 ---calling a network with some batches. Without it each call finds a scale for each block of 32 numbers. What is
 ---beyond the range becomes its end; NaN stays. The scale is a state, input_scale, which is saved with the layer;
 ---nn.quantize(net, type, { static = true }) makes layers that such a file can be loaded into, whose results are NaN
