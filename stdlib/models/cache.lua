@@ -23,11 +23,11 @@ end
 
 local MOST = (1 << 31) - 1
 
--- Numbers of elements of so many tokens, of one layer, are i32 where they are kept as integers.
-function core.check_kept(op, dtype, net, tokens)
+-- Elements of a layer, of so many tokens, are counted by i32.
+function core.check_kept(op, net, tokens)
   local c = net.config
-  if dtype == "i8" and tokens * c.kv_heads * c.head_dim > MOST then
-    core.fail("ARG", op, ("%d tokens with %d heads of %d features are more than %d integers of a layer"):format(tokens,
+  if tokens * c.kv_heads * c.head_dim > MOST then
+    core.fail("ARG", op, ("%d tokens with %d heads of %d features are more than %d elements of a layer"):format(tokens,
       c.kv_heads, c.head_dim, MOST))
   end
 end

@@ -174,7 +174,7 @@ function Decoder:cache(room, options)
   elseif padded and self.decode then
     core.fail("ARG", op, ("%s takes no padding in front"):format(self:describe()))
   end
-  core.check_kept(op, dtype, self, batch * (room + 2 * CHUNK))
+  core.check_kept(op, self, batch * (room + 2 * CHUNK))
   return core.Cache(self, room, batch, dtype, math.min(CHUNK, room), padded)
 end
 

@@ -134,7 +134,7 @@ function serve.new(net, tokenizer, options)
   local draft, guesses = read_draft(op, options or {}, net, o.context)
   local function calls_of(model)
     local dtype = core.read_kept_dtype(op, "cache", options and options.cache, model)
-    core.check_kept(op, dtype, model, (o.pages + 1) * o.page)
+    core.check_kept(op, model, (o.pages + 1) * o.page)
     return core.new_calls(model, core.new_pages(model:eval(), o.pages + 1, o.page, dtype),
       (o.context - 1) // o.page + 1, o.chunk)
   end

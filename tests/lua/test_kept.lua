@@ -389,8 +389,8 @@ function TestKept:test_mistakes()
   fails("models.generate: cache is 'i8': models.Mamba 16, 1 layers keeps something else than keys and values of tokens",
     models.generate, mamba, { 1 }, { cache = "i8" })
   fails("'dtype'", mamba.cache, mamba, 8, { dtype = "i8" })
-  fails("cache: 268435712 tokens with 2 heads of 4 features are more than 2147483647 integers of a layer", net.cache,
-    net, 1 << 28, { dtype = "i8" })
-  fails("serve.new: 268435472 tokens with 2 heads of 4 features are more than 2147483647 integers", serve.new, net, nil,
+  fails("cache: 268435712 tokens with 2 heads of 4 features are more than 2147483647 elements of a layer", net.cache,
+    net, 1 << 28)
+  fails("serve.new: 268435472 tokens with 2 heads of 4 features are more than 2147483647 elements", serve.new, net, nil,
     { tokens = 1 << 28, cache = "i8" })
 end
