@@ -414,6 +414,9 @@ static void blocks_of(product *q)
     }
     while (q->pack_a && part_of(q->M, along_m, q->rows) > DC_TUNE_PANEL_K / 4)
         along_m *= 2;
+    while (q->widen_a && part_of(q->M, along_m, q->rows) > q->rows &&
+           part_of(q->M, along_m, q->rows) * q->block_k * 4 > (int64_t)q->s->t->l2 / 4)
+        along_m *= 2;
     while (q->by_rows && outer * along_m < want && q->M / (2 * along_m) >= q->rows)
         along_m *= 2;
     if (q->row_apart)
