@@ -184,13 +184,24 @@ static dc_ref decided_behind(const dc_func *f, const dc_node *n, int axis)
                : 0;
 }
 
+/* Is the test true exactly before a number along some axis, so that x is not asked for behind it? */
+static bool ends_somewhere(const dc_func *f, const dc_node *n)
+{
+    for (int i = 0; i < n->rank; i++)
+        if (is_before(f, n->in[0], i) != 0)
+            return true;
+    return false;
+}
+
+/* Either the test may be anything somewhere, or x: where both are, nothing is decided. */
 static void ask_where(const dc_needs *w, dc_ref r)
 {
     const dc_node *n = dc_node_at(w->fn, r);
+    const bool ends = ends_somewhere(w->fn, n);
     ask_same(w, n->in[2], r);
     for (int i = 0; i < n->rank; i++) {
         const dc_ref end = is_before(w->fn, n->in[0], i);
-        const dc_ref decided = decided_behind(w->fn, n, i);
+        const dc_ref decided = ends ? 0 : decided_behind(w->fn, n, i);
         ask(w, n->in[0], i, decided != 0 ? decided : w->end[r][i]);
         ask(w, n->in[1], i, end != 0 ? end : w->end[r][i]);
     }

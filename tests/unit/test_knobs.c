@@ -247,7 +247,7 @@ int main(int argc, char **argv)
         test_every_offer(texts[i], &nest_target, seed);
         test_every_offer(texts[i], &narrow, seed);
     }
-    test_kinds(product, "lanes tile stream pack order items apart");
+    test_kinds(product, "lanes tile stream pack order items apart prefetch");
     test_kinds(dots, "lanes panel_k items dots dot_rows dot_columns");
     test_kinds(columns, "lanes strip");
     test_kinds(map, "lanes vectors");
