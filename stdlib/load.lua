@@ -88,14 +88,6 @@ function loading.read(path, file, options)
   return choose(path, names, aliases, options), metadata, ours
 end
 
-local function quoted(names)
-  local list = {}
-  for i = 1, math.min(#names, 3) do
-    list[i] = "'" .. names[i] .. "'"
-  end
-  return table.concat(list, ", ") .. (#names > 3 and (" and %d more"):format(#names - 3) or "")
-end
-
 -- What may be meant where names of the model are missing and others are there.
 local function hint_for(missing, unexpected)
   local name, set = missing[1], {}
@@ -119,10 +111,10 @@ end
 local function refuse_names(path, missing, unexpected, partial)
   local texts = {}
   if #missing > 0 then
-    texts[1] = "has no tensor " .. quoted(missing)
+    texts[1] = "has no tensor " .. core.quoted_names(missing)
   end
   if #unexpected > 0 then
-    texts[#texts + 1] = ("%s %s no place in what is loaded into"):format(quoted(unexpected),
+    texts[#texts + 1] = ("%s %s no place in what is loaded into"):format(core.quoted_names(unexpected),
       #unexpected == 1 and "has" or "have")
   end
   local hint = hint_for(missing, unexpected)

@@ -55,6 +55,17 @@ function core.in_f32(x, ...)
   return function(y) return (y:cast(dtype)) end, table.unpack(list, 1, list.n)
 end
 
+-- ---- messages ----
+
+-- The first names of a list, for a message: 'a', 'b', 'c' and 2 more.
+function core.quoted_names(names)
+  local list = {}
+  for i = 1, math.min(#names, 3) do
+    list[i] = "'" .. names[i] .. "'"
+  end
+  return table.concat(list, ", ") .. (#names > 3 and (" and %d more"):format(#names - 3) or "")
+end
+
 -- ---- sizes ----
 
 -- The sizes of a shape, the first n of them or all, as text: "64, 784".

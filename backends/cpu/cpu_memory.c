@@ -13,10 +13,8 @@
 #include <sys/mman.h>
 
 enum { ALIGN = 64, HUGE_PAGE = DC_HUGE_PAGE, HUGE_FROM = 4 << 20 };
-enum {
-    PIECE_FROM = 1 << 16,
-    MANY = 16 << 20
-}; /* bytes of a piece; bytes asked for before there are chunks */
+enum { PIECE_FROM = 1 << 16 }; /* bytes */
+enum { MANY = 16 << 20 };      /* bytes of pieces that are asked for before there are chunks */
 
 #ifdef __SANITIZE_ADDRESS__
 enum { CHUNKS = 0 }; /* the sanitizer sees what is behind a block of its own, not behind a piece */

@@ -35,6 +35,11 @@ static uint32_t pages_of(const dc_chunk *x, uint32_t at)
     return (uint32_t)abs(x->span[at]);
 }
 
+static int16_t as_free(uint32_t pages)
+{
+    return (int16_t)(-(int)pages);
+}
+
 /* The first free span of so many pages; DC_SPANS: there is none, and x->largest says so from now on. */
 static uint32_t find_free(dc_chunk *x, uint32_t pages)
 {
@@ -59,7 +64,7 @@ static void *take_of(dc_chunk *x, uint32_t pages)
     const uint32_t rest = pages_of(x, at) - pages;
     x->span[at] = (int16_t)pages;
     if (rest > 0)
-        x->span[at + pages] = (int16_t) - (int32_t)rest;
+        x->span[at + pages] = as_free(rest);
     x->used += pages;
     return x->mem + (size_t)at * DC_SPAN_BYTES;
 }
@@ -94,7 +99,7 @@ static void give_to(dc_chunk *x, uint32_t at)
     const uint32_t next = begin + pages;
     if (next < DC_SPANS && x->span[next] < 0)
         pages += pages_of(x, next);
-    x->span[begin] = (int16_t) - (int32_t)pages;
+    x->span[begin] = as_free(pages);
     x->largest = pages > x->largest ? pages : x->largest;
 }
 

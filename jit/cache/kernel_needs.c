@@ -79,6 +79,18 @@ static bool find_end(const char *entry, size_t n, uint64_t *count, size_t *end)
     return *count > 0 && *count <= MOST;
 }
 
+static bool find_kernel(const char *entry, size_t n, dc_cache_key text, last *out)
+{
+    uint64_t count;
+    size_t end;
+    if (!find_end(entry, n, &count, &end))
+        return false;
+    for (; count > 0 && find_last(entry, end, out); count--, end = out->begin)
+        if (memcmp(&out->text, &text, sizeof text) == 0)
+            return true;
+    return false;
+}
+
 static void put_needs(const dc_kernel_needs *needs, uint64_t count, dc_text *out)
 {
     const uint64_t bytes = needs_bytes(needs->nparam);
@@ -93,17 +105,21 @@ void dc_kernel_entry_put(const void *code, size_t n, const dc_kernel_needs *need
     put_needs(needs, 1, out);
 }
 
-void dc_kernel_entry_add(const void *entry, size_t n, const dc_kernel_needs *needs, dc_text *out)
+bool dc_kernel_entry_add(const void *entry, size_t n, const dc_kernel_needs *needs, dc_text *out)
 {
     uint64_t count;
     size_t end, code;
-    const bool sound = find_end(entry, n, &count, &end) && dc_kernel_entry_code(entry, n, &code);
-    if (sound && count == MOST) /* begun anew */
+    last x;
+    if (!find_end(entry, n, &count, &end) || !dc_kernel_entry_code(entry, n, &code) ||
+        find_kernel(entry, n, needs->text, &x))
+        return false;
+    if (count == MOST) /* begun anew */
         dc_kernel_entry_put(entry, code, needs, out);
-    else if (sound) {
+    else {
         dc_text_put(out, entry, end);
         put_needs(needs, count + 1, out);
     }
+    return true;
 }
 
 bool dc_kernel_entry_code(const void *entry, size_t n, size_t *code)
@@ -122,17 +138,10 @@ bool dc_kernel_entry_code(const void *entry, size_t n, size_t *code)
 
 dc_kernel_needs *dc_kernel_entry_needs(const void *entry, size_t n, dc_cache_key text)
 {
-    uint64_t count;
-    size_t end;
     last x;
-    if (!find_end(entry, n, &count, &end))
+    if (!find_kernel(entry, n, text, &x))
         return NULL;
-    for (; count > 0 && find_last(entry, end, &x); count--, end = x.begin) {
-        if (memcmp(&x.text, &text, sizeof text) != 0)
-            continue;
-        dc_kernel_needs *out = dc_xalloc(x.size);
-        memcpy(out, (const char *)entry + x.begin, x.size);
-        return out;
-    }
-    return NULL;
+    dc_kernel_needs *out = dc_xalloc(x.size);
+    memcpy(out, (const char *)entry + x.begin, x.size);
+    return out;
 }

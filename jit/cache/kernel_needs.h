@@ -28,10 +28,10 @@ dc_kernel_needs *dc_kernel_needs_of(const dc_flat *f, dc_cache_key text);
 /*
  * Behind the machine code of a program lie the needs of its kernels: several kernels may have one program, those
  * that differ in the number of their work items alone. entry_put: `code`, and behind it what a kernel needs.
- * entry_add: an entry that is there, with another kernel.
+ * entry_add: an entry that is there, with another kernel; false: it has that kernel, or is none.
  */
 void dc_kernel_entry_put(const void *code, size_t n, const dc_kernel_needs *needs, dc_text *out);
-void dc_kernel_entry_add(const void *entry, size_t n, const dc_kernel_needs *needs, dc_text *out);
+bool dc_kernel_entry_add(const void *entry, size_t n, const dc_kernel_needs *needs, dc_text *out);
 
 /* The bytes of code in an entry of n bytes. False: it is none. */
 bool dc_kernel_entry_code(const void *entry, size_t n, size_t *code);

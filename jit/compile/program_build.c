@@ -160,15 +160,9 @@ static void store(const makings *m, dc_job *j, const making *k, const dc_text *e
 /* The program was stored for a kernel of another size; from now on it is found for this one too. */
 static void add_needs(const makings *m, dc_job *j, const making *k, const kept_program *kept)
 {
-    const dc_kernel_needs *mine = m->needs[k->unit->first];
-    dc_kernel_needs *there = dc_kernel_entry_needs(kept->entry, kept->bytes, mine->text);
-    const bool known = there != NULL;
-    dc_xfree(there);
-    if (known)
-        return;
     dc_text *entry = dc_job_text(j);
-    dc_kernel_entry_add(kept->entry, kept->bytes, mine, entry);
-    store(m, j, k, entry);
+    if (dc_kernel_entry_add(kept->entry, kept->bytes, m->needs[k->unit->first], entry))
+        store(m, j, k, entry);
     dc_job_text_end(j, entry);
 }
 

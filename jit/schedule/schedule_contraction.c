@@ -286,11 +286,22 @@ static int64_t piece_of(int64_t k, int64_t length)
     return k <= 2 * length ? k : (k + least - 1) / least;
 }
 
+/* Of an element of b, and of what the product reads of it. */
+static int64_t element_bytes(const product *q)
+{
+    return q->b.bytes / dc_max_i64(q->b.count, 1);
+}
+
+static int64_t right_bytes(const product *q)
+{
+    return q->N * q->K * element_bytes(q);
+}
+
 /* Does b leave L2 too little room, and are its rows apart? */
 static bool is_large(const product *q)
 {
-    const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
-    return q->N * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->N * size >= DC_TUNE_PANEL_STRIDE;
+    return right_bytes(q) > (int64_t)q->s->t->l2 * 5 / 8 &&
+           q->N * element_bytes(q) >= DC_TUNE_PANEL_STRIDE;
 }
 
 /*
@@ -310,10 +321,9 @@ static bool fetches_ahead(const product *q)
  */
 static bool is_streamed(const product *q)
 {
-    const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
-    const bool few =
-        q->M <= DC_TUNE_STREAM_LEFT ||
-        (q->M <= DC_TUNE_STREAM_BOUNDED && q->N * size % DC_TUNE_STREAM_CLASH != 0 && q->bounded);
+    const bool few = q->M <= DC_TUNE_STREAM_LEFT ||
+                     (q->M <= DC_TUNE_STREAM_BOUNDED &&
+                      q->N * element_bytes(q) % DC_TUNE_STREAM_CLASH != 0 && q->bounded);
     return q->nred == 1 && !q->b.n.strided && few && (is_large(q) || fetches_ahead(q));
 }
 
@@ -348,7 +358,6 @@ static bool is_widened(const product *q)
  */
 static void packing_of(product *q)
 {
-    const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
     const bool large = is_large(q), across = q->b.n.strided;
     const bool a = q->a.plain && q->nred == 1 && !q->streams && q->has_m && q->a.m.unit &&
                    q->a.k.strided && q->rows > 1 && (!across || q->b.plain);
@@ -360,8 +369,8 @@ static void packing_of(product *q)
     q->wide = q->pack_b && !across && !q->pack_a && q->M <= DC_TUNE_WIDE_ROWS &&
               q->K <= DC_TUNE_WIDE_K && q->N % (DC_TUNE_WIDE_PANELS * q->vectors * q->lanes) == 0;
     q->by_rows = q->has_m && !q->streams && !q->pack_b && !q->pack_a && q->K <= DC_TUNE_PANEL_K &&
-                 q->N * size >= DC_TUNE_PANEL_STRIDE &&
-                 q->N * q->K * size <= (int64_t)q->s->t->l2 / 2;
+                 q->N * element_bytes(q) >= DC_TUNE_PANEL_STRIDE &&
+                 right_bytes(q) <= (int64_t)q->s->t->l2 / 2;
     if (q->has_m && !q->streams && !q->pack_b && !q->pack_a)
         q->by_rows = dc_sketch_knob(q->s, DC_KNOB_ORDER, q->by_rows ? 2 : 1,
                                     (const int32_t[]){1, 2, 0}, 2) == 2;
@@ -566,21 +575,16 @@ static bool pack_b(product *q)
     return dc_do_unroll(q->s, rows.i);
 }
 
-/* A block of a: [k][m], contiguous where a is strided. It is made before m is split into tiles, in vectors whatever these are. */
+/*
+ * A block of a, made before m is split into tiles, in vectors whatever these are: [k][m] where a is contiguous along m,
+ * [m][k] as it lies where it is only converted.
+ */
 static bool pack_a(product *q)
 {
-    const uint32_t dims[2] = {q->red[0], q->m};
+    const uint32_t dims[2] = {q->widen_a ? q->m : q->red[0], q->widen_a ? q->red[0] : q->m};
     uint32_t made;
     TRY(dc_do_pack(q->s, q->a.buf, q->piece, dims, 2, &made));
-    return make_lanes(q, dc_sketch_copy_of(q->s, made, q->m, 0), false);
-}
-
-static bool widen_a(product *q)
-{
-    const uint32_t dims[2] = {q->m, q->red[0]};
-    uint32_t made;
-    TRY(dc_do_pack(q->s, q->a.buf, q->piece, dims, 2, &made));
-    return make_lanes(q, dc_sketch_copy_of(q->s, made, q->red[0], 0), false);
+    return make_lanes(q, dc_sketch_copy_of(q->s, made, dims[1], 0), false);
 }
 
 /*
@@ -589,8 +593,7 @@ static bool widen_a(product *q)
  */
 static void prefetch_b(product *q)
 {
-    const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
-    const bool rule = q->N * q->K * size >= DC_TUNE_PREFETCH_RIGHT && !q->by_rows;
+    const bool rule = right_bytes(q) >= DC_TUNE_PREFETCH_RIGHT && !q->by_rows;
     const int level = dc_sketch_level(q->s, rule ? 2 : 0);
     if (level > 0) /* where it does not apply, it is left out */
         dc_do_prefetch(q->s, q->b.buf, q->tn.o, q->red[0], level);
@@ -607,8 +610,8 @@ static bool apply(product *q)
     const bool pieces =
         q->block_k < q->K || q->row_apart || q->has_outer || q->pack_a || q->widen_a;
     if (!make_work_items(q) || (q->has_outer && !hoist(q, q->outer, q->m, q->n)) ||
-        (pieces && !make_pieces(q, q->block_k, q->m, q->n)) || (q->pack_a && !pack_a(q)) ||
-        (q->widen_a && !widen_a(q)) || !make_tiles(q))
+        (pieces && !make_pieces(q, q->block_k, q->m, q->n)) ||
+        ((q->pack_a || q->widen_a) && !pack_a(q)) || !make_tiles(q))
         return false;
     uint32_t loop = q->has_m && !q->by_rows ? q->tm.o : q->tn.o;
     if (!pieces && q->apart) {

@@ -71,11 +71,7 @@ end
 
 local function quoted(names)
   table.sort(names)
-  local list = {}
-  for i = 1, math.min(#names, 3) do
-    list[i] = "'" .. names[i] .. "'"
-  end
-  return table.concat(list, ", ") .. (#names > 3 and (" and %d more"):format(#names - 3) or "")
+  return core.quoted_names(names)
 end
 
 -- The file's names of tensors by what the model calls them.

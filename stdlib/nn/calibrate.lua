@@ -178,14 +178,6 @@ local function run(net, batches, o, observe, state)
   end)
 end
 
-local function quoted(names)
-  local list = {}
-  for i = 1, math.min(#names, 3) do
-    list[i] = "'" .. names[i] .. "'"
-  end
-  return table.concat(list, ", ") .. (#names > 3 and (" and %d more"):format(#names - 3) or "")
-end
-
 ---Static quantisation: fixes the scale of what goes into each nn.QuantizedLinear of integers, one for a layer, by
 ---calling a network with some batches. Without it each call finds a scale for each block of 32 numbers. What is
 ---beyond the range becomes its end; NaN stays. The scale is a state, input_scale, which is saved with the layer;
@@ -230,9 +222,10 @@ function nn.calibrate(net, batches, options)
     end
   end
   if #unreached > 0 then
-    core.fail("ARG", OP, ("no batch reached %s"):format(quoted(unreached)), "call = a function that calls all of them")
+    core.fail("ARG", OP, ("no batch reached %s"):format(core.quoted_names(unreached)),
+      "call = a function that calls all of them")
   elseif #zeros > 0 then
-    core.fail("ARG", OP, ("what goes into %s is 0 in all batches"):format(quoted(zeros)))
+    core.fail("ARG", OP, ("what goes into %s is 0 in all batches"):format(core.quoted_names(zeros)))
   end
   for _, layer in ipairs(layers) do
     core.make_static(layer, state.seen[layer].range / (layer.activations == 8 and 127 or 127 * 256))

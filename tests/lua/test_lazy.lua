@@ -464,7 +464,7 @@ local function flat(f, steps)
     if i % 50 == 0 then
       local now = dc.stats()
       lu.assertTrue(now.bytes_live - before.bytes_live < 8 << 20, i)
-      lu.assertTrue(now.lazy_nodes - before.lazy_nodes < 60000, i) -- 18 MB; Lua waits until what it has itself has doubled
+      lu.assertTrue(now.lazy_nodes - before.lazy_nodes < 60000, i) -- 18 MB: until what Lua has itself doubled
     end
   end
   lu.assertEquals(dc.stats().lazy_programs, programs) -- nothing new after the first steps

@@ -500,7 +500,8 @@ static dc_status grow_entry(dc_job *j, void *ctx)
     for (uint64_t i = 2; i < 100; i++) {
         dc_text more = {0};
         x = needs_of(i, 10 * i);
-        dc_kernel_entry_add(entry.s, entry.n, x, &more);
+        CHECK(dc_kernel_entry_add(entry.s, entry.n, x, &more));
+        CHECK(!dc_kernel_entry_add(more.s, more.n, x, &more));
         dc_xfree(x);
         dc_text_free(&entry);
         entry = more;
