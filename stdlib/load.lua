@@ -6,6 +6,7 @@
 local _, core = ...
 require "deepc.cells"
 require "deepc.float8"
+require "deepc.operands"
 
 local cells_of, files, loading, float8 = core.cells, {}, {}, core.float8
 local describe = core.describe

@@ -16,7 +16,7 @@ function core.new_book(count, size, reuse)
     free[#free + 1] = page
   end
   return setmetatable({ size = size, reuse = reuse, free = free, users = {}, contents = {}, keys = {}, found = {},
-    made = 0, idle = 0, after = { [0] = 0 }, before = { [0] = 0 } }, Book)
+    written = {}, made = 0, idle = 0, after = { [0] = 0 }, before = { [0] = 0 } }, Book)
 end
 
 -- ---- pages that nobody uses, whose contents are known: a ring, the one that was used last at its end ----
@@ -42,7 +42,7 @@ function Book:left()
   return #self.free + self.idle
 end
 
--- A page for one text, whatever it held; nil where all are in use.
+-- A page for one text, and whether it holds what another wrote; nil where all are in use.
 function Book:take()
   local page = table.remove(self.free)
   if not page and self.idle > 0 then
@@ -50,10 +50,12 @@ function Book:take()
     unlink(self, page)
     self.found[self.keys[page]], self.keys[page], self.contents[page] = nil, nil, nil
   end
-  if page then
-    self.users[page] = 1
+  if not page then
+    return nil
   end
-  return page
+  local written = self.written[page] == true
+  self.users[page], self.written[page] = 1, true
+  return page, written
 end
 
 -- One more text uses a page whose contents are known.

@@ -56,7 +56,15 @@ Calls.__index = Calls
 
 -- Functions of a model over its pool; most: pages of a text, chunk: tokens of a prompt that are read at once.
 function core.new_calls(net, pool, most, chunk)
-  return setmetatable({ net = net, pool = pool, most = most, chunk = chunk, made = {} }, Calls)
+  return setmetatable({ net = net, pool = pool, most = most, chunk = chunk, made = {}, forget = pool:forgetting() },
+    Calls)
+end
+
+-- Forgets what is in a page.
+function Calls:clear(page)
+  if self.forget then
+    self.forget(page)
+  end
 end
 
 -- The typed function of a name for a batch of n tokens each, a size or a bounded dim; last: logits of the last token

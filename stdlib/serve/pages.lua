@@ -76,6 +76,21 @@ function core.new_pages(net, count, size, dtype)
   return setmetatable({ net = net, size = size, count = count, layers = layers }, Pool)
 end
 
+-- A typed function that forgets what is in a page. Values that are no numbers are not to meet weights of 0 where a text
+-- has not filled the page. Nil where they are integers, whose scales no mask lets through.
+function Pool:forgetting()
+  if self.layers[1].scales then
+    return nil
+  end
+  local _, heads, d = table.unpack(self.layers[1].values.shape)
+  local zeros = ("%s[%d, %d, %d]"):format(self.layers[1].values.dtype, self.size, heads, d)
+  return dc.fn("forget(page: i32[])", function(page)
+    for _, at in ipairs(self.layers) do
+      at.values:set(at.values:put(dc.iota(self.size) + page * self.size, dc.zeros(zeros), 1))
+    end
+  end)
+end
+
 -- Some texts as a cache, for the time of a trace.
 function Pool:texts(pages, before, rows)
   return Texts(self, pages, before, rows)

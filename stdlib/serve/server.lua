@@ -143,11 +143,35 @@ function serve.new(net, tokenizer, options)
     limit = o.queue, pages = o.pages, preempted = 0, stop = stop_tokens(net, tokenizer),
     sizes = batch_sizes(o.slots), waiting = {}, running = {},
     budget = o.chunk, book = core.new_book(o.pages + 1, o.page, core.unless_false(op, options, "reuse")),
-    calls = calls_of(net), chooser = chooser,
+    unclean = {}, calls = calls_of(net), chooser = chooser,
     draft = draft and core.new_draft(draft, guesses, calls_of(draft), chooser) }, Server)
 end
 
 -- ---- pages ----
+
+-- A page for a text; one that another wrote to is cleared before the next call. Nil where none is left.
+local function take(self)
+  local page, written = self.book:take()
+  if written then
+    table.insert(self.unclean, page)
+  end
+  return page
+end
+
+local function clear(self, page)
+  self.calls:clear(page)
+  if self.draft then
+    self.draft.calls:clear(page)
+  end
+end
+
+-- Clears what was taken. Where that fails the rest is left for the next time.
+local function clear_pages(self)
+  while #self.unclean > 0 do
+    clear(self, self.unclean[#self.unclean])
+    table.remove(self.unclean)
+  end
+end
 
 -- Gives the pages of a text back, those at its end first: beginnings are found longer.
 local function give_back(self, t)
@@ -188,7 +212,7 @@ local function admit(self, t)
   t.drafted = t.cached
   count_reused(t, #shared * book.size)
   for _ = 1, needed do
-    t.pages[#t.pages + 1] = book:take()
+    t.pages[#t.pages + 1] = take(self)
   end
   return true
 end
@@ -225,7 +249,7 @@ end
 local function reserve(self, t, n)
   local pages = (#t.tokens + n - 2) // self.book.size + 1
   while #t.pages < pages do
-    local page = self.book:take()
+    local page = take(self)
     if page then
       t.pages[#t.pages + 1] = page
     elseif preempt(self) == t then
@@ -258,6 +282,7 @@ end
 
 -- Starts a typed function in slices, or calls it; `after` gets its results.
 local function launch(self, sliced, after, f, ...)
+  clear_pages(self)
   if sliced then
     self.job = { job = f:start(...), after = after }
   else
@@ -538,6 +563,7 @@ function Server:prepare(options)
   end
   local t = core.read_choice(op, options or {}, self.net.config.vocab_size)
   t.tokens, t.prompt, t.u, t.random, t.guess = { 0 }, 1, 0, function() return 0 end, {}
+  clear(self, 0)
   self.calls:try_read()
   for _, batch in ipairs(self.sizes) do
     local logits = self.calls:try_write(batch, 1)

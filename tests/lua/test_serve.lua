@@ -90,6 +90,32 @@ for _, name in ipairs { "llama_yarn", "qwen2", "gemma2", "gemma3", "gpt2" } do
 end
 
 -- They come while others are written, whose steps do not stop; time is cut in slices.
+-- A model with a token whose keys and values are no numbers.
+local function with_a_bad_token()
+  dc.seed(3)
+  local model = models.llama(CONFIG):eval()
+  local weight = model.model.embed_tokens.weight
+  weight:set(weight:put(dc.tensor({ 39 }, "i32"), dc.full("f32[1, 16]", 0 / 0), 1))
+  return model
+end
+
+-- What a text leaves in its pages is not seen by those that get them next.
+function TestServe:test_pages_of_a_text_that_is_no_numbers()
+  local good, bad = { prompt = { 3, 1, 4, 1, 5 }, max_tokens = 6 }, { prompt = { 39 }, max_tokens = 11 }
+  for _, options in ipairs { { cache = "f32" }, { cache = "f16" }, { cache = "i8" }, { draft = true } } do
+    local model = with_a_bad_token()
+    local server = serve.new(model, nil, { slots = 1, page = 4, chunk = 8, tokens = 12, cache = options.cache,
+      draft = options.draft and model })
+    local clean = server:submit(good)
+    server:run()
+    server:submit(bad)
+    server:run()
+    local again = server:submit { prompt = { 3, 1, 4, 1, 5 }, max_tokens = 6 }
+    server:run()
+    lu.assertEquals(again.ids, clean.ids, tostring(options.cache))
+  end
+end
+
 function TestServe:test_join_and_leave()
   local model = tiny()
   local server = serve.new(model, nil, { slots = 4, page = 4, chunk = 4, tokens = 256 }):prepare()
