@@ -96,6 +96,9 @@ local function add(run, texts, over, tokens, i)
   for row, token in ipairs(tokens) do
     over[row] = over[row] or run.stop[token] or false
     if not over[row] then
+      if token < 0 then
+        core.fail("ARG", "models.generate", core.nan_logits:format(i))
+      end
       table.insert(texts[row], token)
       over[row] = run.on_token ~= nil and run.on_token(token, i, row) == false
     end
@@ -139,7 +142,8 @@ end
 ---false; cache, of net:cache, to go on where it ends, or what keys and values are kept as ("i8", "f16", "bf16", "f32";
 ---the model's own dtype): "i8" takes a quarter of the memory of f32, and less time behind many tokens.
 ---
----Errors: DC0101 for options and for what is no model that writes, and where a cache has too little room.
+---Errors: DC0101 for options and for what is no model that writes, where a cache has too little room, and where logits
+---are NaN.
 ---@param net deepc.models.Decoder
 ---@param ids deepc.Tensor|integer[]|integer[][] a prompt, or several
 ---@param options? table see above

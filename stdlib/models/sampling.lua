@@ -40,6 +40,14 @@ local function kept(logits, o)
   return p, order
 end
 
+-- Tokens along the last axis of logits, or -1 where a row has a NaN: nothing can be chosen of it.
+local function token_or_nan(logits, tokens)
+  return dc.where(logits:ne(logits):any(-1), -1, tokens:cast "i32")
+end
+
+core.token_or_nan = token_or_nan
+core.nan_logits = "token %d cannot be chosen: the model's logits are NaN"
+
 -- Tokens i32[batch]. u: f32[batch], numbers from 0 to below 1.
 local function sample(logits, u, o)
   logits = logits:cast "f32"
@@ -87,15 +95,17 @@ local function marked(seen, ids)
   return seen | hits:any(2)
 end
 
--- A chooser: choose(logits, u) gives i32[batch]; read(ids) tells it of tokens that were there. dtype is that of logits.
+-- A chooser: choose(logits, u) gives i32[batch], -1 for logits of NaN; read(ids) tells it of tokens that were there.
+-- dtype is that of logits.
 function core.sampler(s, batch, vocab, dtype)
   local seen = s.penalty and dc.state(("bool[%d, %d]"):format(batch, vocab)) or nil
   local warm = s.temperature > 0
   local pick = dc.fn(("sample(logits: %s[%d, %d], u: f32[%d], temperature: f32[], top_p: f32[], min_p: f32[], penalty: "
     .. "f32[]) -> i32[%d]"):format(dtype, batch, vocab, batch, batch),
     function(logits, u, temperature, top_p, min_p, penalty)
-      local token = sample(logits, u, { temperature = warm and temperature or nil, top_k = warm and s.top_k or nil,
-        top_p = s.top_p and top_p, min_p = s.min_p and min_p, seen = seen, penalty = penalty })
+      local token = token_or_nan(logits, sample(logits, u, { temperature = warm and temperature or nil,
+        top_k = warm and s.top_k or nil, top_p = s.top_p and top_p, min_p = s.min_p and min_p, seen = seen,
+        penalty = penalty }))
       if seen then
         seen:set(marked(seen, token:reshape(batch, 1)))
       end

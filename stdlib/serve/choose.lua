@@ -4,7 +4,7 @@ local dc = require "deepc"
 require "deepc.models.sampling"
 local _, core = ...
 
-local NEVER = -1e30
+local token_or_nan, NEVER = core.token_or_nan, -1e30
 
 -- ---- what counts ----
 
@@ -184,11 +184,11 @@ function Chooser:get(batch, needs)
   if not self.made[key] then
     if name == "----" then
       self.made[key] = dc.fn(("likeliest(logits: %s[%d, %d]) -> i32[%d]"):format(self.dtype, batch, self.vocab, batch),
-        function(logits) return logits:cast("f32"):argmax(2) end)
+        function(logits) return token_or_nan(logits, logits:cast("f32"):argmax(2)) end)
     else
       self.made[key] = dc.fn(("choose(logits: %s[%d, %d], u: f32[%d], how: %s) -> i32[%d]"):format(self.dtype, batch,
         self.vocab, batch, record, batch), function(logits, u, how)
-        local token = sample(logits, u, how)
+        local token = token_or_nan(logits, sample(logits, u, how))
         return token
       end)
     end
@@ -196,7 +196,8 @@ function Chooser:get(batch, needs)
   return self.made[key], name == "----"
 end
 
--- One token for each text, as a list. logits [batch, vocab], of which the first rows are those of the texts.
+-- One token for each text, as a list, -1 where logits are NaN. logits [batch, vocab], of which the first rows are those
+-- of the texts.
 function Chooser:choose(logits, texts)
   local batch, needs = logits.shape[1], needs_of(texts)
   local f, plain = self:get(batch, needs)

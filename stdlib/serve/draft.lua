@@ -7,7 +7,7 @@ local dc = require "deepc"
 require "deepc.serve.choose"
 local _, core = ...
 
-local NEVER = -1e30
+local token_or_nan, NEVER = core.token_or_nan, -1e30
 
 -- ---- distributions ----
 
@@ -40,8 +40,8 @@ local function guess(logits, u, how)
   return dc.where(how.temperature:gt(0), core.draw_place(q, u):cast "i32", cold:argmax(2)), q
 end
 
--- How many guesses are kept, and the token behind them. logits [batch, n + 1, vocab], guesses [batch, n], q a list of n
--- [batch, vocab], u [batch, n] and v [batch] numbers from 0 to below 1.
+-- How many guesses are kept, and the token behind them, -1 where its logits are NaN. logits [batch, n + 1, vocab],
+-- guesses [batch, n], q a list of n [batch, vocab], u [batch, n] and v [batch] numbers from 0 to below 1.
 local function judge(logits, guesses, q, u, v, how)
   local batch, n, vocab = guesses.shape[1], guesses.shape[2], logits.shape[3]
   local cold, warm = core.warmed_logits(logits:reshape(batch * (n + 1), vocab), repeated(how, n + 1))
@@ -63,13 +63,13 @@ local function judge(logits, guesses, q, u, v, how)
   rest = dc.where(rest:sum { axis = 2, keep = true }:gt(0), rest, whole)
   local token = dc.where(how.temperature:gt(0), core.draw_place(rest, v):cast "i32",
     dc.where(here, best, 0):sum(2):cast "i32")
-  return count, token
+  return count, dc.where((here & logits:ne(logits):any(3)):any(2), -1, token)
 end
 
 -- The same where all take the likeliest.
 local function compare(logits, guesses)
   local batch, n = guesses.shape[1], guesses.shape[2]
-  local best = logits:cast("f32"):argmax(3)
+  local best = token_or_nan(logits, logits:cast("f32"):argmax(3))
   local count = guesses:eq(best[{ {}, { 1, n } }]):cast("i32"):cumprod(2):sum(2):cast "i32"
   local here = dc.iota(n + 1):reshape(1, -1):eq(count:reshape(batch, 1))
   return count, dc.where(here, best, 0):sum(2):cast "i32"

@@ -252,6 +252,9 @@ function core.add_token(t, id)
   local r = t.request
   if r.done then
     return false
+  elseif id < 0 then
+    finish(t, "error", select(2, pcall(core.fail, "ARG", "serve", core.nan_logits:format(#r.ids + 1))))
+    return false
   elseif t.stop[id] then
     end_of(t, "", nil, "stop")
     return false

@@ -498,7 +498,8 @@ end
 ---list, as a bool or u8 tensor of the vocabulary, or nil for all, or a grammar of serve.regex or serve.json, at whose
 ---end the text ends; on_token(text, id), called with each token and the text that it completes, whole characters, ""
 ---where there is none yet, and once with the rest and no id where a stop leaves some: false ends the text;
----on_done(request), called at the end. What a callback raises ends this request with the reason "error", and no other.
+---on_done(request), called at the end. What a callback raises ends this request with the reason "error", and no other;
+---so do logits that are NaN.
 ---
 ---Errors: DC0101 for options, for a prompt and max_tokens beyond the context, and where the queue is full.
 ---@param options table see above

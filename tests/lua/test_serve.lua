@@ -101,18 +101,39 @@ end
 
 -- What a text leaves in its pages is not seen by those that get them next.
 function TestServe:test_pages_of_a_text_that_is_no_numbers()
-  local good, bad = { prompt = { 3, 1, 4, 1, 5 }, max_tokens = 6 }, { prompt = { 39 }, max_tokens = 11 }
+  local good, bad = { prompt = { 3, 1, 4, 1, 5 }, max_tokens = 6 }, { prompt = { 2, 39, 7, 1, 1, 2, 39 } }
   for _, options in ipairs { { cache = "f32" }, { cache = "f16" }, { cache = "i8" }, { draft = true } } do
     local model = with_a_bad_token()
     local server = serve.new(model, nil, { slots = 1, page = 4, chunk = 8, tokens = 12, cache = options.cache,
       draft = options.draft and model })
     local clean = server:submit(good)
     server:run()
-    server:submit(bad)
+    local wrong = server:submit(bad)
     server:run()
+    lu.assertEquals({ wrong.reason, #wrong.ids }, { "error", 0 })
+    lu.assertStrContains(tostring(wrong.error), "serve: token 1 cannot be chosen: the model's logits are NaN")
     local again = server:submit { prompt = { 3, 1, 4, 1, 5 }, max_tokens = 6 }
     server:run()
     lu.assertEquals(again.ids, clean.ids, tostring(options.cache))
+  end
+end
+
+-- Of several texts one ends, whatever it is drawn by.
+function TestServe:test_logits_that_are_nan()
+  local model = with_a_bad_token()
+  for _, how in ipairs { {}, { temperature = 1 }, { temperature = 0.8, top_k = 4 }, { repetition_penalty = 1.2 } } do
+    for _, draft in ipairs { false, model } do
+      local server = serve.new(model, nil, { slots = 2, page = 4, tokens = 64, draft = draft or nil })
+      how.prompt, how.max_tokens, how.seed = { 3, 1 }, 9, 4
+      local good = server:submit(how)
+      how.prompt = { 3, 39 }
+      local bad = server:submit(how)
+      server:run()
+      lu.assertEquals({ good.reason, #good.ids, bad.reason, #bad.ids }, { "length", 9, "error", 0 })
+    end
+    how.max_tokens, how.max, how.prompt = nil, 5, nil
+    fails("models.generate: token 1 cannot be chosen: the model's logits are NaN", models.generate, model,
+      { { 3, 1 }, { 3, 39 } }, how)
   end
 end
 
