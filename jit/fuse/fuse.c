@@ -368,7 +368,9 @@ static bool place_attention(fusing *w, dc_ref r)
     const uint32_t number = w->attention.kernel_of[r];
     const dc_attention_kernel *k = &w->attention.at[number];
     uint32_t *home = &w->attention_home[number];
-    const bool top = r == k->top[0] || (k->n > 1 && r == k->top[1]);
+    bool top = false;
+    for (int i = 0; i < k->n + k->across; i++)
+        top |= r == k->top[i];
     const bool stored = top || (r == k->max && k->stores_max) || (r == k->sum && k->stores_sum);
     if (*home == NO_HOME) {
         *home = new_group(w, r);

@@ -6,6 +6,9 @@
  *   weights[.., x, y] = f(scores[.., x, y], ...)     scores[.., x, y] = sum over c of a[.., x, c] * b[.., y, c]
  *   result[.., x, n]  = sum over y of weights[.., x, y] * values[.., y, n]
  *
+ * Of three gradients two sum over queries, one over keys, and all are made of the same tiles. In a kernel whose rows are keys
+ * two are results of its rows; the third is one of its terms, to which each block of rows adds in memory: that is `across`.
+ *
  * Where f has the maximum of a row in it, exp(scores - max), the one chain that computes that maximum begins with what it has
  * seen so far and corrects what it has added up whenever a larger score comes: Milakov and Gimelshein, Online normalizer
  * calculation for softmax, 2018; Dao, Fu, Ermon, Rudra and Re, FlashAttention, 2022.
@@ -18,9 +21,11 @@
 enum { DC_ATTENTION_OUT = 2, DC_ATTENTION_INNER = 4 };
 
 typedef struct dc_attention_kernel {
-    int n;                        /* contractions that share tiles of the same rows */
-    dc_ref dot[DC_ATTENTION_OUT]; /* with the weights as their left operand */
-    dc_ref top[DC_ATTENTION_OUT]; /* what is stored of each: it, or element-wise steps behind it */
+    int n;                            /* contractions that share tiles of the same rows */
+    bool across;                      /* one more is over the rows, behind these n */
+    dc_ref dot[DC_ATTENTION_OUT + 1]; /* with the weights as their left operand */
+    dc_ref
+        top[DC_ATTENTION_OUT + 1]; /* what is stored of each: it, or element-wise steps behind it */
     dc_ref inner[DC_ATTENTION_INNER]; /* contractions that are computed in tiles */
     int ninner;
     int x, y, rank;    /* axes of the weights: rows of the results, terms; all others are batches */

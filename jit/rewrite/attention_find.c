@@ -10,24 +10,6 @@
 
 #include <string.h>
 
-typedef struct finding {
-    const dc_func *f;
-    dc_arena *a;
-    const bool *live;
-    const uint8_t *carries;
-    uint32_t *first, *nuser; /* by ref; of `user` */
-    dc_ref *user;
-    bool *is_result;
-    uint32_t *seen, search;
-    DC_VEC(dc_attention_kernel) kernel;
-    DC_VEC(dc_ref) met; /* nodes of the tiles of one kernel */
-} finding;
-
-static const dc_node *at(const finding *w, dc_ref r)
-{
-    return dc_node_at(w->f, r);
-}
-
 static bool is_ew(const dc_func *f, dc_ref r)
 {
     return dc_op_is((dc_op)dc_node_at(f, r)->op, DC_CLASS_EW);
@@ -180,11 +162,6 @@ static void list_users(finding *w)
 
 /* ---- one chain -------------------------------------------------------------------------------- */
 
-static bool same_dims(const dc_node *a, const dc_node *b)
-{
-    return a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
-}
-
 static bool is_tile(const finding *w, dc_ref r)
 {
     return w->carries[r] != 0;
@@ -244,8 +221,7 @@ static void find_sum(const finding *w, const dc_node *weights, dc_attention_kern
     }
 }
 
-/* Does r depend on `on`, which has a larger or equal number than `least`, but for what is met? */
-static bool depends(finding *w, dc_ref r, const dc_ref *on, int n, dc_ref least)
+bool dc_attention_depends(finding *w, dc_ref r, const dc_ref *on, int n, dc_ref least)
 {
     if (r < least || w->seen[r] == w->search)
         return false;
@@ -254,7 +230,7 @@ static bool depends(finding *w, dc_ref r, const dc_ref *on, int n, dc_ref least)
             return true;
     w->seen[r] = w->search;
     for (int i = 0; i < at(w, r)->nin; i++)
-        if (depends(w, at(w, r)->in[i], on, n, least))
+        if (dc_attention_depends(w, at(w, r)->in[i], on, n, least))
             return true;
     return false;
 }
@@ -324,8 +300,8 @@ static void find_chains(finding *w)
             const dc_ref sub = at(w, k.exp)->in[0], row = at(w, sub)->in[1];
             w->search++; /* what gives the maximum to the exponential is no other way to it */
             w->seen[row] = w->search;
-            if (depends(w, at(w, r)->in[0], own, k.sum != 0 ? 2 : 1, least) ||
-                depends(w, at(w, r)->in[1], own, k.sum != 0 ? 2 : 1, least))
+            if (dc_attention_depends(w, at(w, r)->in[0], own, k.sum != 0 ? 2 : 1, least) ||
+                dc_attention_depends(w, at(w, r)->in[1], own, k.sum != 0 ? 2 : 1, least))
                 k.max = 0;
         }
         if (k.max == 0)
@@ -510,59 +486,6 @@ static bool is_exp_elsewhere(finding *w, uint32_t kernel)
     return false;
 }
 
-static bool share_tiles(const dc_attention_kernel *a, const dc_attention_kernel *b)
-{
-    for (int i = 0; i < a->ninner; i++)
-        for (int n = 0; n < b->ninner; n++)
-            if (a->inner[i] == b->inner[n])
-                return true;
-    return false;
-}
-
-/* Two chains over tiles of the same rows, which share some and do not wait for each other, are one kernel. */
-static bool join(finding *w, dc_attention_kernel *a, const dc_attention_kernel *b)
-{
-    const dc_node *x = at(w, at(w, a->dot[0])->in[0]), *y = at(w, at(w, b->dot[0])->in[0]);
-    if (a->n != 1 || b->n != 1 || a->max != 0 || b->max != 0 || a->x != b->x || a->y != b->y ||
-        !same_dims(x, y) || !share_tiles(a, b))
-        return false;
-    dc_ref top[1] = {a->top[0]};
-    w->search++;
-    if (depends(w, b->top[0], top, 1, top[0]))
-        return false;
-    top[0] = b->top[0];
-    w->search++;
-    if (depends(w, a->top[0], top, 1, top[0]))
-        return false;
-    dc_attention_kernel both = *a;
-    for (int i = 0; i < b->ninner; i++) {
-        bool there = false;
-        for (int n = 0; n < both.ninner; n++)
-            there |= both.inner[n] == b->inner[i];
-        if (!there && both.ninner == DC_ATTENTION_INNER)
-            return false;
-        if (!there)
-            both.inner[both.ninner++] = b->inner[i];
-    }
-    both.dot[1] = b->dot[0];
-    both.top[1] = b->top[0];
-    both.n = 2;
-    *a = both;
-    return true;
-}
-
-static void join_all(finding *w)
-{
-    for (uint32_t i = 0; i < w->kernel.n; i++)
-        for (uint32_t j = i + 1; j < w->kernel.n; j++)
-            if (join(w, &w->kernel.at[i], &w->kernel.at[j])) {
-                memmove(&w->kernel.at[j], &w->kernel.at[j + 1],
-                        (w->kernel.n - j - 1) * sizeof *w->kernel.at);
-                w->kernel.n--;
-                break;
-            }
-}
-
 dc_attention dc_attention_in(const dc_func *f, dc_arena *a)
 {
     finding w = {.f = f, .a = a, .live = dc_func_live(f, a)};
@@ -584,12 +507,12 @@ dc_attention dc_attention_in(const dc_func *f, dc_arena *a)
             k->max != 0 && (is_read_outside(&w, place, k->max) || is_exp_elsewhere(&w, i));
         k->stores_sum = k->sum != 0 && is_read_outside(&w, place, k->sum);
     }
-    join_all(&w);
+    dc_attention_join(&w);
     dc_attention t = {.n = w.kernel.n, .at = w.kernel.at, .place = place};
     t.kernel_of = DC_NEW_ARRAY(a, uint32_t, f->node.n);
     for (uint32_t i = 0; i < t.n; i++) {
         const dc_attention_kernel *k = &t.at[i];
-        for (int n = 0; n < k->n; n++)
+        for (int n = 0; n < k->n + k->across; n++)
             for (dc_ref r = k->dot[n];; r = w.user[w.first[r]]) {
                 place[r] = DC_ATTENTION_KEPT;
                 t.kernel_of[r] = i;

@@ -72,6 +72,66 @@ function TestAttentionKernel:test_sizes()
   end
 end
 
+-- How many kernels of attention there are.
+local function kernels(text)
+  local names = {}
+  for name in text:gmatch "A_[%w_]+" do
+    names[name] = true
+  end
+  local n = 0
+  for _ in pairs(names) do
+    n = n + 1
+  end
+  return n
+end
+
+-- With enough batches for all threads the gradients are one kernel, whose rows are keys.
+function TestAttentionKernel:test_gradients_are_one_kernel()
+  for i, c in ipairs { { 256, 256, 8 }, { 300, 257, 20, 33 }, { 70, 937, 96, 80 },
+    { 1100, 64, 17 } } do
+    local t, s, d, n = c[1], c[2], c[3], c[4] or c[3]
+    for _, causal in ipairs { false, true } do
+      local what = ("%d by %d, %d, %d%s"):format(t, s, d, n, causal and ", causal" or "")
+      for batches = i == 1 and 7 or 8, 8 do
+        local text = compare(what, attention { causal = causal }, { batches, t, d }, { batches, s, d },
+          { batches, s, n }, 10 * i, true)
+        if blocks and not strict then
+          lu.assertEquals(kernels(text), batches == 8 and 2 or 3, what .. "\n" .. text)
+        end
+      end
+    end
+  end
+end
+
+-- Not of all operands, and of queries that are keys.
+function TestAttentionKernel:test_some_gradients()
+  local shape = { 8, 256, 16 }
+  local q, k, v = random(shape, "f32", 1), random(shape, "f32", 2), random(shape, "f32", 3)
+  for _, of in ipairs { { 1, 2 }, { 1, 3 }, { 2, 3 }, { 1 }, { 2 }, { 3 } } do
+    local function make(dtype)
+      local t = type_of(shape, dtype)
+      return dc.fn(("some(q: %s, k: %s, v: %s) -> %s"):format(t, t, t, table.concat({ t, #of > 1 and t or nil }, ", ")),
+        function(q, k, v)
+          local y = nn.scaled_dot_product_attention(q, k, v)
+          local wanted = {}
+          for i, n in ipairs(of) do
+            wanted[i] = ({ q, k, v })[n]
+          end
+          return table.unpack(dc.grad((y * y * y):sum(), wanted))
+        end)
+    end
+    local got = { make "f32"(q, k, v) }
+    local want = { make "f64"(q:cast "f64", k:cast "f64", v:cast "f64") }
+    for i in ipairs(of) do
+      lu.assertTrue(worst(got[i], want[i]) < 2e-5)
+    end
+  end
+  compare("of itself", function(q, k, v)
+    local y = nn.scaled_dot_product_attention(q + k, q, q + v, { causal = true })
+    return y
+  end, shape, shape, shape, 4, true)
+end
+
 -- One row is no matrix, and matrices that stay in caches are faster as products.
 function TestAttentionKernel:test_few_rows_are_several_kernels()
   compare("decode", attention(), { 3, 1, 16 }, { 3, 200, 16 }, { 3, 200, 16 }, 1, false)
