@@ -55,6 +55,52 @@ void dc_lower_delinear(dc_kernel *k, dc_ix at, int rank, const int64_t *dim, dc_
     }
 }
 
+/* A position by some dims, and by others of the same elements. */
+typedef struct dims {
+    int rank;
+    const int64_t *dim;
+    dc_ix *at;
+} dims;
+
+/* Of dims from `first` on: how many make a group whose size is that of a group of others. */
+static void group_of(const dims *a, int i, const dims *b, int j, int *na, int *nb)
+{
+    int64_t x = a->dim[i], y = b->dim[j];
+    *na = *nb = 1;
+    while (x != y && (x < y ? i + *na < a->rank : j + *nb < b->rank))
+        if (x < y)
+            x *= a->dim[i + (*na)++];
+        else
+            y *= b->dim[j + (*nb)++];
+}
+
+/*
+ * From one to the other, group by group of the same size. A dim that both have keeps its position as it is, also where that may
+ * lie behind the end: what is computed there is not used.
+ */
+static void regroup(dc_kernel *k, const dims *from, const dims *to)
+{
+    int i = 0, j = 0, na, nb;
+    for (;;) {
+        while (i < from->rank && from->dim[i] == 1)
+            i++;
+        while (j < to->rank && to->dim[j] == 1)
+            to->at[j++] = dc_ix_const(k, 0);
+        if (i == from->rank || j == to->rank)
+            break;
+        group_of(from, i, to, j, &na, &nb);
+        dc_ix all = from->at[i];
+        for (int n = 1; n < na; n++)
+            all = dc_ix_add(k, dc_ix_mul(k, all, from->dim[i + n]), from->at[i + n]);
+        if (nb == 1)
+            to->at[j] = all;
+        else
+            dc_lower_delinear(k, all, nb, to->dim + j, to->at + j);
+        i += na;
+        j += nb;
+    }
+}
+
 void dc_lower_at(lowering *w, const dc_node *n, int rank, const int64_t *dim, const dc_ix *at,
                  dc_ix *pos)
 {
@@ -135,7 +181,7 @@ static dc_vx lower_move(lowering *w, const dc_node *n, const dc_ix *pos)
     dc_ix to[DC_MAX_RANK] = {0};
     switch ((int)n->op) {
     case DC_OP_RESHAPE:
-        dc_lower_delinear(k, dc_lower_linear(k, n, pos), a->rank, a->dim, to);
+        regroup(k, &(dims){n->rank, n->dim, (dc_ix *)pos}, &(dims){a->rank, a->dim, to});
         break;
     case DC_OP_PERMUTE:
         for (int i = 0; i < n->rank; i++)
