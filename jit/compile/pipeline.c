@@ -114,7 +114,10 @@ static const dc_func *with_stages(dc_compiling *p, const dc_func *fn)
 static const dc_func *with_attention(dc_compiling *p, const dc_func *fn)
 {
     const dc_func *made = dc_attention_rewrite(&p->j->scratch, fn);
-    return made != NULL ? made : fn;
+    if (made == NULL)
+        return fn;
+    const dc_func *split = dc_attention_split(&p->j->scratch, made);
+    return split != NULL ? split : made;
 }
 
 static dc_status simplify(dc_compiling *p)

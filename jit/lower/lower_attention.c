@@ -28,9 +28,9 @@ static int64_t step_of(int64_t terms)
 static dc_vx within(attending *x, dc_ix lane, dc_vx v)
 {
     dc_kernel *k = x->w->k;
-    const dc_ix row = plus(x, x->first_row, lane);
+    const dc_ix row = row_of_part(x, plus(x, x->first_row, lane));
     const dc_vx test = op2(x, DC_OP_LT, dc_vx_index(k, row, DC_I64),
-                           dc_vx_index(k, dc_ix_const(k, x->weights->dim[x->a->x]), DC_I64));
+                           dc_vx_index(k, dc_ix_const(k, x->part_rows), DC_I64));
     return choose(x, test, v, number(x, 0));
 }
 
@@ -44,7 +44,7 @@ static void find_weights(attending *x)
                 v = dc_attend_lanes(x, &loops);
     dc_stmt *s = dc_stmt_set(x->w->k, (uint32_t)(results_of(x) + sums));
     for (int i = 0; i < results_of(x); i++) {
-        const dc_ref r = dc_node_at(x->w->fn, x->a->dot[i])->in[0];
+        const dc_ref r = dc_attention_weights(x->w->fn, a, i);
         x->element[i] = dc_attend_element(x, r, y, v);
         const bool behind = i == a->n && x->covers; /* rows behind the last one count across */
         const dc_vx value = behind ? within(x, v, x->element[i]) : x->element[i];
@@ -205,8 +205,10 @@ static void over_batches(attending *x, int64_t items, nest *loops, dc_ix *item)
 
 static void first_row_of(attending *x, int64_t begin, int64_t count, dc_ix block)
 {
-    x->first_row = dc_ix_mul(x->w->k, plus(x, dc_ix_const(x->w->k, begin), block), WIDTH);
-    x->covers = (begin + count) * WIDTH > x->weights->dim[x->a->x];
+    dc_kernel *k = x->w->k;
+    const dc_ix row = dc_ix_mul(k, plus(x, dc_ix_const(k, begin), block), WIDTH);
+    x->first_row = plus(x, row, dc_ix_mul(k, x->part, x->part_rows));
+    x->covers = (begin + count) * WIDTH > x->part_rows;
 }
 
 /* So many blocks of rows, from this one on: a work item has one. */
@@ -216,6 +218,7 @@ static dc_stmt *work(attending *x, int64_t begin, int64_t count)
     dc_ix block;
     dc_stmt *body = NULL;
     over_batches(x, count, &loops, &block);
+    x->part = dc_ix_const(x->w->k, 0);
     first_row_of(x, begin, count, block);
     x->last = &body;
     add_rows(x);
@@ -235,13 +238,12 @@ static void add_row_blocks(attending *x, int64_t begin, int64_t count)
     dc_attend_append(x, dc_lower_wrap(x->w->k, &loops, body));
 }
 
-/* With a result across a work item has all rows of a batch, whose first `whole` blocks are not tested. */
+/* With a result across a work item has all rows of a part, whose first `whole` blocks are not tested. */
 static dc_stmt *work_across(attending *x, int64_t whole, int64_t all)
 {
     nest loops = {0};
-    dc_ix none;
     dc_stmt *body = NULL;
-    over_batches(x, 1, &loops, &none);
+    over_batches(x, dc_max_i64(x->a->parts, 1), &loops, &x->part);
     x->last = &body;
     dc_attend_clear_across(x);
     add_row_blocks(x, 0, whole);
@@ -294,8 +296,9 @@ void dc_lower_attention(lowering *w)
         x.sum = dc_attend_local(&x, "sum", 1);
     w->k->flops = dc_node_count(x.weights) * flops;
     /* where there are many, those that are whole are not tested for rows behind the last one */
-    const int64_t rows = x.weights->dim[a->x], all = (rows + WIDTH - 1) / WIDTH;
-    const bool apart = rows % WIDTH != 0 && all >= DC_TUNE_ATTENTION_APART;
+    x.part_rows = x.weights->dim[a->x] / dc_max_i64(a->parts, 1);
+    const int64_t all = (x.part_rows + WIDTH - 1) / WIDTH;
+    const bool apart = x.part_rows % WIDTH != 0 && all >= DC_TUNE_ATTENTION_APART;
     const int64_t whole = apart ? all - 1 : all;
     if (a->across) {
         w->k->root = work_across(&x, whole, all);

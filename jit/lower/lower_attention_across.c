@@ -10,7 +10,7 @@ static dc_ix place_across(attending *x, dc_ix term, dc_ix column, dc_ix *pos)
     const dc_node *n = dc_node_at(x->w->fn, x->a->dot[x->a->n]);
     const dc_dot d = dc_dot_of(x->w->fn, n);
     for (int k = 0; k < d.nbatch; k++)
-        pos[k] = x->batch[d.batch[0][k]];
+        pos[k] = dc_attend_batch(x, &d, x->a->n, k);
     pos[d.nbatch] = plus(x, x->first_term, term);
     pos[d.nbatch + 1] = column;
     return dc_lower_linear(x->w->k, n, pos);

@@ -23,6 +23,8 @@ typedef struct attending {
     dc_ix batch[DC_MAX_RANK], first_row, first_term;
     int64_t step, height; /* terms of whole blocks, of this one */
     bool covers;          /* the last block of rows reaches behind them */
+    dc_ix part;           /* of the rows of a batch, and */
+    int64_t part_rows;    /* so many of them */
     int64_t lanes;        /* rows that are computed at a time */
     uint32_t rows[DC_ATTENTION_INNER], tile[DC_ATTENTION_INNER], weight[DC_ATTENTION_OUT + 1],
         total[DC_ATTENTION_OUT], strip;
@@ -103,10 +105,16 @@ static inline int results_of(const attending *x)
     return x->a->n + x->a->across;
 }
 
-/* What is behind the last row is neither read nor stored. */
-static inline dc_pred is_row(attending *x, dc_ix row)
+/* The number of a row within its part. */
+static inline dc_ix row_of_part(const attending *x, dc_ix row)
 {
-    return x->covers ? dc_pred_and(x->w->k, (dc_pred){0}, row, x->weights->dim[x->a->x])
+    return plus(x, row, dc_ix_mul(x->w->k, x->part, -x->part_rows));
+}
+
+/* What is behind the last row is neither read nor stored. */
+static inline dc_pred is_row(const attending *x, dc_ix row)
+{
+    return x->covers ? dc_pred_and(x->w->k, (dc_pred){0}, row_of_part(x, row), x->part_rows)
                      : (dc_pred){0};
 }
 
@@ -132,6 +140,8 @@ dc_vx dc_attend_element(attending *x, dc_ref r, dc_ix term, dc_ix lane);
 /* Of inner contraction i: the operand that rows have, or the one that terms have, at a position along it and along the sum. */
 dc_vx dc_attend_operand(attending *x, dc_ref dot, bool of_rows, dc_ix at, dc_ix c);
 
+/* The position along batch k of result i. */
+dc_ix dc_attend_batch(const attending *x, const dc_dot *d, int i, int k);
 /* What a term has for a column of result i, or a row for one of the result across. */
 dc_vx dc_attend_value_of(attending *x, int i, dc_ix at, dc_ix column);
 int64_t dc_attend_features_of(const attending *x, dc_ref dot);

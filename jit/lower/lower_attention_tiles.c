@@ -92,14 +92,21 @@ dc_vx dc_attend_operand(attending *x, dc_ref dot, bool of_rows, dc_ix at, dc_ix 
     return v;
 }
 
+dc_ix dc_attend_batch(const attending *x, const dc_dot *d, int i, int k)
+{
+    const bool is_part = i == x->a->n && x->a->parts > 0 && k == d->nbatch - 1;
+    return is_part ? x->part : x->batch[d->batch[0][k]];
+}
+
 dc_vx dc_attend_value_of(attending *x, int i, dc_ix at, dc_ix column)
 {
     const dc_node *n = dc_node_at(x->w->fn, x->a->dot[i]);
     const dc_dot d = dc_dot_of(x->w->fn, n);
+    const bool in_parts = i == x->a->n && x->a->parts > 0;
     dc_ix pos[DC_MAX_RANK];
     for (int k = 0; k < d.nbatch; k++)
-        pos[d.batch[1][k]] = x->batch[d.batch[0][k]];
-    pos[d.contract[1][0]] = at;
+        pos[d.batch[1][k]] = dc_attend_batch(x, &d, i, k);
+    pos[d.contract[1][0]] = in_parts ? row_of_part(x, at) : at;
     pos[d.free[1][0]] = column;
     return dc_lower_cast(x->w, dc_lower_node(x->w, n->in[1], pos), kind_of(x));
 }

@@ -7,7 +7,9 @@
  *   result[.., x, n]  = sum over y of weights[.., x, y] * values[.., y, n]
  *
  * Of three gradients two sum over queries, one over keys, and all are made of the same tiles. In a kernel whose rows are keys
- * two are results of its rows; the third is one of its terms, to which each block of rows adds in memory: that is `across`.
+ * two are results of its rows; the third is one of its terms, to which each block of rows adds in memory: that is `across`. A
+ * thread has all rows of a batch then. Where batches are few the third is the sum of some parts, each over the weights as
+ * [.., x, parts, y / parts], and a thread has all rows of a part.
  *
  * Where f has the maximum of a row in it, exp(scores - max), the one chain that computes that maximum begins with what it has
  * seen so far and corrects what it has added up whenever a larger score comes: Milakov and Gimelshein, Online normalizer
@@ -22,7 +24,8 @@ enum { DC_ATTENTION_OUT = 2, DC_ATTENTION_INNER = 4 };
 
 typedef struct dc_attention_kernel {
     int n;                            /* contractions that share tiles of the same rows */
-    bool across;                      /* one more is over the rows, behind these n */
+    bool across;                      /* one more is over the rows, behind these n, */
+    int64_t parts;                    /* in so many parts; 0: it is none */
     dc_ref dot[DC_ATTENTION_OUT + 1]; /* with the weights as their left operand */
     dc_ref
         top[DC_ATTENTION_OUT + 1]; /* what is stored of each: it, or element-wise steps behind it */
@@ -32,6 +35,8 @@ typedef struct dc_attention_kernel {
     dc_ref max, score; /* of each row, computed here; what it is the maximum of. 0: none */
     dc_ref exp, sum;   /* exp(score - what the maximum gives); its sum over a row, or 0 */
     bool stores_max, stores_sum; /* others read them */
+    dc_ref apart;                /* would be across, if it were the sum of so many parts; 0: none */
+    int64_t apart_parts;
 } dc_attention_kernel;
 
 typedef enum dc_attention_place {
@@ -51,8 +56,18 @@ typedef struct dc_attention {
 /* The same function with what makes chains of attention: scales of rows behind contractions, the weights to their left. */
 dc_func *dc_attention_rewrite(dc_arena *scratch, const dc_func *f);
 
+/* The same with sums of parts where these make contractions across; NULL: there are none. */
+dc_func *dc_attention_split(dc_arena *scratch, const dc_func *f);
+
 /* Which kernels there are in a function that was rewritten. */
 dc_attention dc_attention_in(const dc_func *f, dc_arena *a);
+
+/* The weights of contraction i, whether or not they are in parts. */
+static inline dc_ref dc_attention_weights(const dc_func *f, const dc_attention_kernel *k, int i)
+{
+    const dc_ref r = dc_node_at(f, k->dot[i])->in[0];
+    return k->parts > 0 && i == k->n + k->across - 1 ? dc_node_at(f, r)->in[0] : r;
+}
 
 static inline dc_attention_place dc_attention_place_of(const dc_attention *t, dc_ref r)
 {

@@ -235,24 +235,42 @@ bool dc_attention_depends(finding *w, dc_ref r, const dc_ref *on, int n, dc_ref 
     return false;
 }
 
+/* Of weights [.., x, parts, y / parts], of which the parts are a batch; 0: they are not in parts. */
+static int64_t parts_of(const finding *w, const dc_dot *d, dc_ref r)
+{
+    const dc_node *n = at(w, r), *of = at(w, n->in[0]);
+    const int last = of->rank - 1;
+    if (n->op != DC_OP_RESHAPE || n->rank != of->rank + 1 || d->nbatch != last ||
+        d->batch[0][last - 1] != last || d->contract[0][0] != last + 1 ||
+        memcmp(n->dim, of->dim, (size_t)last * sizeof *n->dim) != 0)
+        return 0;
+    return n->dim[last];
+}
+
+/* The tiles of a chain, with their contractions in k. */
+static bool walk(finding *w, const dc_attention_kernel *chain, dc_attention_kernel *k)
+{
+    w->search++;
+    w->met.n = 0;
+    return walk_tiles(w, at(w, chain->dot[0])->in[0], weights_of(w, chain), k);
+}
+
 static bool is_chain(finding *w, dc_ref r, dc_attention_kernel *k)
 {
     const dc_node *n = at(w, r);
-    if (n->op != DC_OP_DOT)
+    if (n->op != DC_OP_DOT || w->refused[r])
         return false;
     const dc_dot d = dc_dot_of(w->f, n);
     if (!dc_attention_is_chain(w->f, &d, w->carries, n, 0))
         return false;
-    const dc_node *weights = at(w, n->in[0]);
-    *k = (dc_attention_kernel){.n = 1, .dot = {r}, .top = {r}, .rank = weights->rank};
-    k->x = (int)d.free[0][0];
-    k->y = (int)d.contract[0][0];
-    w->search++;
-    w->met.n = 0;
+    *k = (dc_attention_kernel){.n = 1, .dot = {r}, .top = {r}, .parts = parts_of(w, &d, n->in[0])};
+    k->rank = weights_of(w, k)->rank;
     const int last =
         k->rank - 1; /* rows and terms are the free axes of the scores, which come last */
-    return weights->rank == d.nbatch + 2 && k->x >= last - 1 && k->y >= last - 1 &&
-           walk_tiles(w, n->in[0], weights, k) && k->ninner > 0;
+    k->x = (int)d.free[0][0];
+    k->y = k->parts > 0 ? last : (int)d.contract[0][0];
+    return k->rank + (k->parts > 0) == d.nbatch + 2 && k->x >= last - 1 && k->y >= last - 1 &&
+           walk(w, k, k) && k->ninner > 0;
 }
 
 /*
@@ -288,8 +306,9 @@ static void find_chains(finding *w)
     for (dc_ref r = 1; r < w->f->node.n; r++) {
         if (!w->live[r] || !is_chain(w, r, &k))
             continue;
-        const dc_node *weights = at(w, at(w, r)->in[0]);
-        find_max(w, weights, &k);
+        const dc_node *weights = weights_of(w, &k);
+        if (k.parts == 0)
+            find_max(w, weights, &k);
         for (uint32_t i = 0; k.max != 0 && i < w->kernel.n; i++)
             if (w->kernel.at[i].max == k.max)
                 k.max = 0;
@@ -316,10 +335,7 @@ static void mark_tiles(finding *w, uint8_t *place)
     memset(place, 0, w->f->node.n * sizeof *place);
     for (uint32_t i = 0; i < w->kernel.n; i++) {
         dc_attention_kernel k = {0};
-        const dc_node *dot = at(w, w->kernel.at[i].dot[0]);
-        w->search++;
-        w->met.n = 0;
-        walk_tiles(w, dot->in[0], at(w, dot->in[0]), &k);
+        walk(w, &w->kernel.at[i], &k);
         for (uint32_t m = 0; m < w->met.n; m++)
             place[w->met.at[m]] = DC_ATTENTION_TILE;
         const dc_ref max = w->kernel.at[i].max;
@@ -370,7 +386,7 @@ static bool is_path_within(const finding *w, const uint8_t *place, const dc_atte
  */
 static bool is_long(const finding *w, const dc_attention_kernel *k)
 {
-    const dc_node *weights = at(w, at(w, k->dot[0])->in[0]);
+    const dc_node *weights = weights_of(w, k);
     const int64_t count = weights->dim[k->x] * weights->dim[k->y];
     return count >= (k->max != 0 ? DC_TUNE_ATTENTION_LEAST : DC_TUNE_ATTENTION_GRADIENT);
 }
@@ -382,12 +398,9 @@ static bool is_long(const finding *w, const dc_attention_kernel *k)
 static bool holds(finding *w, const uint8_t *place, const dc_attention_kernel *k)
 {
     dc_attention_kernel again = {0};
-    const dc_node *dot = at(w, k->dot[0]);
     if (!is_long(w, k))
         return false;
-    w->search++;
-    w->met.n = 0;
-    walk_tiles(w, dot->in[0], at(w, dot->in[0]), &again);
+    walk(w, k, &again);
     for (uint32_t m = 0; m < w->met.n; m++)
         if (!is_used_within(w, place, w->met.at[m]))
             return false;
@@ -476,14 +489,35 @@ static bool is_exp_elsewhere(finding *w, uint32_t kernel)
 {
     for (uint32_t i = 0; i < w->kernel.n; i++) {
         dc_attention_kernel k = {0};
-        const dc_node *dot = at(w, w->kernel.at[i].dot[0]);
-        w->search++;
-        w->met.n = 0;
-        walk_tiles(w, dot->in[0], at(w, dot->in[0]), &k);
+        walk(w, &w->kernel.at[i], &k);
         if (i != kernel && w->seen[w->kernel.at[kernel].exp] == w->search)
             return true;
     }
     return false;
+}
+
+/* False: a chain in parts is alone, and is refused from now on. */
+static bool find_kernels(finding *w, uint8_t *place)
+{
+    w->kernel.n = 0;
+    find_chains(w);
+    drop_others(w, place);
+    for (uint32_t i = 0; i < w->kernel.n; i++)
+        find_top(w, place, &w->kernel.at[i], 0);
+    for (uint32_t i = 0; i < w->kernel.n; i++) {
+        dc_attention_kernel *k = &w->kernel.at[i];
+        k->stores_max =
+            k->max != 0 && (is_read_outside(w, place, k->max) || is_exp_elsewhere(w, i));
+        k->stores_sum = k->sum != 0 && is_read_outside(w, place, k->sum);
+    }
+    dc_attention_join(w);
+    bool all = true;
+    for (uint32_t i = 0; i < w->kernel.n; i++)
+        if (w->kernel.at[i].parts > 0 && !w->kernel.at[i].across) {
+            w->refused[w->kernel.at[i].dot[0]] = true;
+            all = false;
+        }
+    return all;
 }
 
 dc_attention dc_attention_in(const dc_func *f, dc_arena *a)
@@ -493,21 +527,13 @@ dc_attention dc_attention_in(const dc_func *f, dc_arena *a)
     if (w.carries == NULL)
         return (dc_attention){0};
     w.seen = DC_NEW_ARRAY(a, uint32_t, f->node.n);
+    w.refused = DC_NEW_ARRAY(a, bool, f->node.n);
     list_users(&w);
-    find_chains(&w);
     uint8_t *place = DC_NEW_ARRAY(a, uint8_t, f->node.n);
-    drop_others(&w, place);
+    while (!find_kernels(&w, place))
+        ;
     if (w.kernel.n == 0)
         return (dc_attention){0};
-    for (uint32_t i = 0; i < w.kernel.n; i++)
-        find_top(&w, place, &w.kernel.at[i], 0);
-    for (uint32_t i = 0; i < w.kernel.n; i++) {
-        dc_attention_kernel *k = &w.kernel.at[i];
-        k->stores_max =
-            k->max != 0 && (is_read_outside(&w, place, k->max) || is_exp_elsewhere(&w, i));
-        k->stores_sum = k->sum != 0 && is_read_outside(&w, place, k->sum);
-    }
-    dc_attention_join(&w);
     dc_attention t = {.n = w.kernel.n, .at = w.kernel.at, .place = place};
     t.kernel_of = DC_NEW_ARRAY(a, uint32_t, f->node.n);
     for (uint32_t i = 0; i < t.n; i++) {

@@ -21,7 +21,7 @@ typedef struct finding {
     const uint8_t *carries;
     uint32_t *first, *nuser; /* by ref; of `user` */
     dc_ref *user;
-    bool *is_result;
+    bool *is_result, *refused; /* by ref */
     uint32_t *seen, search;
     DC_VEC(dc_attention_kernel) kernel;
     DC_VEC(dc_ref) met; /* nodes of the tiles of one kernel */
@@ -30,6 +30,12 @@ typedef struct finding {
 static inline const dc_node *at(const finding *w, dc_ref r)
 {
     return dc_node_at(w->f, r);
+}
+
+/* Of its first contraction. */
+static inline const dc_node *weights_of(const finding *w, const dc_attention_kernel *k)
+{
+    return at(w, dc_attention_weights(w->f, k, 0));
 }
 
 static inline bool same_dims(const dc_node *a, const dc_node *b)

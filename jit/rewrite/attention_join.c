@@ -12,11 +12,6 @@ static bool share_tiles(const dc_attention_kernel *a, const dc_attention_kernel 
     return false;
 }
 
-static const dc_node *weights_of(const finding *w, const dc_attention_kernel *k)
-{
-    return at(w, at(w, k->dot[0])->in[0]);
-}
-
 /* Tiles of both, in a; false: there are too many. */
 static bool join_tiles(dc_attention_kernel *a, const dc_attention_kernel *b)
 {
@@ -51,7 +46,7 @@ static bool do_not_wait(finding *w, const dc_attention_kernel *a, const dc_atten
 /* May the result of b be one of the kernel a? */
 static bool may_share(finding *w, const dc_attention_kernel *a, const dc_attention_kernel *b)
 {
-    return b->n == 1 && !b->across && a->max == 0 && b->max == 0 &&
+    return b->n == 1 && !b->across && a->parts == 0 && a->max == 0 && b->max == 0 &&
            same_dims(weights_of(w, a), weights_of(w, b)) && share_tiles(a, b) &&
            do_not_wait(w, a, b);
 }
@@ -59,7 +54,8 @@ static bool may_share(finding *w, const dc_attention_kernel *a, const dc_attenti
 /* Two chains over tiles of the same rows, which share some and do not wait for each other, are one kernel. */
 static bool join(finding *w, dc_attention_kernel *a, const dc_attention_kernel *b)
 {
-    if (a->n != 1 || a->x != b->x || a->y != b->y || !may_share(w, a, b) || !join_tiles(a, b))
+    if (a->n != 1 || b->parts > 0 || a->x != b->x || a->y != b->y || !may_share(w, a, b) ||
+        !join_tiles(a, b))
         return false;
     a->dot[1] = b->dot[0];
     a->top[1] = b->top[0];
@@ -72,32 +68,60 @@ static int64_t whole_blocks(int64_t rows)
     return (rows + DC_TUNE_ATTENTION_WIDTH - 1) / DC_TUNE_ATTENTION_WIDTH * DC_TUNE_ATTENTION_WIDTH;
 }
 
-/* Tiles that are contracted, of whole blocks of rows. */
-static int64_t work_of(const finding *w, const dc_attention_kernel *k)
+/* Tiles that are contracted, of whole blocks of rows in so many parts. */
+static int64_t work_of(const finding *w, const dc_attention_kernel *k, int64_t parts)
 {
     const dc_node *weights = weights_of(w, k);
-    return whole_blocks(weights->dim[k->x]) * weights->dim[k->y] * (k->ninner + k->n + k->across);
+    const int64_t rows = parts * whole_blocks(weights->dim[k->x] / parts);
+    return rows * weights->dim[k->y] * (k->ninner + k->n + k->across);
+}
+
+static int64_t batches_of(const finding *w, const dc_attention_kernel *k)
+{
+    const dc_node *weights = weights_of(w, k);
+    int64_t batches = 1;
+    for (int i = 0; i < weights->rank; i++)
+        batches *= i == k->x || i == k->y ? 1 : weights->dim[i];
+    return batches;
+}
+
+/* Equal parts of the rows of a, as few as keep all threads busy; 0: there are none. */
+static int64_t parts_for(const finding *w, const dc_attention_kernel *a)
+{
+    const int64_t batches = batches_of(w, a), rows = weights_of(w, a)->dim[a->x];
+    if (batches >= DC_TUNE_WORK_ITEMS)
+        return 1;
+    for (int64_t n = 2; n < 2 * DC_TUNE_WORK_ITEMS; n++)
+        if (batches * n >= DC_TUNE_WORK_ITEMS && rows % n == 0)
+            return n;
+    return 0;
 }
 
 /*
  * So is one whose rows are the terms of the other: its sums are in memory, and go on from one block of rows to the next. A
- * thread has all rows of a batch then, so there have to be enough of these, and rows that fill their blocks.
+ * thread has all rows of a batch then, or of a part of one, so there have to be enough of these, and rows that fill their
+ * blocks.
  */
 static bool join_across(finding *w, dc_attention_kernel *a, const dc_attention_kernel *b)
 {
-    const dc_node *weights = weights_of(w, a);
-    int64_t batches = 1;
-    for (int i = 0; i < weights->rank; i++)
-        batches *= i == a->x || i == a->y ? 1 : weights->dim[i];
-    if (a->across || a->x != b->y || a->y != b->x || batches < DC_TUNE_WORK_ITEMS ||
-        at(w, b->top[0])->dtype != DC_F32 || !may_share(w, a, b))
+    if (a->across || a->x != b->y || a->y != b->x || at(w, b->top[0])->dtype != DC_F32 ||
+        !may_share(w, a, b))
         return false;
+    const int64_t parts = b->parts > 0 ? b->parts : parts_for(w, a);
     dc_attention_kernel both = *a;
     both.dot[a->n] = b->dot[0];
     both.top[a->n] = b->top[0];
+    both.parts = b->parts;
     both.across = true;
-    if (!join_tiles(&both, b) || work_of(w, &both) > work_of(w, a) + work_of(w, b))
+    if (parts == 0 || !join_tiles(&both, b) ||
+        work_of(w, &both, parts) > work_of(w, a, 1) + work_of(w, b, 1))
         return false;
+    if (parts > 1 && b->parts == 0) { /* see dc_attention_split */
+        const bool last = b->y == b->rank - 1 && b->rank < DC_MAX_RANK;
+        a->apart = last ? b->dot[0] : 0;
+        a->apart_parts = parts;
+        return false;
+    }
     *a = both;
     return true;
 }
