@@ -85,7 +85,7 @@ local function kernels(text)
   return n
 end
 
--- Gradients are one kernel whose rows are keys, with all keys of a batch for each thread. Few batches have parts, unless
+-- Gradients are one kernel whose rows are keys, all of a batch for each thread. Few batches have parts, unless
 -- keys cannot be cut in equal ones, or these are small.
 function TestAttentionKernel:test_gradients_are_one_kernel()
   local sizes = { { 256, 256, 8, 8, 2 }, { 300, 257, 20, 33, 3 }, { 80, 936, 48, 80, 2 }, { 1100, 64, 17, 17, 3 } }
