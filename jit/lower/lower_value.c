@@ -99,6 +99,8 @@ static void regroup(dc_kernel *k, const dims *from, const dims *to)
         i += na;
         j += nb;
     }
+    while (j < to->rank) /* of no elements */
+        to->at[j++] = dc_ix_const(k, 0);
 }
 
 void dc_lower_at(lowering *w, const dc_node *n, int rank, const int64_t *dim, const dc_ix *at,

@@ -493,6 +493,27 @@ static bool is_injective(caching *c, const box *b)
     return true;
 }
 
+/* Limits of all stores, from where on nobody needs the elements. */
+static void find_needless(caching *c, const dc_accesses *a, box *b)
+{
+    const dc_stmt *one = NULL;
+    for (uint32_t i = 0; i < a->n; i++)
+        one = a->at[i].buf == c->of && a->at[i].store && one == NULL ? a->at[i].stmt : one;
+    for (uint32_t n = 0; n < one->nlimit && b->limits.n < DC_NEST_LIMITS; n++) {
+        const dc_limit limit = one->limit[n];
+        bool all = is_of_dims(c, b, limit.ix);
+        for (uint32_t i = 0; i < a->n && all; i++) {
+            bool has = a->at[i].buf != c->of || !a->at[i].store;
+            for (uint32_t m = 0; m < a->at[i].stmt->nlimit && !has; m++)
+                has = a->at[i].stmt->limit[m].ix == limit.ix &&
+                      a->at[i].stmt->limit[m].buf == limit.buf;
+            all = has;
+        }
+        if (all && dc_nest_limit_of_elements(c->v, c->of, b->at, limit))
+            b->limits.at[b->limits.n++] = limit;
+    }
+}
+
 static void write_to_copy(caching *c, const dc_accesses *a, const box *b)
 {
     dc_kernel *k = c->v->k;
@@ -545,6 +566,8 @@ static bool copy_out(caching *c, const box *b)
     dc_stmt *set = dc_stmt_set(k, 1), **end = &c->loop->body;
     set->put[0] = (dc_put){c->of, b->at, dc_vx_load(k, b->buf, b->place, (dc_pred){0})};
     set->pred = b->pred;
+    for (int i = 0; i < b->limits.n; i++)
+        dc_stmt_add_limit(k, set, b->limits.at[i]);
     while (*end != NULL)
         end = &(*end)->next;
     *end = wrap(k, b, set);
@@ -570,6 +593,7 @@ static bool write_in_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
     if (!one_position(c, &a, &b) || !is_injective(c, &b) ||
         !make_copy(c, &b, (dc_dtype)v->k->buf.at[c->of].dtype, ".w"))
         return false;
+    find_needless(c, &a, &b);
     write_to_copy(c, &a, &b);
     return copy_in(c, &b) && copy_out(c, &b);
 }

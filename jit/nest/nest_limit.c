@@ -257,3 +257,51 @@ bool dc_nest_limit_hides(dc_nest_edit *v, const dc_stmt *s, dc_limit limit, dc_v
     dc_arena_rewind(v->tmp, mark);
     return hides;
 }
+
+/* ---- of elements ---- */
+
+/* How far positions are apart from one number of the limit to the next; 0: these have no such distance. */
+static int64_t distance(const dc_kernel *k, dc_ix at, dc_ix limit)
+{
+    for (uint32_t a = 0; a < k->axis.n; a++) {
+        bool affine = true;
+        const int64_t by = dc_ix_stride(k, limit, a, &affine),
+                      far = dc_ix_stride(k, at, a, &affine);
+        if (affine && by > 0 && far > 0 && far % by == 0)
+            return far / by;
+    }
+    return 0;
+}
+
+/* What the limit has besides the number that the position is made of. */
+static dc_ix besides(dc_kernel *k, dc_ix at, dc_ix limit, int64_t far)
+{
+    return dc_ix_add(k, limit, dc_ix_mul(k, dc_ix_div(k, at, far), -1));
+}
+
+bool dc_nest_limit_of_elements(dc_nest_edit *v, uint32_t buf, dc_ix at, dc_limit limit)
+{
+    dc_kernel *k = v->k;
+    const int64_t far = distance(k, at, limit.ix);
+    if (far == 0)
+        return false;
+    const dc_ix base = besides(k, at, limit.ix, far);
+    for (uint32_t a = 0; a < k->axis.n; a++)
+        if (dc_ix_uses(k, at, a) && dc_ix_uses(k, base, a))
+            return false;
+    const dc_accesses all = dc_nest_accesses(v, k->root, NULL);
+    bool any = false;
+    for (uint32_t i = 0; i < all.n; i++) {
+        const dc_access *x = &all.at[i];
+        if (x->buf != buf || !x->store || (x->stmt->reduces && !x->tile))
+            continue;
+        bool same = false;
+        for (uint32_t n = 0; n < x->stmt->nlimit && !x->tile; n++)
+            same |= x->stmt->limit[n].buf == limit.buf &&
+                    besides(k, x->at, x->stmt->limit[n].ix, far) == base;
+        if (!same)
+            return false;
+        any = true;
+    }
+    return any;
+}

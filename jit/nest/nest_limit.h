@@ -22,6 +22,12 @@ bool dc_nest_limit_test(const dc_kernel *k, const dc_vx_node *v, uint32_t buf, d
 bool dc_nest_limit_hides(dc_nest_edit *v, const dc_stmt *s, dc_limit limit, dc_vx value);
 
 /*
+ * Is an element of the buffer, at this position, needed by nobody where the limit says so? A limit of what is added to it alone
+ * may also say that nothing is added: all that is stored to the buffer besides has to have the same limit, by its own axes.
+ */
+bool dc_nest_limit_of_elements(dc_nest_edit *v, uint32_t buf, dc_ix at, dc_limit limit);
+
+/*
  * Each is reason enough to leave out an iteration of a loop; made of axes that are known, and of its own. What the
  * statements' own expressions are in it is `more` greater at most; -1: unknown.
  */

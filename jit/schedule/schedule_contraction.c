@@ -460,11 +460,14 @@ static bool make_lanes(product *q, uint32_t axis, bool repeat)
     return !repeat || dc_do_unroll(q->s, v.o);
 }
 
-/* Loops in the order: work items, m, n, reduction; m and n are those of a work item. */
+/*
+ * Loops in the order: work items, m, n, reduction; m and n are those of a work item. Threads get runs of work items: where
+ * rows may end early those of the same rows are apart, so that each thread has some that are there.
+ */
 static bool make_work_items(product *q)
 {
     uint32_t outer[DC_SHAPE_AXES + 2];
-    dc_split m, n;
+    dc_split m = {0}, n;
     int count = 0;
     for (int i = q->nout - q->nturned; i < q->nout; i++)
         TRY(dc_do_reorder(q->s, q->out[i], q->m));
@@ -480,6 +483,11 @@ static bool make_work_items(product *q)
     q->n = n.i;
     if (q->has_m)
         TRY(dc_do_reorder(q->s, n.o, q->m));
+    if (q->has_m && q->bounded) {
+        TRY(dc_do_reorder(q->s, n.o, m.o));
+        outer[count - 2] = n.o;
+        outer[count - 1] = m.o;
+    }
     for (int i = 1; i < count; i++)
         TRY(dc_do_fuse(q->s, outer[0], outer[i], &outer[0]));
     return true;
