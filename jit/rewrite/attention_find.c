@@ -240,7 +240,7 @@ static int64_t parts_of(const finding *w, const dc_dot *d, dc_ref r)
 {
     const dc_node *n = at(w, r), *of = at(w, n->in[0]);
     const int last = of->rank - 1;
-    if (n->op != DC_OP_RESHAPE || n->rank != of->rank + 1 || d->nbatch != last ||
+    if (n->op != DC_OP_RESHAPE || last < 1 || n->rank != of->rank + 1 || d->nbatch != last ||
         d->batch[0][last - 1] != last || d->contract[0][0] != last + 1 ||
         memcmp(n->dim, of->dim, (size_t)last * sizeof *n->dim) != 0)
         return 0;
