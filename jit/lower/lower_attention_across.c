@@ -92,22 +92,17 @@ static void add_across(attending *x, const patch *p)
     dc_attend_append(x, dc_lower_wrap(x->w->k, &loops, body));
 }
 
+static void contract_patch(attending *x, const patch *p, int inner, int out)
+{
+    (void)inner;
+    (void)out;
+    move_across(x, p, true);
+    add_across(x, p);
+    move_across(x, p, false);
+}
+
 void dc_attend_contract_across(attending *x)
 {
-    strips part[2], side[2];
-    const int n = dc_attend_strips_of(x->height, dc_attend_strip_of(x->height), part);
-    const int m = dc_attend_strips_of(dc_attend_columns_of(x, x->a->n), x->lanes, side);
-    for (int i = 0; i < n * m; i++) {
-        const strips *a = &part[i / m], *b = &side[i % m];
-        nest outer = {0};
-        dc_stmt *body = NULL, **last = x->last;
-        const dc_ix first = dc_attend_first_of(x, a, &outer);
-        const patch p = {first, dc_attend_first_of(x, b, &outer), a->size, b->size};
-        x->last = &body;
-        move_across(x, &p, true);
-        add_across(x, &p);
-        move_across(x, &p, false);
-        x->last = last;
-        dc_attend_append(x, dc_lower_wrap(x->w->k, &outer, body));
-    }
+    const int64_t columns = dc_attend_columns_of(x, x->a->n);
+    dc_attend_patches(x, x->height, columns, contract_patch, -1, x->a->n);
 }

@@ -37,11 +37,6 @@ typedef struct attending {
     dc_stmt **last;
 } attending;
 
-/* So many strips of one size, from a first element on. */
-typedef struct strips {
-    int64_t first, count, size;
-} strips;
-
 /* Terms, or columns, from `first` on by rows from `row` on, whose sums are in registers. */
 typedef struct patch {
     dc_ix first, row;
@@ -147,15 +142,16 @@ dc_vx dc_attend_value_of(attending *x, int i, dc_ix at, dc_ix column);
 int64_t dc_attend_features_of(const attending *x, dc_ref dot);
 int64_t dc_attend_columns_of(const attending *x, int i);
 
-/* Those of a size, then what is left. */
-int dc_attend_strips_of(int64_t all, int64_t size, strips out[2]);
-
 /* One size for all of them where there is one, so that the kernel has it once. */
 int64_t dc_attend_strip_of(int64_t all);
-dc_ix dc_attend_first_of(attending *x, const strips *s, nest *loops);
 
 /* The loop over the rows of a patch; *here: of them, *there: of all. */
 void dc_attend_lanes_of(attending *x, const patch *p, nest *loops, dc_ix *here, dc_ix *there);
+
+/* Calls f for all patches of so many terms, or columns, by so many rows. */
+void dc_attend_patches(attending *x, int64_t all, int64_t rows,
+                       void (*f)(attending *x, const patch *p, int inner, int out), int inner,
+                       int out);
 
 /* A tile of an inner contraction, or what the block adds to a result, patch by patch. */
 void dc_attend_contract(attending *x, int inner, int out);

@@ -126,7 +126,13 @@ int64_t dc_attend_columns_of(const attending *x, int i)
 
 /* ---- contractions ----------------------------------------------------------------------------- */
 
-int dc_attend_strips_of(int64_t all, int64_t size, strips out[2])
+/* So many strips of one size, from a first element on. */
+typedef struct strips {
+    int64_t first, count, size;
+} strips;
+
+/* Those of a size, then what is left. */
+static int strips_of(int64_t all, int64_t size, strips out[2])
 {
     int n = 0;
     if (all >= size)
@@ -144,7 +150,7 @@ int64_t dc_attend_strip_of(int64_t all)
     return STRIP;
 }
 
-dc_ix dc_attend_first_of(attending *x, const strips *s, nest *loops)
+static dc_ix first_of(attending *x, const strips *s, nest *loops)
 {
     dc_kernel *k = x->w->k;
     const dc_ix first = dc_ix_const(k, s->first);
@@ -209,21 +215,28 @@ static void contract_patch(attending *x, const patch *p, int inner, int out)
     }
 }
 
-void dc_attend_contract(attending *x, int inner, int out)
+void dc_attend_patches(attending *x, int64_t all, int64_t rows,
+                       void (*f)(attending *x, const patch *p, int inner, int out), int inner,
+                       int out)
 {
     strips part[2], side[2];
-    const int64_t all = inner >= 0 ? x->height : dc_attend_columns_of(x, out);
-    const int n = dc_attend_strips_of(all, dc_attend_strip_of(all), part);
-    const int m = dc_attend_strips_of(WIDTH, x->lanes, side);
+    const int n = strips_of(all, dc_attend_strip_of(all), part);
+    const int m = strips_of(rows, x->lanes, side);
     for (int i = 0; i < n * m; i++) {
         const strips *a = &part[i / m], *b = &side[i % m];
         nest outer = {0};
         dc_stmt *body = NULL, **last = x->last;
-        const dc_ix first = dc_attend_first_of(x, a, &outer);
-        const patch p = {first, dc_attend_first_of(x, b, &outer), a->size, b->size};
+        const dc_ix first = first_of(x, a, &outer);
+        const patch p = {first, first_of(x, b, &outer), a->size, b->size};
         x->last = &body;
-        contract_patch(x, &p, inner, out);
+        f(x, &p, inner, out);
         x->last = last;
         dc_attend_append(x, dc_lower_wrap(x->w->k, &outer, body));
     }
+}
+
+void dc_attend_contract(attending *x, int inner, int out)
+{
+    const int64_t all = inner >= 0 ? x->height : dc_attend_columns_of(x, out);
+    dc_attend_patches(x, all, WIDTH, contract_patch, inner, out);
 }

@@ -4,6 +4,7 @@
  *   dot(w[.., x, y], v[.., y, n])  ->  sum over parts of dot(w[.., x, parts, y / parts], v[.., parts, y / parts, n])
  */
 #include "jit/rewrite/attention_impl.h"
+#include "jit/rewrite/replace.h"
 
 /* Dims with the axis in so many parts. */
 static dc_ref in_parts(dc_func *to, dc_ref r, int64_t axis, int64_t parts)
@@ -47,40 +48,37 @@ static bool has_sizes(const dc_func *f, const bool *live)
     return false;
 }
 
+typedef struct splitting {
+    const dc_func *f;
+    const int64_t *parts; /* by ref of f; 0: it is left as it is */
+} splitting;
+
+static int64_t parts_of(const splitting *x, const dc_node *n)
+{
+    return x->parts[n - dc_node_at(x->f, 0)];
+}
+
+static bool is_split(void *ctx, const dc_node *n)
+{
+    return parts_of(ctx, n) > 0;
+}
+
+static dc_ref split(void *ctx, dc_func *to, const dc_node *n, const dc_ref *in)
+{
+    const splitting *x = ctx;
+    const dc_dot d = dc_dot_of(x->f, n);
+    return sum_of_parts(to, &d, in, parts_of(x, n));
+}
+
 dc_func *dc_attention_split(dc_arena *scratch, const dc_func *f)
 {
-    const bool *live = dc_func_live(f, scratch);
-    if (has_sizes(f, live))
+    if (has_sizes(f, dc_func_live(f, scratch)))
         return NULL;
     const dc_attention t = dc_attention_in(f, scratch);
     int64_t *parts = DC_NEW_ARRAY(scratch, int64_t, f->node.n);
-    bool any = false;
     for (uint32_t i = 0; i < t.n; i++)
-        if (t.at[i].apart != 0) {
+        if (t.at[i].apart != 0)
             parts[t.at[i].apart] = t.at[i].apart_parts;
-            any = true;
-        }
-    if (!any)
-        return NULL;
-    dc_func *to = dc_func_new(f->module, f->name);
-    dc_ref *map = DC_NEW_ARRAY(scratch, dc_ref, f->node.n), in[DC_MAX_OPERANDS];
-    dc_graph_params(to, f, map);
-    for (dc_ref r = 1; r < f->node.n; r++) {
-        const dc_node *n = dc_node_at(f, r);
-        const dc_type type = dc_node_type(f, r);
-        if (!live[r] || map[r] != 0)
-            continue;
-        for (int i = 0; i < n->nin; i++)
-            in[i] = map[n->in[i]];
-        const dc_ref first = to->node.n;
-        const dc_dot d = parts[r] > 0 ? dc_dot_of(f, n) : (dc_dot){0};
-        map[r] = parts[r] > 0
-                     ? sum_of_parts(to, &d, in, parts[r])
-                     : dc_graph_make(to, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &type);
-        for (dc_ref q = first; q < to->node.n; q++)
-            dc_func_copy_origin(to, q, f, r);
-    }
-    for (uint32_t i = 0; i < f->result.n; i++)
-        DC_PUSH(to->result, map[f->result.at[i]]);
-    return to;
+    splitting x = {f, parts};
+    return dc_replace(scratch, f, &(dc_replacing){DC_OP_DOT, is_split, split, &x});
 }

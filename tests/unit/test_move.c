@@ -42,37 +42,25 @@ static const char limited[] =
     "      out0[20*m + n] = acc[0] needed m < x2\n"
     "}\n";
 
-/* Sums of rows from x2[0] on are needed by nobody. */
-static const char fewer[] =
-    "kernel fewer(out0: f32[480] out, x0: f32[384], x1: f32[320], x2: i32[1]) {\n"
-    "  local acc: f32[480]\n"
-    "  for i in 24\n"
-    "    for j in 20\n"
-    "      acc[20*i + j] = 1:f32 needed i < x2\n"
-    "  for k in 16 reduce\n"
-    "    for m in 24\n"
-    "      for n in 20\n"
-    "        acc[20*m + n] add= mul(x0[16*m + k], x1[20*k + n]) needed m < x2\n"
-    "  for o in 24\n"
-    "    for p in 20\n"
-    "      out0[20*o + p] = acc[20*o + p] needed o < x2\n"
-    "}\n";
+/* Sums of rows, nothing of which is added from x2[0] on. */
+#define SUMS(name, begin, end)                                                        \
+    "kernel " name "(out0: f32[480] out, x0: f32[384], x1: f32[320], x2: i32[1]) {\n" \
+    "  local acc: f32[480]\n"                                                         \
+    "  for i in 24\n"                                                                 \
+    "    for j in 20\n"                                                               \
+    "      acc[20*i + j] = 1:f32" begin "\n"                                          \
+    "  for k in 16 reduce\n"                                                          \
+    "    for m in 24\n"                                                               \
+    "      for n in 20\n"                                                             \
+    "        acc[20*m + n] add= mul(x0[16*m + k], x1[20*k + n]) needed m < x2\n"      \
+    "  for o in 24\n"                                                                 \
+    "    for p in 20\n"                                                               \
+    "      out0[20*o + p] = acc[20*o + p]" end "\n"                                   \
+    "}\n"
 
-/* Nothing is added to them, and they are needed as they are. */
-static const char kept[] =
-    "kernel kept(out0: f32[480] out, x0: f32[384], x1: f32[320], x2: i32[1]) {\n"
-    "  local acc: f32[480]\n"
-    "  for i in 24\n"
-    "    for j in 20\n"
-    "      acc[20*i + j] = 1:f32\n"
-    "  for k in 16 reduce\n"
-    "    for m in 24\n"
-    "      for n in 20\n"
-    "        acc[20*m + n] add= mul(x0[16*m + k], x1[20*k + n]) needed m < x2\n"
-    "  for o in 24\n"
-    "    for p in 20\n"
-    "      out0[20*o + p] = acc[20*o + p]\n"
-    "}\n";
+/* They are needed by nobody, or as they are. */
+static const char fewer[] = SUMS("fewer", " needed i < x2", " needed o < x2");
+static const char kept[] = SUMS("kept", "", "");
 
 static const list good[] = {
     {fewer, "split m 8; cache_write acc m.o",
