@@ -55,7 +55,7 @@ typedef struct splitting {
 
 static int64_t parts_of(const splitting *x, const dc_node *n)
 {
-    return x->parts[n - dc_node_at(x->f, 0)];
+    return x->parts[n - dc_node_at(x->f, 1) + 1];
 }
 
 static bool is_split(void *ctx, const dc_node *n)
