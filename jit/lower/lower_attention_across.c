@@ -1,6 +1,6 @@
 /*
- * The result across (jit/rewrite/attention.h): what terms get of each block of rows. A work item has all rows of a batch, so sums
- * stand in the result itself, from zeros on, whatever the number of threads is.
+ * The result across (jit/rewrite/attention.h): what terms get of each block of rows. A work item has all rows of a batch, or of a
+ * part of one, so sums stand in the result itself, from zeros on, whatever the number of threads is.
  */
 #include "jit/lower/lower_attention_impl.h"
 

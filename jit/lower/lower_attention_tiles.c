@@ -183,7 +183,7 @@ static void move_sums(attending *x, const patch *p, uint32_t buf, bool begin)
     dc_attend_append(x, dc_lower_wrap(x->w->k, &loops, body));
 }
 
-/* sums[i] += dc_attend_operand(i, c) * vectors[c] over c. */
+/* sums[i] += operand(i, c) * vectors[c] over c. */
 static void add_products(attending *x, const patch *p, int64_t terms, uint32_t vectors, int inner,
                          int out)
 {

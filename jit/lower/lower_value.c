@@ -106,22 +106,7 @@ static void regroup(dc_kernel *k, const dims *from, const dims *to)
 void dc_lower_at(lowering *w, const dc_node *n, int rank, const int64_t *dim, const dc_ix *at,
                  dc_ix *pos)
 {
-    dc_kernel *k = w->k;
-    int same = 0;
-    while (same < rank && same < n->rank && n->dim[same] == dim[same])
-        same++;
-    bool ones = true;
-    for (int i = same; i < n->rank; i++)
-        ones &= n->dim[i] == 1;
-    if (same == rank && ones) {
-        for (int i = 0; i < n->rank; i++)
-            pos[i] = i < rank ? at[i] : dc_ix_const(k, 0);
-        return;
-    }
-    dc_ix all = dc_ix_const(k, 0);
-    for (int i = 0; i < rank; i++)
-        all = dc_ix_add(k, dc_ix_mul(k, all, dim[i]), at[i]);
-    dc_lower_delinear(k, all, n->rank, n->dim, pos);
+    regroup(w->k, &(dims){rank, dim, (dc_ix *)at}, &(dims){n->rank, n->dim, pos});
 }
 
 /* Dtypes ------------------------------------------------------------------------------------ */
@@ -183,7 +168,7 @@ static dc_vx lower_move(lowering *w, const dc_node *n, const dc_ix *pos)
     dc_ix to[DC_MAX_RANK] = {0};
     switch ((int)n->op) {
     case DC_OP_RESHAPE:
-        regroup(k, &(dims){n->rank, n->dim, (dc_ix *)pos}, &(dims){a->rank, a->dim, to});
+        dc_lower_at(w, a, n->rank, n->dim, pos, to);
         break;
     case DC_OP_PERMUTE:
         for (int i = 0; i < n->rank; i++)

@@ -449,15 +449,21 @@ bool dc_move_cache_read(dc_nest_edit *v, const dc_move *m)
 
 /* cache_write -------------------------------------------------------------------------------- */
 
+/* The first store to the buffer; there is one. */
+static const dc_access *first_store(const caching *c, const dc_accesses *a)
+{
+    uint32_t i = 0;
+    while (a->at[i].buf != c->of || !a->at[i].store)
+        i++;
+    return &a->at[i];
+}
+
 /* Are all accesses at one position, under tests that imply those of the first store? */
 static bool one_position(caching *c, const dc_accesses *a, box *b)
 {
     dc_nest_edit *v = c->v;
     const char *name = v->k->buf.at[c->of].name;
-    const dc_access *one = NULL;
-    for (uint32_t i = 0; i < a->n && one == NULL; i++)
-        if (a->at[i].buf == c->of && a->at[i].store)
-            one = &a->at[i];
+    const dc_access *one = first_store(c, a);
     b->at = one->at;
     b->pred = one->stmt->pred;
     for (uint32_t i = 0; i < a->n; i++) {
@@ -496,9 +502,7 @@ static bool is_injective(caching *c, const box *b)
 /* Limits of all stores, from where on nobody needs the elements. */
 static void find_needless(caching *c, const dc_accesses *a, box *b)
 {
-    const dc_stmt *one = NULL;
-    for (uint32_t i = 0; i < a->n; i++)
-        one = a->at[i].buf == c->of && a->at[i].store && one == NULL ? a->at[i].stmt : one;
+    const dc_stmt *one = first_store(c, a)->stmt;
     for (uint32_t n = 0; n < one->nlimit && b->limits.n < DC_NEST_LIMITS; n++) {
         const dc_limit limit = one->limit[n];
         bool all = is_of_dims(c, b, limit.ix);

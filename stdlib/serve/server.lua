@@ -564,7 +564,9 @@ function Server:prepare(options)
   end
   local t = core.read_choice(op, options or {}, self.net.config.vocab_size)
   t.tokens, t.prompt, t.u, t.random, t.guess = { 0 }, 1, 0, function() return 0 end, {}
-  clear(self, 0)
+  for _ = 1, 2 do
+    clear(self, 0)
+  end
   self.calls:try_read()
   for _, batch in ipairs(self.sizes) do
     local logits = self.calls:try_write(batch, 1)
