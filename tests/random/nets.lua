@@ -138,8 +138,9 @@ function networks.images()
     channels = out
     if chance(20) then
       out = pick { 1, 2, 4, 9 }
-      layers[#layers + 1] = nn.ConvTranspose2d(channels, out, pick { 2, 3, 4 }, { stride = pick { 1, 2, 3 },
-        padding = pick { 0, 1 } })
+      local extent, padding = pick { 2, 3, 4 }, pick { 0, 1 }
+      layers[#layers + 1] = nn.ConvTranspose2d(channels, out, extent, { stride = pick { 1, 2, 3 },
+        padding = extent > 2 and padding or 0 }) -- of one pixel 2 elements less 2 would be none
       channels = out
     end
   end
