@@ -1,0 +1,104 @@
+/*
+ * The world: the processes (ranks) that run the same script, and what they do together. An engine brings bytes from one
+ * to another (core/world/engine.h); what is built on it here is the same for all: collectives whose sums have one order,
+ * limits of time, and the news that a rank has failed.
+ *
+ * A group is what ranks are when some axes of a mesh vary and the others stay. A mesh is an array of the ranks 0, 1 ... of
+ * the world in row-major order. Members of a group are counted from 0 in the order of their ranks.
+ *
+ * All members of a group begin the same exchanges in the same order. An exchange is under way between dc_world_begin and
+ * dc_world_end; meanwhile its memory is neither written by others nor, where it is a result, read. Several may be under
+ * way; they are done in the order in which they were begun.
+ */
+#ifndef DC_CORE_WORLD_WORLD_H
+#define DC_CORE_WORLD_WORLD_H
+
+#include "core/base/dtype.h"
+#include "core/base/job.h"
+
+typedef struct dc_world dc_world;
+
+enum { DC_MESH_AXES = 8 };
+
+/* Ranks whose places in the mesh differ along the axes of the mask alone. */
+typedef struct dc_group_axes {
+    uint32_t naxis, mask;
+    int64_t size[DC_MESH_AXES]; /* of the mesh */
+} dc_group_axes;
+
+typedef enum dc_exchange_kind {
+    DC_ALL_REDUCE,     /* to[i] is what the from[i] of all members are together */
+    DC_REDUCE_SCATTER, /* from [outer, n, inner], to [outer, inner]: of that, the part of this member */
+    DC_ALL_GATHER,     /* from [outer, inner], to [outer, n, inner]: of each member its part */
+    DC_ALL_TO_ALL,     /* from, to [outer, n, inner]: part m is what member m has in the part of this one */
+    DC_BROADCAST,      /* to is the from of `peer`, which is NULL elsewhere */
+    DC_SEND,           /* from goes to `peer`, */
+    DC_RECV            /* which is received there */
+} dc_exchange_kind;
+
+typedef enum dc_combine { DC_COMBINE_SUM, DC_COMBINE_PROD, DC_COMBINE_MAX, DC_COMBINE_MIN } dc_combine;
+
+/* One array of an exchange. Elements are outer * inner of what a member has; from and to may be one place in ALL_REDUCE. */
+typedef struct dc_transfer {
+    const void *from;
+    void *to;
+    int64_t outer, inner;
+} dc_transfer;
+
+/* The arrays of a bucket are one exchange. */
+typedef struct dc_exchange {
+    dc_exchange_kind kind;
+    dc_combine combine; /* of ALL_REDUCE and REDUCE_SCATTER; sums of 16-bit floats are made in f32 and rounded once */
+    dc_dtype dtype;
+    dc_group_axes axes;
+    int peer; /* BROADCAST, SEND, RECV: number of a member */
+    const char *label; /* for messages: "all_reduce, train.lua:12"; stays until the end */
+    uint32_t n;
+    const dc_transfer *at; /* copied */
+} dc_exchange;
+
+typedef uint64_t dc_ticket; /* 0: nothing is under way */
+
+int dc_world_rank(const dc_world *w);
+int dc_world_size(const dc_world *w);
+const char *dc_world_host(const dc_world *w, int rank);
+
+int64_t dc_group_size(const dc_group_axes *g);
+/* The number of a rank in its group, and which rank the member of that group is. */
+int64_t dc_group_member(const dc_group_axes *g, int rank);
+int dc_group_rank(const dc_group_axes *g, int rank, int64_t member);
+
+/*
+ * A group of one is a copy, where from and to differ. RANK: a rank has failed, disagrees or does not answer in time;
+ * then every exchange that follows fails as well. end() waits, and looks now and then whether the job is to end.
+ */
+dc_status dc_world_begin(dc_world *w, dc_job *j, const dc_exchange *x, dc_ticket *out);
+dc_status dc_world_end(dc_world *w, dc_job *j, dc_ticket t);
+/* Both. */
+dc_status dc_world_run(dc_world *w, dc_job *j, const dc_exchange *x);
+/* Is it done, or has failed? */
+bool dc_world_ended(dc_world *w, dc_ticket t);
+
+/*
+ * Do all ranks of the world say the same? RANK otherwise, on all of them, with the first rank that differs from rank 0 and
+ * both texts. `what` names it: "the graph of step".
+ */
+dc_status dc_world_agree(dc_world *w, dc_job *j, const char *what, uint64_t digest, const char *text);
+/* All have come here. */
+dc_status dc_world_barrier(dc_world *w, dc_job *j, const char *what);
+
+/*
+ * This rank ends with an error: the others are told, and their exchanges fail with RANK and these words. Does not wait for
+ * them longer than a second.
+ */
+void dc_world_fail(dc_world *w, const char *text);
+/* What another rank has failed of, where it is known; NULL: none has. */
+const char *dc_world_failure(dc_world *w);
+
+/* Bytes that this rank has given to others, since the world was opened. */
+uint64_t dc_world_sent(const dc_world *w);
+
+/* In order, with the others; after dc_world_fail without them. NULL is fine. */
+void dc_world_close(dc_world *w);
+
+#endif
