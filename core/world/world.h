@@ -13,8 +13,8 @@
 #ifndef DC_CORE_WORLD_WORLD_H
 #define DC_CORE_WORLD_WORLD_H
 
-#include "core/base/dtype.h"
 #include "core/base/job.h"
+#include "core/base/type.h"
 
 typedef struct dc_world dc_world;
 
