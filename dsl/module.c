@@ -149,6 +149,8 @@ static const char *class_name(dc_op op)
         return "indexing";
     case DC_CLASS_HST:
         return "on the host";
+    case DC_CLASS_COM:
+        return "collective";
     case DC_CLASS_FFT:
         return "transform";
     case DC_CLASS_SAME:

@@ -6,12 +6,13 @@ cd "$(dirname "$0")/.." || exit 1
 
 # The rows are the architecture: what the files of a folder may include and call. Folders stand above what they use.
 may() {
-    core="core/base core/graph core/host core/eval core/runtime"
+    core="core/base core/world core/graph core/host core/eval core/runtime"
     case $1 in
     core/base) echo "core/base" ;;
-    core/graph) echo "core/base core/graph" ;;
-    core/host) echo "core/base core/graph core/host" ;;
-    core/eval) echo "core/base core/graph core/host core/eval" ;;
+    core/world) echo "core/base core/world" ;;
+    core/graph) echo "core/base core/world core/graph" ;;
+    core/host) echo "core/base core/world core/graph core/host" ;;
+    core/eval) echo "core/base core/world core/graph core/host core/eval" ;;
     core/runtime) echo "$core" ;;
     jit/base) echo "$core jit/base" ;;
     jit/nest) echo "$core jit/base jit/nest" ;;

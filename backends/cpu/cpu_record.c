@@ -74,6 +74,13 @@ typedef struct parts {
     uint32_t n, width; /* width: threads */
 } parts;
 
+/* An exchange with other ranks, on the thread of the job. */
+typedef struct one_row {
+    run *x;
+    uint32_t at;
+    dc_status status;
+} one_row;
+
 /* ---- recording ------------------------------------------------------------------------------- */
 
 static void set_step(step *s, const dc_command *item, uint32_t first)
@@ -117,7 +124,8 @@ static dc_status record_items(dc_recording *r, const dc_cpu *cpu, dc_job *j, con
     for (uint32_t i = 0; i < n; i++) {
         set_step(&r->step[i], &item[i], first);
         if (item[i].kind == DC_COMMAND_HOST)
-            DC_TRY(dc_host_step_new(j, item[i].host, item[i].nhost, false, &r->step[i].host));
+            DC_TRY(dc_host_step_new(j, item[i].host, item[i].nhost, item[i].label, false,
+                                    &r->step[i].host));
         first += item[i].nbind;
         scratch = item[i].scratch > scratch ? item[i].scratch : scratch;
     }
@@ -159,7 +167,7 @@ static inline void run_work(const run *x, const step *s, void *scratch, int64_t 
     if (s->host == NULL)
         s->kernel(x->r->address + s->first, x->slot[0], scratch, begin, end);
     else
-        dc_host_step_run(s->host, x->r->address + s->first, scratch, begin, end);
+        (void)dc_host_step_run(s->host, NULL, x->r->address + s->first, scratch, begin, end);
 }
 
 /* A long launch: looks between pieces. */
@@ -354,6 +362,26 @@ static dc_status run_launch(void *ctx, uint32_t i)
     return run_bundle(ctx, i, 1);
 }
 
+static void run_row(void *ctx, void *scratch, int64_t begin, int64_t end)
+{
+    one_row *x = ctx;
+    const step *s = &x->x->r->step[x->at];
+    x->status =
+        dc_host_step_run(s->host, x->x->j, x->x->r->address + s->first, scratch, begin, end);
+}
+
+/* What ranks do together may fail, and is for the thread of the job. */
+static dc_status run_host(void *ctx, uint32_t i)
+{
+    run *x = ctx;
+    if (!dc_op_is(x->r->step[i].host->call.op, DC_CLASS_COM))
+        return run_launch(ctx, i);
+    one_row row = {x, i, DC_OK};
+    x->last = i;
+    dc_cpu_pool_run_here(x->pool, run_row, &row, 1);
+    return row.status;
+}
+
 /* A long one is ended between pieces, as a launch is. */
 static dc_status run_copy(void *ctx, uint32_t i)
 {
@@ -435,7 +463,7 @@ static void resolve_all(const run *x)
 dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot, dc_run_info *info)
 {
     static const dc_walk_ops ops = {run_launch, run_copy,   run_check, run_test,
-                                    run_count,  run_bundle, run_limit, run_launch};
+                                    run_count,  run_bundle, run_limit, run_host};
     static const atomic_bool never;
     const dc_cpu *cpu = (const dc_cpu *)d;
     run x = {.r = r,

@@ -98,7 +98,7 @@ static dc_status record_steps(dc_recording *r, dc_job *j, const dc_command *x, u
         r->straight = r->straight && x[i].nbody == 0 && x[i].kind != DC_COMMAND_BRANCH &&
                       x[i].kind != DC_COMMAND_LOOP && x[i].kind != DC_COMMAND_HOST;
         if (x[i].kind == DC_COMMAND_HOST)
-            DC_TRY(dc_host_step_new(j, x[i].host, x[i].nhost, true, &s->host));
+            DC_TRY(dc_host_step_new(j, x[i].host, x[i].nhost, x[i].label, true, &s->host));
         r->checks += x[i].kind == DC_COMMAND_CHECK;
         for (uint32_t b = 0; b < s->nbind; b++)
             if (x[i].bind[b].slot >= r->nslot)

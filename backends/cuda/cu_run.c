@@ -143,7 +143,7 @@ static dc_status run_host(void *ctx, uint32_t step)
     for (int i = 1; i <= s->call.nin; i++)
         if (s->bytes[i] > 0)
             DC_TRY(read_back(c, step, (uint32_t)i, s->place[i], s->bytes[i]));
-    dc_host_step_run(s, s->place, s->work, 0, s->rows);
+    DC_TRY(dc_host_step_run(s, c->j, s->place, s->work, 0, s->rows));
     if (s->bytes[0] == 0)
         return DC_OK;
     DC_TRY(before(c, step));

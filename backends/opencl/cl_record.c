@@ -201,7 +201,7 @@ static dc_status record_items(dc_recording *r, dc_job *j, const dc_command *item
         if (item[i].kind == DC_COMMAND_LAUNCH)
             DC_TRY(make_launch(r, j, &item[i], s));
         if (item[i].kind == DC_COMMAND_HOST)
-            DC_TRY(dc_host_step_new(j, item[i].host, item[i].nhost, true, &s->host));
+            DC_TRY(dc_host_step_new(j, item[i].host, item[i].nhost, item[i].label, true, &s->host));
     }
     return DC_OK;
 }
@@ -398,7 +398,7 @@ static dc_status run_host(void *ctx, uint32_t item)
     for (int i = 1; i <= s->call.nin; i++)
         if (s->bytes[i] > 0)
             DC_TRY(read_back(c, item, (uint32_t)i, s->place[i], s->bytes[i]));
-    dc_host_step_run(s, s->place, s->work, 0, s->rows);
+    DC_TRY(dc_host_step_run(s, c->j, s->place, s->work, 0, s->rows));
     if (s->bytes[0] == 0)
         return DC_OK;
     const cl_mem mem = dc_cl_mem_at(cl, address_of(c, item, 0), &at);

@@ -38,11 +38,13 @@ typedef struct dc_job {
     /* Called when it is set, while things of the failed entry still stand; must not unwind. */
     void (*on_bug)(struct dc_job *j, void *ctx);
     void *bug_ctx;
-    const struct dc_exec *about; /* compiled or called just now; NULL none. For on_bug */
-    const atomic_bool *cancel;   /* set by another thread; NULL: it cannot be cancelled */
+    const struct dc_exec *about;      /* compiled or called just now; NULL none. For on_bug */
+    const atomic_bool *cancel;        /* set by another thread; NULL: it cannot be cancelled */
     const struct dc_folders *folders; /* where files may lie (core/base/path.h); NULL: anywhere */
     struct dc_extents *extents; /* sizes known at run time (core/base/extent.h); NULL: none are */
-    const struct dc_owner *owner; /* in another process than its own nothing is run; NULL: anywhere */
+    struct dc_world *world;     /* of ranks (core/world/world.h); NULL: none was opened */
+    const struct dc_owner
+        *owner; /* in another process than its own nothing is run; NULL: anywhere */
 } dc_job;
 
 void dc_job_init(dc_job *j, const dc_opts *opt, dc_log *log);

@@ -324,6 +324,7 @@ static dc_status run_node(dc_eval_state *s, dc_ref r, const void *const *params)
         dc_eval_gather(s, r);
         return DC_OK;
     case DC_CLASS_HST:
+    case DC_CLASS_COM:
         return dc_eval_host(s, r);
     case DC_CLASS_CTL:
         if (op != DC_OP_PICK)

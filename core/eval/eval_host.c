@@ -24,7 +24,7 @@ dc_status dc_eval_host(dc_eval_state *s, dc_ref r)
     DC_TRY(dc_eval_alloc(s, (int64_t)dc_host_scratch(&c), 1, &s->temp[0]));
     for (int64_t row = 0; row < dc_host_rows(&c); row++) {
         dc_job_look();
-        dc_host_run(&c, &lib, s->value[r], in, s->temp[0], row, row + 1);
+        DC_TRY(dc_host_run(s->j, &c, &lib, s->value[r], in, s->temp[0], row, row + 1));
     }
     return DC_OK;
 }

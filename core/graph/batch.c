@@ -1,5 +1,6 @@
 #include "core/graph/batch_impl.h"
 #include "core/graph/custom.h"
+#include "core/graph/exchange.h"
 
 dc_status dc_batch_type(dc_job *j, dc_op op, const dc_type *t, int64_t size, dc_type *out)
 {
@@ -134,6 +135,17 @@ static dc_status make_transform(dc_batch *b, const dc_node *n, const dc_type *wa
     return dc_make(b->j, b->f, DC_OP_DFT, in, n->nin, attr, 2, want, out);
 }
 
+/* Each row by itself, all of them at once. */
+static dc_status make_exchange(dc_batch *b, const dc_node *n, dc_ref *out)
+{
+    dc_exchange_attr x = dc_exchange_read(n->attr);
+    int64_t attr[DC_EXCHANGE_ATTRS];
+    x.axis += n->op != DC_OP_ALL_REDUCE && n->op != DC_OP_BROADCAST;
+    x.other += n->op == DC_OP_ALL_TO_ALL;
+    dc_exchange_write(&x, attr);
+    return make_alike(b, n, attr, NULL, out);
+}
+
 /* Node r over all rows. */
 static dc_status make_batched(dc_batch *b, dc_ref r, dc_ref *out)
 {
@@ -163,6 +175,8 @@ static dc_status make_batched(dc_batch *b, dc_ref r, dc_ref *out)
         return make_indexing(b, r, out);
     case DC_CLASS_HST: /* leading axes are a batch */
         return make_alike(b, n, n->attr, NULL, out);
+    case DC_CLASS_COM:
+        return make_exchange(b, n, out);
     case DC_CLASS_FFT:
         return make_transform(b, n, &want, out);
     case DC_CLASS_SAME:

@@ -53,6 +53,7 @@ static void (*const rules[DC_OP__COUNT])(const dc_vjp *) = {
 #define HST(id, lua, n, rule, grad, lo, hi)              [DC_OP_##id] = dc_grad_##grad,
 #define FFT(id, lua, grad)                               [DC_OP_##id] = dc_grad_##grad,
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = dc_grad_##grad,
+#define COM(id, lua, grad, lo, hi)                       [DC_OP_##id] = dc_grad_##grad,
 #include "core/graph/ops.def"
     [DC_OP_LOOP] = dc_grad_loop, [DC_OP_BRANCH] = dc_grad_branch, [DC_OP_PICK] = dc_grad_pick,
 };

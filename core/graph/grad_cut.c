@@ -142,6 +142,7 @@ bool dc_grad_costly(const dc_node *n)
     case DC_CLASS_CON:
     case DC_CLASS_IDX:
     case DC_CLASS_HST:
+    case DC_CLASS_COM:
     case DC_CLASS_FFT:
         return true;
     case DC_CLASS_EW:

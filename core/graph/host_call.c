@@ -5,7 +5,10 @@
 dc_host_call dc_host_call_of(const dc_func *f, dc_ref r)
 {
     const dc_node *n = dc_node_at(f, r);
-    dc_host_call c = {.op = (dc_op)n->op, .nin = n->nin, .nattr = n->nattr};
+    dc_host_call c = {.op = (dc_op)n->op,
+                      .nin = n->nin,
+                      .nattr = n->nattr,
+                      .label = dc_op_row_of((dc_op)n->op)->name};
     for (int i = 0; i < n->nin; i++)
         c.in[i] = dc_node_type(f, n->in[i]);
     for (int i = 0; i < n->nattr; i++)
@@ -82,9 +85,10 @@ bool dc_host_call_unpack(dc_job *j, const int64_t *at, uint32_t n, dc_host_call 
             r.wrong = true;
     }
     dc_job inner = {.opt = j->opt, .log = j->log, .extents = j->extents};
-    if (r.wrong || r.n > 0 || !dc_op_is(c.op, DC_CLASS_HST) ||
+    if (r.wrong || r.n > 0 || !dc_op_for_host(c.op) ||
         dc_infer(&inner, c.op, c.in, c.nin, c.attr, c.nattr, NULL, &c.out) != DC_OK)
         return false;
+    c.label = dc_op_row_of(c.op)->name;
     *out = c;
     return true;
 }

@@ -1,20 +1,21 @@
 /*
- * Operations of class HST: a function of core/host computes them on dense arrays in the host's memory, for each batch of
- * leading axes by itself. This is what such a function has to know of one of them, and the same as plain numbers, which
- * commands carry.
+ * Operations of classes HST and COM: a function of core/host computes them on dense arrays in the host's memory, for each batch of
+ * leading axes by itself; or ranks exchange them (core/graph/exchange.h), whole. This is what is to be known of one of them,
+ * and the same as plain numbers, which commands carry.
  */
 #ifndef DC_CORE_GRAPH_HOST_CALL_H
 #define DC_CORE_GRAPH_HOST_CALL_H
 
-#include "core/graph/graph.h"
+#include "core/graph/exchange.h"
 
-enum { DC_HOST_OPERANDS = 3, DC_HOST_ATTRS = 4 };
+enum { DC_HOST_OPERANDS = 3, DC_HOST_ATTRS = DC_EXCHANGE_ATTRS };
 
 typedef struct dc_host_call {
     dc_op op;
     int nin, nattr;
     dc_type in[DC_HOST_OPERANDS], out;
     int64_t attr[DC_HOST_ATTRS];
+    const char *label; /* for messages of class COM; not among the numbers */
 } dc_host_call;
 
 dc_host_call dc_host_call_of(const dc_func *f, dc_ref r);

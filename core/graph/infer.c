@@ -177,6 +177,7 @@ static rule *const rules[] = {
 #define FFT(id, lua, grad)                         [DC_OP_##id] = dtype_fft,
 #define SAME(id, lua, n, grad)                     [DC_OP_##id] = dtype_first,
 #define PART(id, lua, n)                           [DC_OP_##id] = dtype_any,
+#define COM(id, lua, grad, lo, hi)                 [DC_OP_##id] = dc_infer_exchange_dtype,
 #define CTL(id, lua, n)                            [DC_OP_##id] = dtype_control,
 #include "core/graph/ops.def"
     /* clang-format on */

@@ -29,6 +29,10 @@ dc_status dc_infer_host_dtype(const dc_site *s);
 dc_status dc_infer_host_shape(const dc_site *s);
 dc_status dc_infer_host_names(const dc_site *s);
 
+/* Of class COM (core/graph/exchange.c). */
+dc_status dc_infer_exchange_dtype(const dc_site *s);
+dc_status dc_infer_exchange_shape(const dc_site *s);
+
 /* Rank and dims of the result, whose dtype has been inferred. */
 dc_status dc_infer_shape(const dc_site *s);
 

@@ -223,6 +223,7 @@ dc_status dc_infer_names(const dc_site *s)
 #define FFT(id, lua, grad)                               [DC_OP_##id] = names_##id,
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = names_first,
 #define PART(id, lua, n)                                 [DC_OP_##id] = names_first,
+#define COM(id, lua, grad, lo, hi)                       [DC_OP_##id] = names_first,
 #define CTL(id, lua, n)                                  [DC_OP_##id] = names_none,
 #include "core/graph/ops.def"
         /* clang-format on */

@@ -16,6 +16,7 @@ typedef enum dc_op {
 #define FFT(id, ...) DC_OP_##id,
 #define SAME(id, ...) DC_OP_##id,
 #define PART(id, ...) DC_OP_##id,
+#define COM(id, ...) DC_OP_##id,
 #define CTL(id, ...) DC_OP_##id,
 #include "core/graph/ops.def"
     DC_OP__COUNT
@@ -32,6 +33,7 @@ typedef enum dc_op_class {
     DC_CLASS_FFT,
     DC_CLASS_SAME,
     DC_CLASS_PART,
+    DC_CLASS_COM,
     DC_CLASS_CTL
 } dc_op_class;
 
@@ -65,6 +67,12 @@ static inline bool dc_op_any_number(dc_op op)
     const dc_op_row *row = dc_op_row_of(op);
     return row->n == 0 && (row->cls == DC_CLASS_FFT || row->cls == DC_CLASS_SAME ||
                            row->cls == DC_CLASS_PART || row->cls == DC_CLASS_CTL);
+}
+
+/* Does the host compute it, or exchange it with other ranks (core/graph/host_call.h)? */
+static inline bool dc_op_for_host(dc_op op)
+{
+    return dc_op_is(op, DC_CLASS_HST) || dc_op_is(op, DC_CLASS_COM);
 }
 
 /* The reduction that combines so. */

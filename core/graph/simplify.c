@@ -355,6 +355,7 @@ static dc_ref simplify_site(const dc_simplify_site *s)
     case DC_CLASS_SAME: /* walk_node makes the others */
         return s->op == DC_OP_SET_SIZE ? simplify_size(s) : 0;
     case DC_CLASS_HST:
+    case DC_CLASS_COM:
     case DC_CLASS_FFT:
     case DC_CLASS_PART:
     case DC_CLASS_CTL:

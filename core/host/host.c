@@ -53,8 +53,15 @@ static int64_t batch_of(const dc_host_call *c)
     return dc_type_count(&c->out) == 0 ? 0 : rows;
 }
 
+static bool is_exchange(const dc_host_call *c)
+{
+    return dc_op_is(c->op, DC_CLASS_COM);
+}
+
 int64_t dc_host_rows(const dc_host_call *c)
 {
+    if (is_exchange(c))
+        return 1;
     const dc_host_row *row = row_of(c->op);
     const int64_t batch = batch_of(c);
     return batch > 0 && row->pieces != NULL ? batch * row->pieces(c) : batch;
@@ -77,11 +84,15 @@ int64_t dc_host_result_count(const dc_host_call *c)
 
 size_t dc_host_scratch(const dc_host_call *c)
 {
-    return dc_align_up(row_of(c->op)->scratch(c), 64);
+    return dc_align_up(is_exchange(c) ? dc_exchange_scratch(c->op, c->attr, &c->in[0])
+                                      : row_of(c->op)->scratch(c),
+                       64);
 }
 
 uint64_t dc_host_cost_ns(const dc_host_call *c)
 {
+    if (is_exchange(c))
+        return 10000 + dc_type_bytes(&c->in[0]) / 4;
     const double ns = 1 + (double)dc_host_rows(c) * row_of(c->op)->cost(c);
     return ns < 1e15 ? (uint64_t)ns : (uint64_t)1e15;
 }
@@ -89,11 +100,11 @@ uint64_t dc_host_cost_ns(const dc_host_call *c)
 dc_status dc_host_open(dc_job *j, const dc_host_call *c, dc_lapack *lib)
 {
     *lib = (dc_lapack){0};
-    return row_of(c->op)->needs_lapack ? dc_lapack_open(j, lib) : DC_OK;
+    return !is_exchange(c) && row_of(c->op)->needs_lapack ? dc_lapack_open(j, lib) : DC_OK;
 }
 
-void dc_host_run(const dc_host_call *c, const dc_lapack *lib, void *out, const void *const *in,
-                 void *scratch, int64_t begin, int64_t end)
+static void run_rows(const dc_host_call *c, const dc_lapack *lib, void *out, const void *const *in,
+                     void *scratch, int64_t begin, int64_t end)
 {
     const dc_host_row *row = row_of(c->op);
     size_t step[DC_HOST_OPERANDS];
@@ -110,4 +121,13 @@ void dc_host_run(const dc_host_call *c, const dc_lapack *lib, void *out, const v
             at[i] = (const char *)in[i] + (size_t)r * step[i];
         row->run(c, lib, (char *)out + (size_t)r * result, at, scratch);
     }
+}
+
+dc_status dc_host_run(dc_job *j, const dc_host_call *c, const dc_lapack *lib, void *out,
+                      const void *const *in, void *scratch, int64_t begin, int64_t end)
+{
+    if (is_exchange(c))
+        return dc_exchange_run(j, c->op, c->attr, &c->in[0], c->label, out, in[0], scratch);
+    run_rows(c, lib, out, in, scratch, begin, end);
+    return DC_OK;
 }

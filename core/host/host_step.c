@@ -1,7 +1,9 @@
 #include "core/host/host_step.h"
 
+#include <stdio.h>
+
 /* One block: the structure, then, each aligned, what is staged. */
-dc_status dc_host_step_new(dc_job *j, const int64_t *at, uint32_t n, bool staged,
+dc_status dc_host_step_new(dc_job *j, const int64_t *at, uint32_t n, const char *label, bool staged,
                            dc_host_step **out)
 {
     dc_host_step s = {0};
@@ -19,6 +21,8 @@ dc_status dc_host_step_new(dc_job *j, const int64_t *at, uint32_t n, bool staged
     }
     dc_host_step *to = dc_xalloc(staged ? all : sizeof s);
     *to = s;
+    snprintf(to->label, sizeof to->label, "%s", label != NULL ? label : s.call.label);
+    to->call.label = to->label;
     char *next = (char *)dc_align_up((uintptr_t)(to + 1), 64);
     for (int i = 0; i <= s.call.nin && staged; i++) {
         to->place[i] = next;
@@ -29,11 +33,11 @@ dc_status dc_host_step_new(dc_job *j, const int64_t *at, uint32_t n, bool staged
     return DC_OK;
 }
 
-void dc_host_step_run(const dc_host_step *s, void *const *place, void *scratch, int64_t begin,
-                      int64_t end)
+dc_status dc_host_step_run(const dc_host_step *s, dc_job *j, void *const *place, void *scratch,
+                           int64_t begin, int64_t end)
 {
     const void *in[DC_HOST_OPERANDS];
     for (int i = 0; i < s->call.nin; i++)
         in[i] = place[1 + i];
-    dc_host_run(&s->call, &s->lib, place[0], in, scratch, begin, end);
+    return dc_host_run(j, &s->call, &s->lib, place[0], in, scratch, begin, end);
 }

@@ -14,14 +14,15 @@ typedef struct dc_host_step {
     size_t scratch;                     /* bytes for a thread */
     size_t bytes[1 + DC_HOST_OPERANDS]; /* of the result, then of operands */
     void *place[1 + DC_HOST_OPERANDS];  /* staged: memory for them */
+    char label[96];                     /* "all_reduce, train.lua:12" */
     void *work;                         /* scratch memory for one thread; without `staged` NULL */
 } dc_host_step;
 
-/* From the numbers of a command. BUILD where a library is missing, NOMEM. dc_xfree gives it back. */
-dc_status dc_host_step_new(dc_job *j, const int64_t *at, uint32_t n, bool staged,
+/* From the numbers of a command and its label. BUILD where a library is missing, NOMEM. dc_xfree gives it back. */
+dc_status dc_host_step_new(dc_job *j, const int64_t *at, uint32_t n, const char *label, bool staged,
                            dc_host_step **out);
 /* All rows; place[0] is the result. */
-void dc_host_step_run(const dc_host_step *s, void *const *place, void *scratch, int64_t begin,
-                      int64_t end);
+dc_status dc_host_step_run(const dc_host_step *s, dc_job *j, void *const *place, void *scratch,
+                           int64_t begin, int64_t end);
 
 #endif

@@ -366,7 +366,7 @@ static bool *find_heavy(const dc_lazy_walk *t)
             continue;
         const uint8_t cls = dc_op_row_of((dc_op)n->op)->cls;
         bool is = cls == DC_CLASS_CON || cls == DC_CLASS_RED || cls == DC_CLASS_IDX ||
-                  cls == DC_CLASS_HST || cls == DC_CLASS_FFT;
+                  cls == DC_CLASS_HST || cls == DC_CLASS_COM || cls == DC_CLASS_FFT;
         for (uint32_t k = 0; k < n->nin && !is; k++)
             is = heavy[dc_lazy_walk_real(t, n->in[k])->number];
         heavy[n->number] = is;

@@ -158,7 +158,7 @@ dc_status dc_pipeline_add_bodies(dc_compiling *p, dc_part *x)
     for (uint32_t g = 0; g < x->groups.n; g++) {
         if (x->groups.at[g].control == 0)
             continue;
-        if (dc_op_is((dc_op)control_node(x, g)->op, DC_CLASS_HST)) {
+        if (dc_op_for_host((dc_op)control_node(x, g)->op)) {
             x->control[g] = DC_NEW(&p->j->scratch, dc_control);
             x->control[g]->is_host = true;
             x->control[g]->host = dc_host_call_of(x->fn, x->groups.at[g].control);

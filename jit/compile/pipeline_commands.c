@@ -2,14 +2,14 @@
  * The end of a compilation: planned steps and compiled kernels become the commands of the executable, those
  * of the prologue before those of the body, and what is told of it later is kept.
  */
-#include "jit/compile/pipeline_impl.h"
-
 #include "core/host/host.h"
+#include "jit/compile/pipeline_impl.h"
 #include "jit/exec/exec_bounds.h"
 #include "jit/flat/flat_join.h"
 #include "jit/moves/move.h"
 #include "jit/render/render_c.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- commands ----------------------------------------------------------------------------------- */
@@ -232,6 +232,18 @@ static void branch_head(dc_part *x, uint32_t group, dc_command *head)
     take_binding(head, &b, 1);
 }
 
+/* Of what ranks do together with its line: messages name it. */
+static const char *host_label(dc_part *x, uint32_t group)
+{
+    const char *name = dc_pipeline_control_label(x->control[group]);
+    const char *where = x->group_fact[group].where[0];
+    char text[96];
+    if (where == NULL || !dc_op_is(x->control[group]->host.op, DC_CLASS_COM))
+        return name;
+    snprintf(text, sizeof text, "%s, %s", name, where);
+    return dc_arena_strdup(&x->p->e->mem, text);
+}
+
 static void host_item(dc_part *x, uint32_t group, dc_command *command, dc_command_fact *fact)
 {
     const dc_host_call *c = &x->control[group]->host;
@@ -246,7 +258,7 @@ static void host_item(dc_part *x, uint32_t group, dc_command *command, dc_comman
                             .grid = dc_host_rows(c),
                             .scratch = dc_host_scratch(c),
                             .cost_ns = x->cost_ns[group],
-                            .label = dc_pipeline_control_label(x->control[group])};
+                            .label = host_label(x, group)};
     command->host = dc_host_call_pack(c, &x->p->e->mem, &command->nhost);
     take_binding(command, &b, 1 + (uint32_t)c->nin);
     *fact = x->group_fact[group];

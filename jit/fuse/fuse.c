@@ -102,6 +102,7 @@ bool dc_fuse_keeps_blocked(const fusing *w, dc_ref r)
     case DC_CLASS_SRC:
     case DC_CLASS_IDX:
     case DC_CLASS_HST:
+    case DC_CLASS_COM:
     case DC_CLASS_FFT:
     case DC_CLASS_CON:
     case DC_CLASS_PART:

@@ -160,7 +160,7 @@ static inline bool fuse_is_part(const fusing *w, dc_ref r)
 /* Is it computed by the host? */
 static inline bool fuse_is_host(const fusing *w, dc_ref r)
 {
-    return fuse_class(w, r) == DC_CLASS_HST;
+    return dc_op_for_host((dc_op)fuse_at(w, r)->op);
 }
 
 /* Does it belong to a group without a kernel: that of a loop or a branch, or of what the host computes? */

@@ -362,6 +362,7 @@ static void ask_operands(const dc_needs *w, dc_ref r)
     case DC_CLASS_FFT:
     case DC_CLASS_SRC:
     case DC_CLASS_HST:
+    case DC_CLASS_COM:
     case DC_CLASS_CTL:
         break;
     }

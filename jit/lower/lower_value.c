@@ -320,6 +320,7 @@ static dc_vx lower_fresh(lowering *w, dc_ref r, const dc_ix *pos)
     case DC_CLASS_RED:
     case DC_CLASS_CON:
     case DC_CLASS_HST:
+    case DC_CLASS_COM:
     case DC_CLASS_FFT:
     case DC_CLASS_CTL:
         break;

@@ -539,6 +539,7 @@ static bool turn_node(turning *w, dc_ref r)
     case DC_CLASS_SRC:
     case DC_CLASS_IDX:
     case DC_CLASS_HST:
+    case DC_CLASS_COM:
     case DC_CLASS_FFT:
     case DC_CLASS_PART:
     case DC_CLASS_CTL:

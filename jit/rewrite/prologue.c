@@ -172,6 +172,7 @@ static double ops_of(const splitting *w, dc_ref r)
     case DC_CLASS_FFT:
         return count * DC_TUNE_STRIDED_OPS;
     case DC_CLASS_HST: /* far more than it reads and writes */
+    case DC_CLASS_COM:
         return count * DC_TUNE_HOST_OPS;
     case DC_CLASS_SRC:
     case DC_CLASS_SAME:
@@ -189,7 +190,7 @@ static void add_cost(const splitting *w, dc_ref r, cost *c)
     c->turned |= is_turned(at(w, r));
     c->unpacks |= at(w, r)->op == DC_OP_HALF;
     c->combines |= cls == DC_CLASS_RED || cls == DC_CLASS_CON || cls == DC_CLASS_IDX ||
-                   cls == DC_CLASS_HST || cls == DC_CLASS_FFT;
+                   cls == DC_CLASS_HST || cls == DC_CLASS_COM || cls == DC_CLASS_FFT;
     if (at(w, r)->op == DC_OP_PARAM)
         c->bytes += node_bytes(w, r);
 }
@@ -226,7 +227,7 @@ static bool reads_plain(const splitting *w, dc_ref u, int i)
     dc_ref r = at(w, u)->in[i];
     const bool dot = at(w, u)->op == DC_OP_DOT;
     if (class_of(w, u) == DC_CLASS_CTL ||
-        class_of(w, u) == DC_CLASS_HST) /* what loops and branches read has memory */
+        dc_op_for_host((dc_op)at(w, u)->op)) /* what loops and branches read has memory */
         return class_of(w, r) != DC_CLASS_MOV || at(w, r)->op == DC_OP_PERMUTE;
     if (class_of(w, u) != DC_CLASS_CON || (i > 0 && !(w->groups && dot)))
         return class_of(w, u) == DC_CLASS_CON;

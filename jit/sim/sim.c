@@ -165,7 +165,8 @@ static dc_status record_items(dc_recording *r, const sim *d, dc_job *j, const dc
     r->host = dc_xalloc(n * sizeof *r->host);
     for (uint32_t i = 0; i < n; i++)
         if (command[i].kind == DC_COMMAND_HOST)
-            DC_TRY(dc_host_step_new(j, command[i].host, command[i].nhost, true, &r->host[i]));
+            DC_TRY(dc_host_step_new(j, command[i].host, command[i].nhost, command[i].label, true,
+                                    &r->host[i]));
     r->command = dc_xalloc(n * sizeof *r->command);
     r->address = dc_xalloc(most * sizeof *r->address);
     r->walk = dc_walk_new(command, n);
@@ -224,8 +225,7 @@ static dc_status run_host(void *ctx, uint32_t command)
     const dc_host_step *s = x->r->host[command];
     for (uint32_t n = 0; n < x->r->command[command].nbind; n++)
         x->r->address[n] = address_of(x, command, n);
-    dc_host_step_run(s, x->r->address, s->work, 0, s->rows);
-    return DC_OK;
+    return dc_host_step_run(s, x->j, x->r->address, s->work, 0, s->rows);
 }
 
 /* Kernels of a bundle may not care about their order: the last one first. */

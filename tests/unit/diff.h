@@ -15,12 +15,12 @@
 #include "core/graph/gtext.h"
 #include "core/graph/simplify.h"
 #include "core/host/host.h"
-#include "jit/rewrite/fft_stages.h"
 #include "jit/fuse/fuse.h"
 #include "jit/jit.h"
 #include "jit/lower/lower.h"
 #include "jit/rewrite/contraction_layout.h"
 #include "jit/rewrite/conv_layout.h"
+#include "jit/rewrite/fft_stages.h"
 #include "jit/schedule/schedule.h"
 
 #include <stdlib.h>
@@ -182,8 +182,9 @@ static inline dc_status run_nests(const problem *p, int level)
                 DC_TRY(dc_host_open(j, &c, &lib));
                 for (int i = 0; i < c.nin; i++)
                     in[i] = mem[n->in[i]];
-                dc_host_run(&c, &lib, param[0], in, dc_arena_alloc(&j->scratch, dc_host_scratch(&c)), 0,
-                            dc_host_rows(&c));
+                DC_TRY(dc_host_run(j, &c, &lib, param[0], in,
+                                   dc_arena_alloc(&j->scratch, dc_host_scratch(&c)), 0,
+                                   dc_host_rows(&c)));
                 continue;
             }
             dc_kernel *k;

@@ -704,6 +704,7 @@ static dc_status node_bound(const analysis *x, dc_ref r)
         host_bound(x, r);
         return DC_OK;
     case DC_CLASS_SAME:
+    case DC_CLASS_COM:  /* of a group of one */
     case DC_CLASS_PART: /* no graph has a join before it is compiled */
         for (int64_t i = 0; i < dc_node_count(n); i++)
             x->bound[r][i] = x->bound[n->in[0]][i];

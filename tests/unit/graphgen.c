@@ -5,6 +5,7 @@
 #include "tests/unit/graphgen.h"
 
 #include "core/graph/custom.h"
+#include "core/graph/exchange.h"
 #include "core/graph/running.h"
 
 #include <math.h>
@@ -554,6 +555,18 @@ static void step_host(gen *g)
         dc_graph_make(g->f, op, &x, 1, &descending, 1, NULL);
 }
 
+/* What a group of one does together: its operand, in memory. */
+static void step_exchange(gen *g)
+{
+    const dc_op op = op_of_class(g, DC_CLASS_COM);
+    const dc_ref x = any_node(g);
+    const dc_exchange_attr alone = {.group = {1, 1, {1}}};
+    const bool any = op == DC_OP_ALL_REDUCE || op == DC_OP_BROADCAST;
+    const bool sums = op == DC_OP_ALL_REDUCE || op == DC_OP_REDUCE_SCATTER;
+    if ((any || dims_of(g, x).rank > 0) && !(sums && dc_node_at(g->f, x)->dtype == DC_BOOL))
+        dc_graph_exchange(g->f, op, x, &alone);
+}
+
 /* A number that masks end at: one of the parameters, or a new one. */
 static dc_ref any_number(gen *g)
 {
@@ -639,6 +652,8 @@ static dc_func *make_func(dc_module *m, uint64_t seed, int size, int64_t most, b
             step_mask(&g);
         else if (host && chance(&g, 15))
             step_host(&g);
+        else if (host && chance(&g, 5))
+            step_exchange(&g);
         else if (kind < 55)
             step_element_wise(&g);
         else if (kind < 70 && by_rows)

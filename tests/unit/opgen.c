@@ -2,6 +2,7 @@
 
 #include "core/graph/conv.h"
 #include "core/graph/dft.h"
+#include "core/graph/exchange.h"
 #include "core/graph/running.h"
 
 #include <string.h>
@@ -131,6 +132,8 @@ dc_func *opgen_func(dc_job *j, dc_module *m, dc_op op, dc_dtype t, dc_dtype to, 
             attr[2] = dim[2] % 3;
         }
         nattr = hostgen_attrs(op);
+    } else if (row->cls == DC_CLASS_COM) { /* a group of one */
+        nattr = dc_exchange_write(&(dc_exchange_attr){.group = {1, 1, {1}}}, attr);
     } else if (op == DC_OP_CUSTOM) { /* the value, one input, its gradient */
         memcpy(attr, (const int64_t[]){1, 0, 1}, 3 * sizeof *attr);
         nattr = 3;

@@ -870,8 +870,9 @@ int main(void)
     modes();
     larger();
     no_memory();
-    for (int op = 0; op < DC_OP__COUNT; op++) /* control flow: test_control */
-        if (!CHECK(seen[op] || dc_op_is((dc_op)op, DC_CLASS_CTL) || !hostgen_can((dc_op)op)))
+    for (int op = 0; op < DC_OP__COUNT; op++) /* control flow: test_control; ranks: test_exchange */
+        if (!CHECK(seen[op] || dc_op_is((dc_op)op, DC_CLASS_CTL) ||
+                   dc_op_is((dc_op)op, DC_CLASS_COM) || !hostgen_can((dc_op)op)))
             printf("    no case for %s\n", dc_op_row_of((dc_op)op)->name);
     dc_job_fini(&job);
     if (hostgen_missing() != NULL)

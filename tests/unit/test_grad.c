@@ -19,6 +19,7 @@
 #include "core/graph/custom.h"
 #include "core/graph/dft.h"
 #include "core/graph/grad.h"
+#include "core/graph/exchange.h"
 #include "core/graph/running.h"
 
 #include <math.h>
@@ -331,6 +332,7 @@ static const struct {
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = {#grad, RULE_any},
 #define PART(id, lua, n)                                 [DC_OP_##id] = {"none", RULE_any},
 #define CTL(id, lua, n)                                  [DC_OP_##id] = {"none", RULE_any}, /* test_control */
+#define COM(id, lua, grad, lo, hi)                       [DC_OP_##id] = {#grad, RULE_any},
 #define IDX(id, lua, n, combine, type, grad, lo, hi)     [DC_OP_##id] = {#grad, RULE_any},
 #define HST(id, lua, n, rule, grad, lo, hi)              [DC_OP_##id] = {#grad, RULE_any},
 #include "core/graph/ops.def"
@@ -601,6 +603,14 @@ static dc_ref transform(trial *t)
     return dc_graph_dft(t->f, operand(t, 4, dim), axis, rng_below(&t->rnd, 2) == 0 ? 1 : -1);
 }
 
+/* In a group of one member; of several: tests/unit/test_exchange.c. */
+static dc_ref alone(trial *t, dc_op op, int rank, const int64_t *dim)
+{
+    const dc_exchange_attr x = {.group = {1, 1, {1}}};
+    const bool any = op == DC_OP_ALL_REDUCE || op == DC_OP_BROADCAST;
+    return dc_graph_exchange(t->f, op, operand(t, any || rank > 0 ? rank : 1, any || rank > 0 ? dim : (const int64_t[]){3}), &x);
+}
+
 static void check_row(dc_op op, uint64_t seed)
 {
     static trial t;
@@ -634,6 +644,9 @@ static void check_row(dc_op op, uint64_t seed)
             break;
         case DC_CLASS_FFT:
             value = transform(&t);
+            break;
+        case DC_CLASS_COM:
+            value = alone(&t, op, rank, shapes[s].dim);
             break;
         case DC_CLASS_SRC:
         case DC_CLASS_PART:

@@ -1,0 +1,260 @@
+#include "core/graph/exchange.h"
+
+#include "core/graph/infer_impl.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+dc_exchange_attr dc_exchange_read(const int64_t *attr)
+{
+    dc_exchange_attr x = {attr[0], attr[1], {(uint32_t)attr[3], (uint32_t)attr[2], {0}}};
+    for (uint32_t i = 0; i < x.group.naxis; i++)
+        x.group.size[i] = attr[4 + i];
+    return x;
+}
+
+int dc_exchange_write(const dc_exchange_attr *x, int64_t attr[DC_EXCHANGE_ATTRS])
+{
+    attr[0] = x->axis;
+    attr[1] = x->other;
+    attr[2] = x->group.mask;
+    attr[3] = x->group.naxis;
+    for (uint32_t i = 0; i < x->group.naxis; i++)
+        attr[4 + i] = x->group.size[i];
+    return 4 + (int)x->group.naxis;
+}
+
+/* ---- types --------------------------------------------------------------------------------------- */
+
+/* Attributes may come from a text. */
+static dc_status check_attrs(const dc_site *s)
+{
+    const int64_t *a = s->attr;
+    bool ok = s->nattr >= 5 && a[3] >= 1 && a[3] <= DC_MESH_AXES && s->nattr == 4 + a[3] &&
+              a[2] >= 1 && a[2] < (int64_t)1 << a[3];
+    for (int i = 4; i < s->nattr && ok; i++)
+        ok = a[i] >= 1 && a[i] <= INT32_MAX;
+    if (!ok)
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s),
+                        "a mask and the sizes of a mesh are needed");
+    return DC_OK;
+}
+
+static dc_status check_axis(const dc_site *s, int64_t axis)
+{
+    if (axis >= 0 && axis < s->in[0].rank)
+        return DC_OK;
+    return dc_fail(
+        s->j, DC_ERR_AXIS,
+        &(dc_fact){.op = dc_site_name(s), .num = {axis, s->in[0].rank}, .type = {s->in[0]}});
+}
+
+static dc_status check_member(const dc_site *s, int64_t member, int64_t n)
+{
+    if (member >= 0 && member < n)
+        return DC_OK;
+    return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "member %" PRId64 " of %" PRId64, member, n);
+}
+
+static dc_status check_combine(const dc_site *s, int64_t by)
+{
+    if (by < DC_COMBINE_SUM || by > DC_COMBINE_MIN || by == DC_COMBINE_PROD)
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s),
+                        "no way to combine has the number %" PRId64, by);
+    if (s->in[0].dtype == DC_BOOL && by == DC_COMBINE_SUM)
+        return dc_fail(
+            s->j, DC_ERR_DTYPE,
+            &(dc_fact){
+                .op = dc_site_name(s), .type = {s->in[0]}, .word = {"a number"}, .operand = 1});
+    return DC_OK;
+}
+
+/* Does the axis divide into n equal parts? */
+static dc_status check_divides(const dc_site *s, int64_t axis, int64_t n)
+{
+    if (s->in[0].dim[axis] % n == 0)
+        return DC_OK;
+    return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s),
+                    "axis %" PRId64 " has %" PRId64 " elements, which %" PRId64
+                    " ranks cannot share equally",
+                    axis + 1, s->in[0].dim[axis], n);
+}
+
+dc_status dc_infer_exchange_dtype(const dc_site *s)
+{
+    s->out->dtype = s->in[0].dtype;
+    return DC_OK;
+}
+
+dc_status dc_infer_exchange_shape(const dc_site *s)
+{
+    DC_TRY(check_attrs(s));
+    const dc_exchange_attr x = dc_exchange_read(s->attr);
+    const int64_t n = dc_group_size(&x.group);
+    s->out->rank = s->in[0].rank;
+    memcpy(s->out->dim, s->in[0].dim, sizeof s->out->dim);
+    if (s->op == DC_OP_BROADCAST)
+        return check_member(s, x.other, n);
+    if (s->op == DC_OP_ALL_REDUCE)
+        return check_combine(s, x.other);
+    DC_TRY(check_axis(s, x.axis));
+    if (s->op == DC_OP_ALL_GATHER) {
+        s->out->dim[x.axis] *= n;
+        return DC_OK;
+    }
+    DC_TRY(check_divides(s, x.axis, n));
+    s->out->dim[x.axis] /= n;
+    if (s->op == DC_OP_REDUCE_SCATTER)
+        return check_combine(s, x.other);
+    DC_TRY(check_axis(s, x.other));
+    s->out->dim[x.other] *= n;
+    return DC_OK;
+}
+
+/* ---- nodes --------------------------------------------------------------------------------------- */
+
+dc_ref dc_graph_exchange(dc_func *f, dc_op op, dc_ref a, const dc_exchange_attr *x)
+{
+    int64_t attr[DC_EXCHANGE_ATTRS];
+    const int nattr = dc_exchange_write(x, attr);
+    return dc_graph_make(f, op, &a, 1, attr, nattr, NULL);
+}
+
+dc_ref dc_graph_all_reduce(dc_func *f, dc_ref a, dc_combine by, const dc_group_axes *group)
+{
+    return dc_graph_exchange(f, DC_OP_ALL_REDUCE, a, &(dc_exchange_attr){0, by, *group});
+}
+
+dc_ref dc_graph_reduce_scatter(dc_func *f, dc_ref a, int axis, dc_combine by,
+                               const dc_group_axes *group)
+{
+    return dc_graph_exchange(f, DC_OP_REDUCE_SCATTER, a, &(dc_exchange_attr){axis, by, *group});
+}
+
+dc_ref dc_graph_all_gather(dc_func *f, dc_ref a, int axis, const dc_group_axes *group)
+{
+    return dc_graph_exchange(f, DC_OP_ALL_GATHER, a, &(dc_exchange_attr){axis, 0, *group});
+}
+
+double dc_exchange_bytes(dc_op op, const dc_exchange_attr *x, const dc_type *t)
+{
+    const double n = (double)dc_group_size(&x->group), bytes = (double)dc_type_bytes(t);
+    switch (op) {
+    case DC_OP_ALL_REDUCE:
+        return 2 * (n - 1) / n * bytes;
+    case DC_OP_ALL_GATHER:
+        return (n - 1) * bytes;
+    default: /* of a broadcast one member gives all, or each a part */
+        return (n - 1) / n * bytes;
+    }
+}
+
+/* ---- carrying out -------------------------------------------------------------------------------- */
+
+static int64_t product(const dc_type *t, int first, int end)
+{
+    int64_t n = 1;
+    for (int k = first; k < end; k++)
+        n *= t->dim[k];
+    return n;
+}
+
+/* What a member has is [before, axis, behind]; of inputs that are cut the axis is [n, its part]. */
+static dc_transfer transfer_of(dc_op op, const dc_exchange_attr *x, const dc_type *in, void *to,
+                               const void *from)
+{
+    const int axis = (int)x->axis;
+    if (op == DC_OP_ALL_REDUCE || op == DC_OP_BROADCAST)
+        return (dc_transfer){from, to, 1, product(in, 0, in->rank)};
+    const int64_t n = op == DC_OP_ALL_GATHER ? 1 : dc_group_size(&x->group);
+    return (dc_transfer){from, to, product(in, 0, axis), product(in, axis, in->rank) / n};
+}
+
+static dc_exchange_kind kind_of(dc_op op)
+{
+    switch (op) {
+    case DC_OP_ALL_REDUCE:
+        return DC_ALL_REDUCE;
+    case DC_OP_REDUCE_SCATTER:
+        return DC_REDUCE_SCATTER;
+    case DC_OP_ALL_GATHER:
+        return DC_ALL_GATHER;
+    case DC_OP_ALL_TO_ALL:
+        return DC_ALL_TO_ALL;
+    default:
+        return DC_BROADCAST;
+    }
+}
+
+static bool turns(dc_op op, const dc_exchange_attr *x)
+{
+    return op == DC_OP_ALL_TO_ALL && x->axis != x->other;
+}
+
+/*
+ * Parts lie one behind the other where the axis was, [before, n, part, behind], and have to stand in front of what is left
+ * of the axis `other`.
+ */
+static void put_parts(const dc_exchange_attr *x, const dc_type *in, char *to, const char *from)
+{
+    const int64_t n = dc_group_size(&x->group), size = (int64_t)dc_dtype_size((dc_dtype)in->dtype);
+    const int axis = (int)x->axis, other = (int)x->other, first = axis < other ? axis : other;
+    const int last = axis < other ? other : axis;
+    const int64_t before = product(in, 0, first);
+    int64_t between = product(in, first, last), block = product(in, last, in->rank);
+    if (axis < other)
+        between /= n;
+    else
+        block /= n;
+    const size_t bytes = (size_t)(block * size);
+    for (int64_t p = 0; p < before; p++)
+        for (int64_t q = 0; q < between; q++)
+            for (int64_t m = 0; m < n; m++) {
+                const int64_t early = (p * n + m) * between + q, late = (p * between + q) * n + m;
+                memcpy(to + (size_t)(axis < other ? late : early) * bytes,
+                       from + (size_t)(axis < other ? early : late) * bytes, bytes);
+            }
+}
+
+size_t dc_exchange_scratch(dc_op op, const int64_t *attr, const dc_type *in)
+{
+    const dc_exchange_attr x = dc_exchange_read(attr);
+    return turns(op, &x) ? dc_type_bytes(in) : 0;
+}
+
+static dc_status exchange(dc_job *j, const dc_exchange *x)
+{
+    if (j->world != NULL)
+        return dc_world_run(j->world, j, x);
+    if (dc_group_size(&x->axes) != 1)
+        return dc_failf(j, DC_ERR_ARG, x->label,
+                        "%" PRId64 " ranks are needed, and this is the only one",
+                        dc_group_size(&x->axes));
+    const dc_transfer *t = x->at;
+    const size_t bytes = (size_t)(t->outer * t->inner) * dc_dtype_size(x->dtype);
+    if (t->to != t->from && bytes > 0)
+        memcpy(t->to, t->from, bytes);
+    return DC_OK;
+}
+
+dc_status dc_exchange_run(dc_job *j, dc_op op, const int64_t *attr, const dc_type *in,
+                          const char *label, void *to, const void *from, void *scratch)
+{
+    const dc_exchange_attr x = dc_exchange_read(attr);
+    void *at = turns(op, &x) ? scratch : to;
+    const dc_transfer t = transfer_of(op, &x, in, at, from);
+    const dc_exchange all = {.kind = kind_of(op),
+                             .combine = op == DC_OP_ALL_REDUCE || op == DC_OP_REDUCE_SCATTER
+                                            ? (dc_combine)x.other
+                                            : DC_COMBINE_SUM,
+                             .dtype = (dc_dtype)in->dtype,
+                             .axes = x.group,
+                             .peer = op == DC_OP_BROADCAST ? (int)x.other : 0,
+                             .label = label,
+                             .n = 1,
+                             .at = &t};
+    DC_TRY(exchange(j, &all));
+    if (at != to)
+        put_parts(&x, in, to, at);
+    return DC_OK;
+}

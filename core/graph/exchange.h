@@ -1,0 +1,50 @@
+/*
+ * Operations of class COM: what the members of a group of ranks do together (core/world/world.h), each with an operand
+ * of its own. All members have operands of the same type. Attributes: axis, other, mask, number of axes of the mesh, their
+ * sizes; n is the number of members.
+ *
+ *   all_reduce      [0, combine]   sums, maxima or minima (dc_combine) over the members; all get them
+ *   reduce_scatter  [axis, combine]  the same, of which each member gets one of n equal parts of the axis
+ *   all_gather      [axis, 0]      the operands one behind the other along the axis
+ *   all_to_all      [axis, to]     each member gives one of n equal parts of `axis` to each, and puts those it gets one
+ *                                  behind the other along `to`
+ *   broadcast       [0, member]    the operand of that member
+ *
+ * Their gradient is that of the sum of what all ranks differentiate.
+ */
+#ifndef DC_CORE_GRAPH_EXCHANGE_H
+#define DC_CORE_GRAPH_EXCHANGE_H
+
+#include "core/graph/graph.h"
+#include "core/world/world.h"
+
+enum { DC_EXCHANGE_ATTRS = 4 + DC_MESH_AXES };
+
+typedef struct dc_exchange_attr {
+    int64_t axis, other;
+    dc_group_axes group;
+} dc_exchange_attr;
+
+dc_exchange_attr dc_exchange_read(const int64_t *attr);
+/* Writes the attributes; how many they are. */
+int dc_exchange_write(const dc_exchange_attr *x, int64_t attr[DC_EXCHANGE_ATTRS]);
+
+/* For passes. */
+dc_ref dc_graph_exchange(dc_func *f, dc_op op, dc_ref a, const dc_exchange_attr *x);
+dc_ref dc_graph_all_reduce(dc_func *f, dc_ref a, dc_combine by, const dc_group_axes *group);
+dc_ref dc_graph_reduce_scatter(dc_func *f, dc_ref a, int axis, dc_combine by,
+                               const dc_group_axes *group);
+dc_ref dc_graph_all_gather(dc_func *f, dc_ref a, int axis, const dc_group_axes *group);
+
+/* Bytes that each member gives to others, on average: of an operand of type t. */
+double dc_exchange_bytes(dc_op op, const dc_exchange_attr *x, const dc_type *t);
+
+/*
+ * Carries one out, on dense arrays; what it is about is said of it as `label`. The world is the job's; without one the
+ * group has to be of one member. scratch: dc_exchange_scratch bytes, for all_to_all along two axes.
+ */
+size_t dc_exchange_scratch(dc_op op, const int64_t *attr, const dc_type *in);
+dc_status dc_exchange_run(dc_job *j, dc_op op, const int64_t *attr, const dc_type *in,
+                          const char *label, void *to, const void *from, void *scratch);
+
+#endif
