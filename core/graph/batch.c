@@ -146,6 +146,15 @@ static dc_status make_exchange(dc_batch *b, const dc_node *n, dc_ref *out)
     return make_alike(b, n, attr, NULL, out);
 }
 
+/* The rows themselves are in no parts. */
+static dc_status make_reshard(dc_batch *b, const dc_node *n, dc_ref *out)
+{
+    int64_t attr[DC_MESH_AXES];
+    for (int a = 0; a < DC_MESH_AXES; a++)
+        attr[a] = n->attr[a] > 0 ? n->attr[a] + 1 : 0;
+    return make_alike(b, n, attr, NULL, out);
+}
+
 /* Node r over all rows. */
 static dc_status make_batched(dc_batch *b, dc_ref r, dc_ref *out)
 {
@@ -182,6 +191,8 @@ static dc_status make_batched(dc_batch *b, dc_ref r, dc_ref *out)
     case DC_CLASS_SAME:
         if (n->op == DC_OP_CUSTOM)
             return make_custom(b, n, out);
+        if (n->op == DC_OP_RESHARD)
+            return make_reshard(b, n, out);
         *out = n->op == DC_OP_BARRIER ? dc_graph_barrier(b->f, b->map[n->in[0]], b->map[n->in[1]])
                                       : sized(b, n, 1 + (int)n->attr[0]);
         return DC_OK;

@@ -6,6 +6,7 @@
 #include "core/base/extent.h"
 #include "core/graph/conv.h"
 #include "core/graph/dft.h"
+#include "core/graph/exchange.h"
 #include "core/graph/infer_impl.h"
 
 #include <stdio.h>
@@ -500,6 +501,16 @@ static dc_status shape_JOIN(const dc_site *s)
 }
 
 /* Gradients have the types of their inputs. */
+static dc_status shape_RESHARD(const dc_site *s)
+{
+    DC_TRY(attr_count(s, DC_MESH_AXES));
+    for (int i = 0; i < DC_MESH_AXES; i++)
+        if (s->attr[i] < 0 || s->attr[i] > s->in[0].rank)
+            return bad_axis(s, &s->in[0], s->attr[i] - 1);
+    copy_dims(s->out, &s->in[0]);
+    return DC_OK;
+}
+
 static dc_status shape_CUSTOM(const dc_site *s)
 {
     DC_TRY(attr_count(s, 3));

@@ -401,7 +401,7 @@ static dc_ref walk_many(dc_func *to, const dc_node *n, const dc_ref *map)
 static dc_ref walk_node(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *map)
 {
     const dc_node *n = dc_node_at(from, r);
-    if (n->op == DC_OP_CUSTOM)
+    if (n->op == DC_OP_CUSTOM || n->op == DC_OP_RESHARD) /* values are not in parts here */
         return map[n->in[0]];
     if (n->op == DC_OP_BARRIER)
         return dc_graph_barrier(to, map[n->in[0]], map[n->in[1]]);

@@ -1,0 +1,95 @@
+/*
+ * What the files of partitioning share. Private to core/graph/partition*.c.
+ *
+ *   partition.c          the walk; what users of a value want of it
+ *   partition_convert.c  a value in another sharding
+ *   partition_rules.c    element-wise operations, reductions, movement
+ *   partition_product.c  contractions, convolutions, indexing
+ *   partition_control.c  loops and branches
+ */
+#ifndef DC_CORE_GRAPH_PARTITION_IMPL_H
+#define DC_CORE_GRAPH_PARTITION_IMPL_H
+
+#include "core/graph/control.h"
+#include "core/graph/partition.h"
+
+/* A node of the whole function as a rank has it. */
+typedef struct dc_version {
+    dc_sharding s;
+    dc_ref at;
+    struct dc_version *next;
+} dc_version;
+
+typedef struct dc_partitioner {
+    dc_job *j;
+    dc_partition *p;
+    const dc_mesh *mesh;
+    const dc_func *from;
+    dc_func *to;
+    dc_ref *index;        /* by axis of the mesh: the place of the rank */
+    bool *live;           /* by node of `from`, as all that follows: */
+    dc_version **version; /* the first one is how it is computed */
+    dc_sharding *hint;    /* what its users would split; nothing: no wish */
+    bool *forced;         /* a user needs the sum of its terms */
+    bool *data;           /* it depends on an argument of the call */
+    dc_sharding **many;   /* of a loop or a branch: of each result, and */
+    dc_ref **many_at;     /* what it is */
+    const bool *from_data; /* by parameter */
+    dc_ref user;          /* the node that is made */
+    bool written;         /* what it needs was asked for */
+} dc_partitioner;
+
+static inline const dc_node *dc_shard_node(const dc_partitioner *p, dc_ref r)
+{
+    return dc_node_at(p->from, r);
+}
+
+/* How it is computed. */
+static inline const dc_sharding *dc_shard_of(const dc_partitioner *p, dc_ref r)
+{
+    return &p->version[r]->s;
+}
+
+/* The type of a part. */
+dc_type dc_shard_type(const dc_partitioner *p, dc_ref r, const dc_sharding *s);
+/* Do all axes of the node divide so? */
+bool dc_shard_fits(const dc_partitioner *p, dc_ref r, const dc_sharding *s);
+void dc_shard_add(dc_partitioner *p, dc_ref r, const dc_sharding *s, dc_ref at);
+
+/* r, made in that sharding, or exchanged. */
+dc_ref dc_shard_as(dc_partitioner *p, dc_ref r, const dc_sharding *s);
+/* What is given to others for it, in bytes. */
+double dc_shard_cost(const dc_partitioner *p, dc_ref r, const dc_sharding *s);
+dc_ref dc_shard_whole(dc_partitioner *p, dc_ref r);
+/* The sharding of r with its terms summed up: where the hint says so split, else whole. */
+dc_sharding dc_shard_summed(const dc_partitioner *p, dc_ref r);
+/* Combined over the axes of a mask. */
+dc_ref dc_shard_reduce(dc_partitioner *p, dc_ref at, dc_combine by, uint32_t mask);
+/* The number of the part of the rank among those of axis `dim`: i32[]; 0 where there is one part. */
+dc_ref dc_shard_number(dc_partitioner *p, const dc_sharding *s, int dim);
+
+/* Node r on these operands, of that sharding. */
+dc_ref dc_shard_make(dc_partitioner *p, dc_ref r, const dc_ref *in, const dc_sharding *s);
+/* Operand shardings of an operation that only moves elements, or works by element, for one of the result. False: none. */
+bool dc_shard_back(const dc_partitioner *p, dc_ref r, const dc_sharding *result, dc_sharding *in);
+
+/* Rules: make node r. */
+void dc_shard_ew(dc_partitioner *p, dc_ref r);
+void dc_shard_reduction(dc_partitioner *p, dc_ref r);
+void dc_shard_move(dc_partitioner *p, dc_ref r);
+void dc_shard_source(dc_partitioner *p, dc_ref r);
+void dc_shard_dot(dc_partitioner *p, dc_ref r);
+void dc_shard_conv(dc_partitioner *p, dc_ref r);
+void dc_shard_index(dc_partitioner *p, dc_ref r);
+void dc_shard_rows(dc_partitioner *p, dc_ref r, int axes); /* the last `axes` have to be whole */
+void dc_shard_fallback(dc_partitioner *p, dc_ref r);
+dc_status dc_shard_control(dc_partitioner *p, dc_ref r);
+
+/*
+ * The body of a loop, or a side of a branch: its parameters lie as `param` says; *result receives how its results do, or,
+ * where `wanted` is given, they are made so. index: numbers of parameters that are places in the mesh.
+ */
+dc_status dc_shard_body(dc_partitioner *p, const dc_func *body, const dc_sharding *param,
+                        const dc_sharding *wanted, dc_sharding *result, dc_func **out);
+
+#endif
