@@ -69,7 +69,7 @@ int64_t dc_group_member(const dc_group_axes *g, int rank);
 int dc_group_rank(const dc_group_axes *g, int rank, int64_t member);
 
 /*
- * A group of one is a copy, where from and to differ. RANK: a rank has failed, disagrees or does not answer in time;
+ * A group of one is a copy, where from and to differ. WORLD: a rank has failed, disagrees or does not answer in time;
  * then every exchange that follows fails as well. end() waits, and looks now and then whether the job is to end.
  */
 dc_status dc_world_begin(dc_world *w, dc_job *j, const dc_exchange *x, dc_ticket *out);
@@ -80,7 +80,7 @@ dc_status dc_world_run(dc_world *w, dc_job *j, const dc_exchange *x);
 bool dc_world_ended(dc_world *w, dc_ticket t);
 
 /*
- * Do all ranks of the world say the same? RANK otherwise, on all of them, with the first rank that differs from rank 0 and
+ * Do all ranks of the world say the same? WORLD otherwise, on all of them, with the first rank that differs from rank 0 and
  * both texts. `what` names it: "the graph of step".
  */
 dc_status dc_world_agree(dc_world *w, dc_job *j, const char *what, uint64_t digest, const char *text);
@@ -88,7 +88,7 @@ dc_status dc_world_agree(dc_world *w, dc_job *j, const char *what, uint64_t dige
 dc_status dc_world_barrier(dc_world *w, dc_job *j, const char *what);
 
 /*
- * This rank ends with an error: the others are told, and their exchanges fail with RANK and these words. Does not wait for
+ * This rank ends with an error: the others are told, and their exchanges fail with WORLD and these words. Does not wait for
  * them longer than a second.
  */
 void dc_world_fail(dc_world *w, const char *text);

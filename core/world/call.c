@@ -1,0 +1,148 @@
+/* What an exchange is, told to the other members, so that those who disagree hear of it; and exchanges made of others. */
+#include "core/world/world_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- heads ------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t h, int64_t v)
+{
+    return dc_hash_mix(h, (uint64_t)v);
+}
+
+/* Both ends of a message have lines of their own, and arrays; only what is sent has to agree. */
+static uint64_t digest_of(const dc_call *c)
+{
+    const dc_exchange *x = c->x;
+    const bool pair = x->kind == DC_SEND || x->kind == DC_RECV;
+    uint64_t h = mix(mix(1, pair ? DC_SEND : x->kind), x->dtype);
+    if (pair)
+        return mix(h, c->elements);
+    if (x->kind == DC_ALL_REDUCE || x->kind == DC_REDUCE_SCATTER)
+        h = mix(h, x->combine);
+    if (x->kind == DC_BROADCAST)
+        h = mix(h, x->peer);
+    h = mix(h, x->axes.mask);
+    for (uint32_t a = 0; a < x->axes.naxis; a++)
+        h = mix(h, x->axes.size[a]);
+    for (uint32_t i = 0; i < x->n; i++)
+        h = mix(mix(h, x->at[i].outer), x->at[i].inner);
+    return dc_hash_bytes(h, x->label, strlen(x->label));
+}
+
+dc_call dc_call_of(dc_world *w, const dc_exchange *x, const dc_team *team, dc_job *job)
+{
+    dc_call c = {.w = w, .x = x, .team = team, .job = job, .size = dc_dtype_size(x->dtype)};
+    for (uint32_t i = 0; i < x->n; i++)
+        c.elements += x->at[i].outer * x->at[i].inner;
+    c.head.digest = digest_of(&c);
+    c.head.elements = c.elements;
+    c.head.dtype = (int32_t)x->dtype;
+    snprintf(c.head.label, sizeof c.head.label, "%s", x->label);
+    return c;
+}
+
+bool dc_call_run(dc_call *c)
+{
+    if (dc_world_failed(c->w))
+        return false;
+    return c->team->nlocal == c->team->n ? dc_shared_run(c) : dc_messages_run(c);
+}
+
+/* "rank 0: all_reduce f32 x 1000, a.lua:3": the label with the elements behind its first word. */
+static void print_head(const dc_head *head, int rank, char *out, size_t size)
+{
+    const size_t n = strlen(head->label), word = strcspn(head->label, ",");
+    const bool known = head->dtype >= 0 && head->dtype < DC_DTYPE__ALL;
+    snprintf(out, size, "rank %d: %.*s %s x %lld%.*s", rank, (int)(word < n ? word : n),
+             head->label, known ? dc_dtype_name((dc_dtype)head->dtype) : "?",
+             (long long)head->elements, (int)(word < n ? n - word : 0),
+             head->label + (word < n ? word : n));
+}
+
+bool dc_call_agrees(dc_call *c, const dc_head *other, int rank)
+{
+    char here[DC_TEXT_BYTES / 2], there[DC_TEXT_BYTES / 2];
+    if (other->digest == c->head.digest)
+        return true;
+    print_head(&c->head, c->w->rank, here, sizeof here);
+    print_head(other, rank, there, sizeof there);
+    const bool before = c->w->rank < rank;
+    return dc_world_break(c->w, false, "ranks disagree: %s; %s", before ? here : there,
+                          before ? there : here);
+}
+
+/* ---- exchanges made of others ------------------------------------------------------------------------ */
+
+static dc_exchange among_all(const dc_world *w, dc_exchange_kind kind, dc_dtype dtype,
+                             const char *label, const dc_transfer *at)
+{
+    return (dc_exchange){.kind = kind,
+                         .dtype = dtype,
+                         .axes = {.naxis = 1, .mask = 1, .size = {w->size}},
+                         .label = label,
+                         .n = 1,
+                         .at = at};
+}
+
+dc_status dc_world_barrier(dc_world *w, dc_job *j, const char *what)
+{
+    uint8_t here = 1, all;
+    const dc_transfer at = {&here, &all, 1, 1};
+    const dc_exchange x = among_all(w, DC_ALL_REDUCE, DC_U8, what, &at);
+    return dc_world_run(w, j, &x);
+}
+
+enum { SAID = 1024 }; /* bytes of a text that others get */
+
+/* From the first line that differs on: so much of both texts is the same. */
+static size_t same_lines(const char *a, const char *b)
+{
+    size_t line = 0;
+    for (size_t i = 0; a[i] != '\0' && a[i] == b[i]; i++)
+        if (a[i] == '\n')
+            line = i + 1;
+    return line;
+}
+
+/* A line, without its end. */
+static int line_of(const char *text)
+{
+    const size_t n = strcspn(text, "\n");
+    return n < 150 ? (int)n : 150;
+}
+
+/* What two ranks say, which all hear. */
+static dc_status tell_difference(dc_world *w, dc_job *j, const char *what, const char *text,
+                                 int rank)
+{
+    char said[2][SAID] = {"", ""};
+    for (int i = 0; i < 2; i++) {
+        const dc_transfer at = {said[i], said[i], 1, SAID};
+        dc_exchange x = among_all(w, DC_BROADCAST, DC_U8, what, &at);
+        x.peer = i == 0 ? 0 : rank;
+        if (w->rank == x.peer)
+            snprintf(said[i], sizeof said[i], "%s", text);
+        DC_TRY(dc_world_run(w, j, &x));
+        said[i][SAID - 1] = '\0';
+    }
+    const size_t from = same_lines(said[0], said[1]);
+    const char *a = said[0] + from, *b = said[1] + from;
+    return dc_failf(j, DC_ERR_WORLD, NULL,
+                    "%s differs between ranks: rank 0 has '%.*s', rank %d '%.*s'", what, line_of(a),
+                    a, rank, line_of(b), b);
+}
+
+dc_status dc_world_agree(dc_world *w, dc_job *j, const char *what, uint64_t digest,
+                         const char *text)
+{
+    uint64_t *all = dc_arena_alloc(&j->scratch, (size_t)w->size * sizeof *all);
+    const dc_transfer at = {&digest, all, 1, 1};
+    const dc_exchange x = among_all(w, DC_ALL_GATHER, DC_U64, what, &at);
+    DC_TRY(dc_world_run(w, j, &x));
+    for (int r = 1; r < w->size; r++)
+        if (all[r] != all[0])
+            return tell_difference(w, j, what, text, r);
+    return DC_OK;
+}

@@ -1,0 +1,214 @@
+/* Messages and shared memory between threads of one process (core/world/threads.h). */
+#include "core/world/threads.h"
+
+#include "core/base/heap.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct message {
+    struct message *next;
+    int src, dst, tag;
+    size_t n;
+    char bytes[];
+} message;
+
+struct dc_threads {
+    int size;
+    int *host;
+    const char **name;
+    char (*text)[16];
+    atomic_bool *killed;
+    pthread_mutex_t lock;
+    message *first, *last; /* sent and not received yet */
+    void **segment;        /* by host */
+};
+
+typedef struct engine {
+    dc_engine base;
+    dc_threads *hub;
+} engine;
+
+dc_threads *dc_threads_new(int size, const int *host)
+{
+    dc_threads *t = dc_xalloc(sizeof *t);
+    const size_t n = (size_t)size;
+    *t = (dc_threads){.size = size,
+                      .host = dc_xalloc(n * sizeof *t->host),
+                      .name = dc_xalloc(n * sizeof *t->name),
+                      .text = dc_xalloc(n * sizeof *t->text),
+                      .killed = dc_xalloc(n * sizeof *t->killed),
+                      .segment = dc_xalloc(n * sizeof *t->segment)};
+    pthread_mutex_init(&t->lock, NULL);
+    for (int r = 0; r < size; r++) {
+        t->host[r] = host != NULL ? host[r] : 0;
+        snprintf(t->text[r], sizeof t->text[r], "host%d", t->host[r]);
+        t->name[r] = t->text[r];
+    }
+    return t;
+}
+
+void dc_threads_free(dc_threads *t)
+{
+    for (message *m = t->first, *next; m != NULL; m = next) {
+        next = m->next;
+        dc_xfree(m);
+    }
+    for (int h = 0; h < t->size; h++)
+        dc_free_aligned(t->segment[h]);
+    pthread_mutex_destroy(&t->lock);
+    dc_xfree(t->segment);
+    dc_xfree(t->killed);
+    dc_xfree(t->text);
+    dc_xfree(t->name);
+    dc_xfree(t->host);
+    dc_xfree(t);
+}
+
+void dc_threads_kill(dc_threads *t, int rank)
+{
+    atomic_store(&t->killed[rank], true);
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------ */
+
+static engine *of(dc_engine *e)
+{
+    return (engine *)e;
+}
+
+static bool fail(dc_engine *e, const char *why)
+{
+    snprintf(e->why, sizeof e->why, "%s", why);
+    return false;
+}
+
+/* Copied at once: done. */
+static bool send_bytes(dc_engine *e, int rank, int tag, const void *bytes, size_t n, dc_request *r)
+{
+    dc_threads *t = of(e)->hub;
+    message *m = dc_try_alloc(sizeof *m + n);
+    if (m == NULL)
+        return fail(e, "out of memory");
+    *m = (message){.src = e->rank, .dst = rank, .tag = tag, .n = n};
+    memcpy(m->bytes, bytes, n);
+    *r = (dc_request){0};
+    pthread_mutex_lock(&t->lock);
+    if (t->last != NULL)
+        t->last->next = m;
+    else
+        t->first = m;
+    t->last = m;
+    pthread_mutex_unlock(&t->lock);
+    return true;
+}
+
+/* Takes the first message for this rank off the list; src -1: of any. */
+static message *take_message(dc_engine *e, int src, int tag)
+{
+    dc_threads *t = of(e)->hub;
+    message *before = NULL;
+    pthread_mutex_lock(&t->lock);
+    message *m = t->first;
+    while (m != NULL && (m->dst != e->rank || m->tag != tag || (src >= 0 && m->src != src))) {
+        before = m;
+        m = m->next;
+    }
+    if (m != NULL) {
+        *(before != NULL ? &before->next : &t->first) = m->next;
+        if (t->last == m)
+            t->last = before;
+    }
+    pthread_mutex_unlock(&t->lock);
+    return m;
+}
+
+/* A request to receive: rank, tag and 1, address, bytes. One to send is all zeros. */
+static bool recv_bytes(dc_engine *e, int rank, int tag, void *bytes, size_t n, dc_request *r)
+{
+    DC_UNUSED(e);
+    *r = (dc_request){{(uint64_t)rank, (uint64_t)tag, (uintptr_t)bytes, n}};
+    return true;
+}
+
+static bool test_request(dc_engine *e, dc_request *r, bool *done)
+{
+    *done = r->word[1] == 0;
+    if (*done)
+        return true;
+    message *m = take_message(e, (int)r->word[0], (int)r->word[1]);
+    if (m == NULL)
+        return true;
+    const bool fits = m->n == r->word[3];
+    if (fits)
+        memcpy((void *)(uintptr_t)r->word[2], m->bytes, m->n);
+    dc_xfree(m);
+    *r = (dc_request){0};
+    *done = fits;
+    return fits || fail(e, "a message has another length than was expected");
+}
+
+static void cancel_request(dc_engine *e, dc_request *r)
+{
+    DC_UNUSED(e);
+    *r = (dc_request){0};
+}
+
+static bool poll_tag(dc_engine *e, int tag, void *bytes, size_t n)
+{
+    message *m = take_message(e, -1, tag);
+    if (m == NULL)
+        return false;
+    memcpy(bytes, m->bytes, m->n < n ? m->n : n);
+    dc_xfree(m);
+    return true;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+static bool open_engine(dc_engine *e)
+{
+    const dc_threads *t = of(e)->hub;
+    e->size = t->size;
+    e->host = t->host;
+    e->name = t->name;
+    return true;
+}
+
+static void *share_segment(dc_engine *e, size_t bytes)
+{
+    dc_threads *t = of(e)->hub;
+    void **at = &t->segment[t->host[e->rank]];
+    pthread_mutex_lock(&t->lock);
+    if (*at == NULL && (*at = dc_try_aligned(4096, bytes)) != NULL)
+        memset(*at, 0, bytes);
+    pthread_mutex_unlock(&t->lock);
+    if (*at == NULL)
+        fail(e, "out of memory");
+    return *at;
+}
+
+static bool is_gone(dc_engine *e, int rank, int pid)
+{
+    DC_UNUSED(pid);
+    return atomic_load(&of(e)->hub->killed[rank]);
+}
+
+static void close_engine(dc_engine *e, bool clean)
+{
+    DC_UNUSED(clean);
+    dc_xfree(e);
+}
+
+dc_engine *dc_threads_engine(dc_threads *t, int rank)
+{
+    static const dc_engine_ops ops = {open_engine, share_segment, send_bytes,
+                                      recv_bytes,  test_request,  cancel_request,
+                                      poll_tag,    is_gone,       close_engine};
+    engine *e = dc_xalloc(sizeof *e);
+    e->base = (dc_engine){.ops = &ops, .rank = rank};
+    e->hub = t;
+    return &e->base;
+}

@@ -1,0 +1,251 @@
+/*
+ * Waiting for other ranks, and what may end it: the failure of one, its death, the limit of time, the job of the caller.
+ *
+ * Who waits looks at memory for some microseconds, gives its core away between looks for a millisecond, then sleeps longer and
+ * longer. Meanwhile it looks, by the clock, at all that may have ended what it waits for.
+ */
+#define _DEFAULT_SOURCE /* nanosleep, kill */
+#include "core/world/world_impl.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#define MS 1000000u
+
+enum {
+    PAUSES = 16,         /* between two looks, while spinning */
+    LOOK_NS = 2 * MS,    /* from one look at the clock's business to the next */
+    DEATHS_NS = 50 * MS, /* at other processes */
+    YIELD_NS = 1 * MS,   /* from then on it sleeps */
+    MOST_SLEEP_NS = 1 * MS
+};
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+    _mm_pause();
+#endif
+}
+
+/* ---- failures ---------------------------------------------------------------------------------------- */
+
+/* Is the text of another rank of this host there? It gets some time to be written. */
+static bool host_has_failed(const dc_board *b)
+{
+    _Atomic uint32_t *failed = dc_board_failed(b);
+    for (int i = 0; i < 10000 && atomic_load(failed) == 1; i++)
+        sched_yield();
+    return atomic_load(failed) == 2;
+}
+
+/* Writes it for all ranks of this host, unless one has before; then takes those words. True: it is the first. */
+static bool publish(dc_world *w, char *text)
+{
+    uint32_t none = 0;
+    dc_board *b = w->board;
+    if (b == NULL)
+        return true;
+    if (atomic_compare_exchange_strong(dc_board_failed(b), &none, 1)) {
+        memcpy(dc_board_failure(b), text, DC_TEXT_BYTES);
+        atomic_store(dc_board_failed(b), 2);
+        return true;
+    }
+    if (host_has_failed(b))
+        memcpy(text, dc_board_failure(b), DC_TEXT_BYTES);
+    return false;
+}
+
+static void set_failure(dc_world *w, bool here, bool everywhere, const char *text)
+{
+    pthread_mutex_lock(&w->failing);
+    if (!atomic_load(&w->failed)) {
+        char words[DC_TEXT_BYTES] = "";
+        snprintf(words, sizeof words, "%s", text);
+        const bool first = publish(w, words);
+        w->failed_here = here && first;
+        w->origin = everywhere && first;
+        memcpy(w->failure, words, sizeof words);
+        atomic_store(&w->failed, true);
+    }
+    if (w->board != NULL)
+        atomic_store(&dc_board_rank_of(w->board, w->board->me)->knows, true);
+    pthread_mutex_unlock(&w->failing);
+}
+
+bool dc_world_break(dc_world *w, bool here, const char *fmt, ...)
+{
+    char text[DC_TEXT_BYTES];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    set_failure(w, here, true, text);
+    return false;
+}
+
+bool dc_world_engine_failed(dc_call *c, const char *what)
+{
+    return dc_world_break(c->w, false, "rank %d (%s): %s, %s: %s", c->w->rank,
+                          dc_world_host(c->w, c->w->rank), dc_call_label(c), what,
+                          c->w->engine->why);
+}
+
+bool dc_world_failed(dc_world *w)
+{
+    if (atomic_load_explicit(&w->failed, memory_order_acquire))
+        return true;
+    if (w->board == NULL || atomic_load(dc_board_failed(w->board)) == 0 ||
+        !host_has_failed(w->board))
+        return false;
+    set_failure(w, false, false, dc_board_failure(w->board));
+    return true;
+}
+
+/* A notice for each rank on another host; those that take none within a second are left alone. */
+static void tell_others(dc_world *w)
+{
+    dc_engine *e = w->engine;
+    const uint64_t until = dc_clock_ns() + 1000 * (uint64_t)MS;
+    for (int r = 0; r < w->size; r++) {
+        dc_request q;
+        bool done = e->host[r] == e->host[w->rank];
+        if (done || !e->ops->send(e, r, DC_TAG_NOTICE, w->failure, sizeof w->failure, &q))
+            continue;
+        while (e->ops->test(e, &q, &done) && !done && dc_clock_ns() < until)
+            sched_yield();
+        if (!done)
+            e->ops->cancel(e, &q);
+    }
+}
+
+void dc_world_look_out(dc_world *w)
+{
+    char text[DC_TEXT_BYTES];
+    if (w->board == NULL || w->board->n < w->size) {
+        if (!dc_world_failed(w) &&
+            w->engine->ops->poll(w->engine, DC_TAG_NOTICE, text, sizeof text)) {
+            text[sizeof text - 1] = '\0';
+            set_failure(w, false, false, text);
+        }
+        if (dc_world_failed(w) && w->origin && !atomic_load(&w->told))
+            tell_others(w);
+    }
+    if (dc_world_failed(w))
+        atomic_store(&w->told, true);
+}
+
+/* ---- deaths ------------------------------------------------------------------------------------------ */
+
+/* The letter behind the last bracket of /proc/PID/stat: the name before it may have any. */
+static bool is_zombie(int pid)
+{
+    char path[40], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "r");
+    if (f == NULL)
+        return false;
+    const size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    const char *end = strrchr(text, ')');
+    return end != NULL && (strncmp(end, ") Z", 3) == 0 || strncmp(end, ") X", 3) == 0);
+}
+
+bool dc_world_process_gone(int pid)
+{
+    return (kill(pid, 0) != 0 && errno == ESRCH) || is_zombie(pid);
+}
+
+/*
+ * Is a rank of this host no longer there? All are looked at: the one that is waited for may wait for another itself. It has to
+ * be so twice: what it did before it ended is there then.
+ */
+static bool all_there(dc_watch *p, dc_call *c, int awaited)
+{
+    dc_world *w = c->w;
+    const dc_board *b = w->board;
+    int missing = -1;
+    for (int k = 0; b != NULL && k < b->n && missing < 0; k++) {
+        const dc_board_rank *r = dc_board_rank_of(b, k);
+        const uint32_t state = atomic_load(&r->state);
+        const bool closed = state == DC_BOARD_CLOSED && b->rank[k] == awaited;
+        const bool gone = state == DC_BOARD_HERE && k != b->me &&
+                          w->engine->ops->gone(w->engine, b->rank[k], r->pid);
+        if (closed || gone)
+            missing = b->rank[k];
+    }
+    if (missing >= 0 && p->missed)
+        return dc_world_break(w, false, "rank %d (%s) ended while %s waited for it", missing,
+                              dc_world_host(w, missing), dc_call_label(c));
+    p->missed = missing >= 0;
+    return true;
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------------- */
+
+static bool look_round(dc_watch *p, dc_call *c, int rank, uint64_t now)
+{
+    dc_world *w = c->w;
+    p->look_ns = now + LOOK_NS;
+    if (c->job == NULL)
+        dc_world_look_out(w);
+    if (dc_world_failed(w))
+        return false;
+    if (now >= p->deaths_ns) {
+        if (!all_there(p, c, rank))
+            return false;
+        p->deaths_ns = now + (p->missed ? LOOK_NS : DEATHS_NS);
+    }
+    if (w->limit_ns > 0 && now - p->begun_ns >= w->limit_ns)
+        return dc_world_break(w, false, "no answer from rank %d (%s) for %.0f s in %s", rank,
+                              dc_world_host(w, rank), (double)w->limit_ns / 1e9, dc_call_label(c));
+    if (c->job != NULL && dc_job_ended(c->job) != DC_OK)
+        return dc_world_break(w, true, "rank %d (%s) was interrupted in %s", w->rank,
+                              dc_world_host(w, w->rank), dc_call_label(c));
+    return true;
+}
+
+static void sleep_ns(uint64_t ns)
+{
+    nanosleep(&(struct timespec){.tv_nsec = (long)(ns < MOST_SLEEP_NS ? ns : MOST_SLEEP_NS)}, NULL);
+}
+
+bool dc_watch_pause(dc_watch *p, dc_call *c, int rank)
+{
+    if (p->rounds++ < c->w->spins) {
+        for (int i = 0; i < PAUSES; i++)
+            relax();
+        return true;
+    }
+    const uint64_t now = dc_clock_ns();
+    if (p->begun_ns == 0) {
+        p->begun_ns = now;
+        p->look_ns = now;
+        p->deaths_ns = now + DEATHS_NS / 2;
+    }
+    if (now >= p->look_ns && !look_round(p, c, rank, now))
+        return false;
+    if (now - p->begun_ns < YIELD_NS)
+        sched_yield();
+    else
+        sleep_ns((now - p->begun_ns) / 16);
+    return true;
+}
+
+bool dc_watch_word(dc_call *c, const _Atomic uint64_t *word, uint64_t least, int rank)
+{
+    dc_watch p = {0};
+    while (atomic_load_explicit(word, memory_order_acquire) < least)
+        if (!dc_watch_pause(&p, c, rank))
+            return false;
+    return true;
+}

@@ -1,0 +1,425 @@
+/*
+ * The life of a world: its thread, which alone calls the engine; the queue of exchanges; failures that are told.
+ *
+ * The thread performs exchanges in the order of their tickets. Where nothing is under way and all members are on one host,
+ * whose shared memory needs no engine, the caller of dc_world_run performs its exchange itself: `taken` says that one is
+ * being performed, whoever does it.
+ */
+#define _DEFAULT_SOURCE /* sysconf, gethostname */
+#include "core/base/heap.h"
+#include "core/base/thread.h"
+#include "core/world/world_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SPINS = 150,       /* looks at memory: some 50 us */
+    LOOK_OUT_MS = 100, /* the idle thread, at what others tell */
+    LOOK_JOB_MS = 10,  /* a caller who waits, at its job */
+    TOLD_MS = 1000     /* a rank that has failed waits for others to hear of it, at most */
+};
+
+typedef struct dc_item {
+    struct dc_item *next;
+    uint64_t ticket;
+    const dc_team *team;
+    dc_exchange x;
+    dc_transfer at[];
+} item;
+
+/* ---- what a world is --------------------------------------------------------------------------------- */
+
+int dc_world_rank(const dc_world *w)
+{
+    return w->rank;
+}
+
+int dc_world_size(const dc_world *w)
+{
+    return w->size;
+}
+
+const char *dc_world_host(const dc_world *w, int rank)
+{
+    return w->engine != NULL ? w->engine->name[rank] : w->alone;
+}
+
+uint64_t dc_world_sent(const dc_world *w)
+{
+    return atomic_load(&w->sent);
+}
+
+void dc_world_count_sent(dc_world *w, size_t bytes)
+{
+    atomic_fetch_add_explicit(&w->sent, bytes, memory_order_relaxed);
+}
+
+/* A time so many milliseconds from now, on the clock of conditions. */
+static struct timespec in_ms(long ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_nsec += ms % 1000 * 1000000;
+    t.tv_sec += ms / 1000 + t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------- */
+
+static void end_ticket(dc_world *w, uint64_t ticket, bool ok)
+{
+    if (!ok && w->failed_from == 0)
+        w->failed_from = ticket;
+    w->taken = false;
+    atomic_store(&w->ended, ticket);
+    pthread_cond_broadcast(&w->done);
+}
+
+/* With the lock, which is not held while the exchange is performed. */
+static void perform_first(dc_world *w)
+{
+    item *it = w->first;
+    w->first = it->next;
+    if (w->first == NULL)
+        w->last = NULL;
+    w->taken = true;
+    pthread_mutex_unlock(&w->lock);
+    dc_call c = dc_call_of(w, &it->x, it->team, NULL);
+    const bool ok = dc_call_run(&c);
+    if (!ok)
+        dc_world_look_out(w);
+    pthread_mutex_lock(&w->lock);
+    end_ticket(w, it->ticket, ok);
+    dc_xfree(it);
+}
+
+static void look_out(dc_world *w)
+{
+    pthread_mutex_unlock(&w->lock);
+    dc_world_look_out(w);
+    pthread_mutex_lock(&w->lock);
+}
+
+static void serve(dc_world *w)
+{
+    pthread_mutex_lock(&w->lock);
+    while (!w->stop || w->first != NULL || w->taken) {
+        const struct timespec until = in_ms(LOOK_OUT_MS);
+        if (w->first != NULL && !w->taken)
+            perform_first(w);
+        else if (pthread_cond_timedwait(&w->wake, &w->lock, &until) == ETIMEDOUT ||
+                 (atomic_load(&w->failed) && !atomic_load(&w->told)))
+            look_out(w);
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* All ranks come to the end, none has failed. */
+static bool end_together(dc_world *w)
+{
+    uint8_t here = 1, all;
+    const dc_transfer at = {&here, &all, 1, 1};
+    const dc_exchange x = {
+        .dtype = DC_U8, .axes = w->all->axes, .label = "the end", .n = 1, .at = &at};
+    dc_call c = dc_call_of(w, &x, w->all, NULL);
+    return w->size == 1 || dc_call_run(&c);
+}
+
+static bool open_engine(dc_world *w)
+{
+    dc_engine *e = w->engine;
+    if (!e->ops->open(e))
+        return false;
+    w->rank = e->rank;
+    w->size = e->size;
+    dc_board *b = dc_board_new(e->host, e->size, e->rank);
+    void *segment = b != NULL && b->n > 1 ? e->ops->segment(e, dc_board_bytes(b->n)) : NULL;
+    if (segment != NULL) {
+        dc_board_attach(b, segment, (int)getpid());
+        w->board = b;
+        w->spins = b->n <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
+        return true;
+    }
+    const bool fine = b != NULL && b->n == 1;
+    if (b == NULL)
+        snprintf(e->why, sizeof e->why, "out of memory");
+    dc_board_free(b);
+    return fine;
+}
+
+static void tell_opener(dc_world *w, bool open)
+{
+    pthread_mutex_lock(&w->lock);
+    w->state = open ? DC_WORLD_OPEN : DC_WORLD_SHUT;
+    pthread_cond_broadcast(&w->done);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void *run_thread(void *arg)
+{
+    dc_world *w = arg;
+    dc_engine *e = w->engine;
+    if (!open_engine(w)) {
+        snprintf(w->failure, sizeof w->failure, "%s", e->why);
+        e->ops->close(e, false);
+        tell_opener(w, false);
+        return NULL;
+    }
+    tell_opener(w, true);
+    serve(w);
+    const bool clean = !dc_world_failed(w) && end_together(w);
+    dc_world_look_out(w);
+    if (w->board != NULL)
+        atomic_store(&dc_board_rank_of(w->board, w->board->me)->state, DC_BOARD_CLOSED);
+    e->ops->close(e, clean);
+    return NULL;
+}
+
+/* ---- opening and closing ------------------------------------------------------------------------------- */
+
+static dc_world *new_world(dc_job *j)
+{
+    dc_world *w = dc_xalloc(sizeof *w);
+    w->size = 1;
+    w->limit_ns = (uint64_t)dc_max_i64(0, dc_min_i64(j->opt->rank_seconds, 1 << 30)) * 1000000000u;
+    if (gethostname(w->alone, sizeof w->alone - 1) != 0)
+        strcpy(w->alone, "localhost");
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_mutex_init(&w->failing, NULL);
+    pthread_cond_init(&w->wake, NULL);
+    pthread_cond_init(&w->done, NULL);
+    return w;
+}
+
+static void free_world(dc_world *w)
+{
+    dc_board_free(w->board);
+    dc_team_free(w->team);
+    dc_xfree(w->scratch);
+    pthread_cond_destroy(&w->done);
+    pthread_cond_destroy(&w->wake);
+    pthread_mutex_destroy(&w->failing);
+    pthread_mutex_destroy(&w->lock);
+    dc_xfree(w);
+}
+
+dc_status dc_world_alone(dc_job *j, dc_world **out)
+{
+    *out = new_world(j);
+    return DC_OK;
+}
+
+static void release_world(void *w)
+{
+    dc_world_close(w);
+}
+
+dc_status dc_world_open(dc_job *j, dc_engine *e, dc_world **out)
+{
+    dc_world *w = new_world(j);
+    w->engine = e;
+    if (!dc_thread_start(&w->thread, 0, run_thread, w)) {
+        e->ops->close(e, false);
+        free_world(w);
+        return dc_failf(j, DC_ERR_WORLD, NULL, "no thread for exchanges is to be had");
+    }
+    pthread_mutex_lock(&w->lock);
+    while (w->state == DC_WORLD_OPENING)
+        pthread_cond_wait(&w->done, &w->lock);
+    pthread_mutex_unlock(&w->lock);
+    if (w->state == DC_WORLD_SHUT) {
+        pthread_join(w->thread, NULL);
+        dc_failf(j, DC_ERR_WORLD, NULL, "%s", w->failure);
+        free_world(w);
+        return j->err.status;
+    }
+    dc_job_defer(j, release_world, w);
+    const dc_exchange all = {.axes = {.naxis = 1, .mask = 1, .size = {w->size}}};
+    DC_TRY(dc_job_settle(j, w, dc_team_of(j, w, &all, &w->all)));
+    *out = w;
+    return DC_OK;
+}
+
+void dc_world_close(dc_world *w)
+{
+    if (w == NULL)
+        return;
+    if (w->engine != NULL) {
+        pthread_mutex_lock(&w->lock);
+        w->stop = true;
+        pthread_cond_signal(&w->wake);
+        pthread_mutex_unlock(&w->lock);
+        pthread_join(w->thread, NULL);
+    }
+    free_world(w);
+}
+
+/* ---- exchanges ----------------------------------------------------------------------------------------- */
+
+static dc_status failure_of(dc_world *w, dc_job *j)
+{
+    DC_TRY(dc_job_ended(j));
+    return dc_failf(j, DC_ERR_WORLD, NULL, "%s", w->failure);
+}
+
+static dc_status check_exchange(dc_job *j, const dc_exchange *x, const dc_team *t)
+{
+    const bool pair = x->kind == DC_SEND || x->kind == DC_RECV;
+    const bool combines = x->kind == DC_ALL_REDUCE || x->kind == DC_REDUCE_SCATTER;
+    if (combines && dc_combine_find(x->combine, x->dtype, x->dtype) == NULL)
+        return dc_failf(j, DC_ERR_DTYPE_TEXT, NULL, "%s: complex numbers have no order", x->label);
+    if ((pair || x->kind == DC_BROADCAST) && (x->peer < 0 || x->peer >= t->n))
+        return dc_failf(j, DC_ERR_WORLD, NULL, "%s: there is no member %d of %d", x->label, x->peer,
+                        t->n);
+    if (pair && x->peer == t->me)
+        return dc_failf(j, DC_ERR_WORLD, NULL, "%s: rank %d would wait for itself", x->label,
+                        t->rank[t->me]);
+    return DC_OK;
+}
+
+static void copy_alone(dc_world *w, const dc_exchange *x, const dc_team *t)
+{
+    const dc_call c = dc_call_of(w, x, t, NULL);
+    dc_row from = dc_row_from(&c, 0, 1), to = dc_row_to(&c, 0, 1);
+    dc_row_copy(&to, &from, c.elements);
+}
+
+/* Behind those that are under way. */
+static uint64_t enqueue(dc_world *w, item *it)
+{
+    pthread_mutex_lock(&w->lock);
+    it->ticket = ++w->given;
+    if (w->last != NULL)
+        w->last->next = it;
+    else
+        w->first = it;
+    w->last = it;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    return it->ticket;
+}
+
+static dc_status begin(dc_world *w, const dc_exchange *x, const dc_team *t, dc_ticket *out)
+{
+    const size_t bytes = x->n * sizeof *x->at;
+    item *it = dc_xalloc(sizeof *it + bytes);
+    *it = (item){.team = t, .x = *x};
+    it->x.at = it->at;
+    if (bytes > 0)
+        memcpy(it->at, x->at, bytes);
+    *out = enqueue(w, it);
+    return DC_OK;
+}
+
+dc_status dc_world_begin(dc_world *w, dc_job *j, const dc_exchange *x, dc_ticket *out)
+{
+    const dc_team *t;
+    *out = 0;
+    DC_TRY(dc_team_of(j, w, x, &t));
+    DC_TRY(check_exchange(j, x, t));
+    if (dc_world_failed(w))
+        return failure_of(w, j);
+    if (t->n > 1)
+        return begin(w, x, t, out);
+    copy_alone(w, x, t);
+    return DC_OK;
+}
+
+bool dc_world_ended(dc_world *w, dc_ticket t)
+{
+    return atomic_load(&w->ended) >= t;
+}
+
+dc_status dc_world_end(dc_world *w, dc_job *j, dc_ticket t)
+{
+    pthread_mutex_lock(&w->lock);
+    while (atomic_load(&w->ended) < t) {
+        const struct timespec until = in_ms(LOOK_JOB_MS);
+        if (pthread_cond_timedwait(&w->done, &w->lock, &until) != ETIMEDOUT ||
+            dc_job_ended(j) == DC_OK)
+            continue;
+        dc_world_break(w, true, "rank %d (%s) was interrupted while it waited for others", w->rank,
+                       dc_world_host(w, w->rank));
+    }
+    const bool ok = t == 0 || w->failed_from == 0 || t < w->failed_from;
+    pthread_mutex_unlock(&w->lock);
+    return ok ? DC_OK : failure_of(w, j);
+}
+
+/* Takes the place of the thread, where nothing is under way. Its ticket, or 0. */
+static uint64_t take_place(dc_world *w)
+{
+    uint64_t ticket = 0;
+    pthread_mutex_lock(&w->lock);
+    if (w->first == NULL && !w->taken) {
+        w->taken = true;
+        ticket = ++w->given;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return ticket;
+}
+
+static dc_status run_here(dc_world *w, dc_job *j, const dc_exchange *x, const dc_team *t,
+                          uint64_t ticket)
+{
+    dc_call c = dc_call_of(w, x, t, j);
+    const bool ok = dc_call_run(&c);
+    pthread_mutex_lock(&w->lock);
+    end_ticket(w, ticket, ok);
+    if (w->first != NULL || !ok || w->stop)
+        pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    return ok ? DC_OK : failure_of(w, j);
+}
+
+dc_status dc_world_run(dc_world *w, dc_job *j, const dc_exchange *x)
+{
+    const dc_team *t;
+    dc_ticket ticket;
+    DC_TRY(dc_team_of(j, w, x, &t));
+    if (t->n > 1 && t->nlocal == t->n) {
+        DC_TRY(check_exchange(j, x, t));
+        const uint64_t own = take_place(w);
+        if (own > 0)
+            return run_here(w, j, x, t, own);
+    }
+    DC_TRY(dc_world_begin(w, j, x, &ticket));
+    return dc_world_end(w, j, ticket);
+}
+
+/* ---- failures ------------------------------------------------------------------------------------------ */
+
+/* Do all that can be told know? */
+static bool all_know(const dc_world *w)
+{
+    const dc_board *b = w->board;
+    for (int k = 0; b != NULL && k < b->n; k++) {
+        const dc_board_rank *r = dc_board_rank_of(b, k);
+        if (atomic_load(&r->state) == DC_BOARD_HERE && !atomic_load(&r->knows))
+            return false;
+    }
+    return atomic_load(&w->told);
+}
+
+void dc_world_fail(dc_world *w, const char *text)
+{
+    if (w->engine == NULL)
+        return;
+    dc_world_break(w, true, "rank %d (%s) failed: %s", w->rank, dc_world_host(w, w->rank), text);
+    pthread_mutex_lock(&w->lock);
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    const uint64_t until = dc_clock_ns() + TOLD_MS * (uint64_t)1000000;
+    while (!all_know(w) && dc_clock_ns() < until)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+const char *dc_world_failure(dc_world *w)
+{
+    return dc_world_failed(w) && !w->failed_here ? w->failure : NULL;
+}

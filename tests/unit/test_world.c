@@ -1,0 +1,629 @@
+/*
+ * core/world: exchanges of ranks that are threads, on one host and on pretended ones, compared with sums that are computed
+ * plainly, element by element in the order of members; every bit.
+ */
+#include "core/base/bits.h"
+#include "core/base/heap.h"
+#include "core/world/combine.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/t.h"
+#include "tests/unit/world_ranks.h"
+
+enum { MOST_ARRAYS = 3 };
+
+typedef struct shape {
+    int64_t outer, inner;
+} shape;
+
+typedef struct sample {
+    dc_exchange x;
+    shape array[MOST_ARRAYS];
+    const int *host;
+    bool in_place;
+} sample;
+
+/* ---- numbers ------------------------------------------------------------------------------------------- */
+
+static uint64_t draw(uint64_t a, uint64_t b, uint64_t c)
+{
+    return dc_hash_mix(dc_hash_mix(dc_hash_mix(7, a), b), c);
+}
+
+/* Element i of array k of a rank, as the bits of a part of it (of a complex number there are two). */
+static uint64_t element(dc_dtype t, int rank, uint32_t k, int64_t i)
+{
+    static const double special[] = {0.0, -0.0, NAN, INFINITY, -INFINITY};
+    const dc_dtype part = dc_dtype_part(t);
+    const uint64_t u = draw((uint64_t)rank, k, (uint64_t)i);
+    if (!dc_dtype_is_float(part))
+        return dc_bits_canonical(part, u >> 7);
+    if (u % 37 == 0 && !dc_dtype_is_complex(t))
+        return dc_bits_of(part, special[u / 37 % DC_COUNTOF(special)]);
+    return dc_bits_of(part, (double)(u >> 40) / (1 << 22) - 2);
+}
+
+static double max_of(double a, double b)
+{
+    if (isnan(a) || isnan(b))
+        return NAN;
+    return a == b ? (signbit(a) ? b : a) : a > b ? a : b;
+}
+
+static double combine_floats(dc_combine op, double a, double b)
+{
+    switch (op) {
+    case DC_COMBINE_SUM:
+        return a + b;
+    case DC_COMBINE_PROD:
+        return a * b;
+    case DC_COMBINE_MAX:
+        return max_of(a, b);
+    case DC_COMBINE_MIN:
+        return -max_of(-a, -b);
+    }
+    return 0;
+}
+
+static uint64_t combine_whole(dc_dtype t, dc_combine op, uint64_t a, uint64_t b)
+{
+    const bool less = dc_dtype_is_signed(t) ? (int64_t)a < (int64_t)b : a < b;
+    switch (op) {
+    case DC_COMBINE_SUM:
+        return t == DC_BOOL ? a | b : dc_bits_canonical(t, a + b);
+    case DC_COMBINE_PROD:
+        return dc_bits_canonical(t, a * b);
+    case DC_COMBINE_MAX:
+        return less ? b : a;
+    case DC_COMBINE_MIN:
+        return less ? a : b;
+    }
+    return 0;
+}
+
+/* What elements of several members have in common: a value of arithmetic, before it is rounded. */
+typedef struct value {
+    double f[2];
+    uint64_t u;
+} value;
+
+static value value_of(dc_dtype t, int rank, uint32_t k, int64_t i)
+{
+    const dc_dtype part = dc_dtype_part(t);
+    value v = {.u = element(t, rank, k, dc_dtype_is_complex(t) ? 2 * i : i)};
+    if (!dc_dtype_is_float(part))
+        return v;
+    v.f[0] = dc_value_of(part, v.u);
+    if (dc_dtype_is_complex(t))
+        v.f[1] = dc_value_of(part, element(t, rank, k, 2 * i + 1));
+    return v;
+}
+
+static double round_part(dc_dtype t, double v)
+{
+    return dc_dtype_part(t) == DC_F64 ? v : (double)(float)v;
+}
+
+static value combine(dc_dtype t, dc_combine op, value a, value b)
+{
+    value v = {.u = combine_whole(t, op, a.u, b.u)};
+    if (dc_dtype_is_complex(t) && op == DC_COMBINE_PROD) {
+        const double ac = round_part(t, a.f[0] * b.f[0]), bd = round_part(t, a.f[1] * b.f[1]),
+                     ad = round_part(t, a.f[0] * b.f[1]), bc = round_part(t, a.f[1] * b.f[0]);
+        v.f[0] = round_part(t, ac - bd);
+        v.f[1] = round_part(t, ad + bc);
+        return v;
+    }
+    for (int p = 0; p < 2; p++)
+        v.f[p] = round_part(t, combine_floats(op, a.f[p], b.f[p]));
+    return v;
+}
+
+static bool is_value(dc_dtype t, value v, const char *at)
+{
+    const dc_dtype part = dc_dtype_part(t);
+    for (int p = 0; p <= dc_dtype_is_complex(t); p++) {
+        const uint64_t got = dc_bits_load(part, at + (size_t)p * dc_dtype_size(part));
+        const uint64_t want = dc_dtype_is_float(part) ? dc_bits_of(part, v.f[p]) : v.u;
+        const bool nan = dc_dtype_is_float(part) && isnan(v.f[p]) && isnan(dc_value_of(part, got));
+        if (got != want && !nan)
+            return false;
+    }
+    return true;
+}
+
+/* ---- what is to come out ------------------------------------------------------------------------------- */
+
+/* Of host h of the group those members that are on it, in order; of one host or of irregular ones all are on it. */
+static value combined(const sample *s, int rank, uint32_t k, int64_t i)
+{
+    const int n = (int)dc_group_size(&s->x.axes);
+    int count[RANKS_MOST] = {0}, nhost = 0, host[RANKS_MOST];
+    for (int m = 0; m < n; m++) {
+        host[m] = s->host != NULL ? s->host[dc_group_rank(&s->x.axes, rank, m)] : 0;
+        nhost += count[host[m]]++ == 0;
+    }
+    bool regular = true;
+    for (int m = 0; m < n; m++)
+        regular = regular && count[host[m]] * nhost == n;
+    value all = {0};
+    bool begun = false;
+    for (int h = 0; h < RANKS_MOST; h++) {
+        value part = {0};
+        bool any = false;
+        for (int m = 0; m < n; m++)
+            if (regular ? host[m] == h : h == 0) {
+                const value v = value_of(s->x.dtype, dc_group_rank(&s->x.axes, rank, m), k, i);
+                part = any ? combine(s->x.dtype, s->x.combine, part, v) : v;
+                any = true;
+            }
+        if (any)
+            all = begun ? combine(s->x.dtype, s->x.combine, all, part) : part;
+        begun = begun || any;
+    }
+    return all;
+}
+
+static value member_value(const sample *s, int rank, int member, uint32_t k, int64_t i)
+{
+    return value_of(s->x.dtype, dc_group_rank(&s->x.axes, rank, member), k, i);
+}
+
+/* Element i of what `rank` is to have in array k. */
+static value expected(const sample *s, int rank, uint32_t k, int64_t i)
+{
+    const int64_t n = dc_group_size(&s->x.axes), inner = s->array[k].inner;
+    const int64_t me = dc_group_member(&s->x.axes, rank);
+    const int64_t row = i / inner, column = i % inner;
+    switch (s->x.kind) {
+    case DC_ALL_REDUCE:
+        return combined(s, rank, k, i);
+    case DC_REDUCE_SCATTER:
+        return combined(s, rank, k, (row * n + me) * inner + column);
+    case DC_ALL_GATHER:
+        return member_value(s, rank, (int)(row % n), k, row / n * inner + column);
+    case DC_ALL_TO_ALL:
+        return member_value(s, rank, (int)(row % n), k, (row / n * n + me) * inner + column);
+    case DC_BROADCAST:
+        return member_value(s, rank, s->x.peer, k, i);
+    case DC_SEND:
+    case DC_RECV:
+        return member_value(s, rank, s->x.peer, k, i);
+    }
+    return (value){0};
+}
+
+/* ---- one exchange of a rank ------------------------------------------------------------------------------ */
+
+typedef struct arrays {
+    sample s;
+    dc_transfer at[MOST_ARRAYS];
+    char *from[MOST_ARRAYS], *to[MOST_ARRAYS];
+    int64_t nto[MOST_ARRAYS];
+} arrays;
+
+static void make_arrays(const sample *s, int rank, arrays *a)
+{
+    const dc_exchange_kind kind = s->x.kind;
+    const int64_t n = dc_group_size(&s->x.axes);
+    const int64_t wide = n * (kind == DC_REDUCE_SCATTER || kind == DC_ALL_TO_ALL) +
+                         (kind != DC_REDUCE_SCATTER && kind != DC_ALL_TO_ALL);
+    const int64_t wide_to = kind == DC_ALL_GATHER || kind == DC_ALL_TO_ALL ? n : 1;
+    const dc_dtype t = s->x.dtype, part = dc_dtype_part(t);
+    const int64_t parts = dc_dtype_is_complex(t) ? 2 : 1;
+    *a = (arrays){.s = *s};
+    a->s.x.at = a->at;
+    for (uint32_t k = 0; k < s->x.n; k++) {
+        const int64_t each = s->array[k].outer * s->array[k].inner, nfrom = each * wide;
+        a->nto[k] = each * wide_to;
+        a->from[k] = malloc((size_t)nfrom * dc_dtype_size(t) + 1);
+        a->to[k] = s->in_place ? a->from[k] : malloc((size_t)a->nto[k] * dc_dtype_size(t) + 1);
+        for (int64_t i = 0; i < nfrom * parts; i++)
+            dc_bits_store(part, a->from[k] + (size_t)i * dc_dtype_size(part),
+                          element(t, rank, k, i));
+        a->at[k] = (dc_transfer){a->from[k], a->to[k], s->array[k].outer, s->array[k].inner};
+        if (kind == DC_BROADCAST && dc_group_member(&s->x.axes, rank) != s->x.peer)
+            a->at[k].from = NULL;
+    }
+}
+
+/* How many elements are not what they are to be. */
+static int64_t check_arrays(arrays *a, int rank)
+{
+    int64_t wrong = 0;
+    for (uint32_t k = 0; k < a->s.x.n; k++) {
+        const uint64_t most =
+            a->nto[k] > 4000 ? 60 : 1; /* of long ones some, other ones on each rank */
+        for (int64_t i = 0; i < a->nto[k] && a->s.x.kind != DC_SEND;
+             i += 1 + (int64_t)(draw((uint64_t)rank, (uint64_t)i, 0) % most))
+            wrong += !is_value(a->s.x.dtype, expected(&a->s, rank, k, i),
+                               a->to[k] + (size_t)i * dc_dtype_size(a->s.x.dtype));
+        if (a->to[k] != a->from[k])
+            free(a->to[k]);
+        free(a->from[k]);
+    }
+    return wrong;
+}
+
+typedef struct samples {
+    uint32_t n;
+    sample at[400];
+} samples;
+
+/* One after the other. */
+static dc_status run_samples(dc_job *j, rank_of *r)
+{
+    samples *all = r->all->ctx;
+    for (uint32_t i = 0; i < all->n; i++) {
+        arrays a;
+        make_arrays(&all->at[i], r->rank, &a);
+        const dc_status status = dc_world_run(r->w, j, &a.s.x);
+        const int64_t wrong = check_arrays(&a, r->rank);
+        DC_TRY(status);
+        if (wrong > 0 && r->wrong == 0)
+            printf("sample %u, %s of %s, by %d: %lld are wrong\n", i, a.s.x.label,
+                   dc_dtype_name(a.s.x.dtype), (int)a.s.x.combine, (long long)wrong);
+        r->wrong += wrong;
+    }
+    return DC_OK;
+}
+
+/* All are under way at once. */
+static dc_status run_samples_at_once(dc_job *j, rank_of *r)
+{
+    samples *all = r->all->ctx;
+    arrays *a = dc_arena_alloc(&j->scratch, all->n * sizeof *a);
+    dc_ticket *ticket = dc_arena_alloc(&j->scratch, all->n * sizeof *ticket);
+    for (uint32_t i = 0; i < all->n; i++) {
+        make_arrays(&all->at[i], r->rank, &a[i]);
+        DC_TRY(dc_world_begin(r->w, j, &a[i].s.x, &ticket[i]));
+    }
+    dc_status status = DC_OK;
+    for (uint32_t i = 0; i < all->n; i++)
+        if (status == DC_OK)
+            status = dc_world_end(r->w, j, ticket[i]);
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (status == DC_OK && !dc_world_ended(r->w, ticket[i]))
+            r->wrong++;
+        r->wrong += check_arrays(&a[i], r->rank);
+    }
+    return status;
+}
+
+static void check_ranks(const ranks *all, const char *what)
+{
+    for (int r = 0; r < all->n; r++)
+        if (!CHECK(all->at[r].status == DC_OK && all->at[r].wrong == 0))
+            printf("%s: rank %d of %d: %lld wrong; %s\n", what, r, all->n,
+                   (long long)all->at[r].wrong, all->at[r].error);
+}
+
+/* ---- samples ------------------------------------------------------------------------------------------- */
+
+static const char *const labels[] = {
+    "all_reduce, a.lua:1", "reduce_scatter, a.lua:2", "all_gather, a.lua:3", "all_to_all, a.lua:4",
+    "broadcast, a.lua:5",  "send, a.lua:6",           "recv, a.lua:7"};
+
+static dc_group_axes all_of(int n)
+{
+    return (dc_group_axes){.naxis = 1, .mask = 1, .size = {n}};
+}
+
+static sample *add(samples *s, dc_exchange_kind kind, dc_combine op, dc_dtype t, dc_group_axes axes)
+{
+    sample *at = &s->at[s->n++];
+    *at = (sample){
+        .x = {.kind = kind, .combine = op, .dtype = t, .axes = axes, .label = labels[kind], .n = 1},
+        .array = {{1, 5}}};
+    return at;
+}
+
+/* Every kind, operation and dtype, of a few odd sizes. */
+static void add_dtypes(samples *s, dc_group_axes axes, const int *host)
+{
+    for (int t = 0; t < DC_DTYPE__ALL; t++)
+        for (int op = 0; op < 4; op++) {
+            if (dc_combine_find((dc_combine)op, (dc_dtype)t, (dc_dtype)t) == NULL)
+                continue;
+            sample *a = add(s, DC_ALL_REDUCE, (dc_combine)op, (dc_dtype)t, axes);
+            a->array[0] = (shape){1, 700 + op};
+            a->host = host;
+            sample *b = add(s, DC_REDUCE_SCATTER, (dc_combine)op, (dc_dtype)t, axes);
+            b->array[0] = (shape){3, 7};
+            b->host = host;
+        }
+}
+
+/* Every kind with several arrays of all sorts of sizes. */
+static void add_kinds(samples *s, dc_group_axes axes, const int *host)
+{
+    static const shape of[][MOST_ARRAYS] = {{{1, 0}, {0, 4}, {2, 0}},
+                                            {{1, 1}, {5, 3}, {1, 2}},
+                                            {{1, 1000}, {1, 0}, {17, 13}},
+                                            {{1, 60000}, {2, 30011}, {1, 90001}}};
+    const int n = (int)dc_group_size(&axes);
+    for (size_t i = 0; i < DC_COUNTOF(of); i++)
+        for (int kind = DC_ALL_REDUCE; kind <= DC_BROADCAST; kind++) {
+            sample *a =
+                add(s, (dc_exchange_kind)kind, DC_COMBINE_SUM, i % 2 != 0 ? DC_F32 : DC_BF16, axes);
+            memcpy(a->array, of[i], sizeof of[i]);
+            a->x.n = i == 3 && kind != DC_ALL_REDUCE ? 2 : 3;
+            a->x.peer = (int)i % n;
+            a->in_place = kind == DC_ALL_REDUCE && i != 1;
+            a->host = host;
+        }
+}
+
+static void run_all(int n, const int *host, const char *what)
+{
+    static samples s;
+    ranks all = {.seconds = 0};
+    s.n = 0;
+    add_dtypes(&s, all_of(n), host);
+    add_kinds(&s, all_of(n), host);
+    ranks_run(&all, n, host, run_samples, &s);
+    check_ranks(&all, what);
+    s.n = 0;
+    add_kinds(&s, all_of(n), host);
+    add_kinds(&s, all_of(n), host);
+    ranks_run(&all, n, host, run_samples_at_once, &s);
+    check_ranks(&all, "at once");
+}
+
+/* Groups of a mesh, in an order in which no two that follow each other are the same. */
+static void run_mesh(dc_group_axes mesh, const int *host)
+{
+    static samples s;
+    ranks all = {.seconds = 0};
+    uint32_t n = 1;
+    s.n = 0;
+    for (uint32_t a = 0; a < mesh.naxis; a++)
+        n *= (uint32_t)mesh.size[a];
+    for (uint32_t k = 0; k < 16; k++) {
+        dc_group_axes axes = mesh;
+        axes.mask = (k * 5 + 3) % (1u << mesh.naxis);
+        sample *a = add(&s, (dc_exchange_kind)(k % 5), DC_COMBINE_SUM, DC_F32, axes);
+        a->array[0] = (shape){1, 1 + (k * 7919) % 5000};
+        a->host = host;
+        if (k % 8 == 7)
+            add_kinds(&s, axes, host);
+    }
+    ranks_run(&all, (int)n, host, run_samples, &s);
+    check_ranks(&all, "mesh");
+    ranks_run(&all, (int)n, host, run_samples_at_once, &s);
+    check_ranks(&all, "mesh at once");
+}
+
+static void test_meshes(const int *host)
+{
+    run_mesh((dc_group_axes){.naxis = 2, .size = {2, 2}}, host);
+    run_mesh((dc_group_axes){.naxis = 2, .size = {2, 3}}, host);
+    run_mesh((dc_group_axes){.naxis = 3, .size = {2, 2, 2}}, host);
+}
+
+/* ---- groups -------------------------------------------------------------------------------------------- */
+
+static void test_groups(void)
+{
+    const dc_group_axes g = {.naxis = 3, .mask = 1 | 4, .size = {2, 3, 4}};
+    CHECK_EQ(dc_group_size(&g), 8);
+    for (int r = 0; r < 24; r++) {
+        int64_t below = -1;
+        CHECK_EQ(dc_group_rank(&g, r, dc_group_member(&g, r)), r);
+        for (int64_t m = 0; m < 8; m++) {
+            const int other = dc_group_rank(&g, r, m);
+            CHECK(other > below && other / 4 % 3 == r / 4 % 3);
+            CHECK_EQ(dc_group_member(&g, other), m);
+            below = other;
+        }
+    }
+}
+
+/* ---- messages from one to another ---------------------------------------------------------------------- */
+
+/* Each rank hands its numbers on to the next one, round a ring; even ranks send first. */
+static dc_status hand_on(dc_job *j, rank_of *r)
+{
+    enum { N = 200001 };
+    const int n = r->all->n, before = (r->rank + n - 1) % n, next = (r->rank + 1) % n;
+    float *from = dc_arena_alloc(&j->scratch, N * sizeof *from),
+          *to = dc_arena_alloc(&j->scratch, N * sizeof *to);
+    for (int i = 0; i < N; i++)
+        from[i] = (float)(r->rank * 1000 + i % 1000);
+    const dc_transfer out = {from, NULL, 1, N}, in = {NULL, to, 1, N};
+    const dc_exchange send = {.kind = DC_SEND,
+                              .dtype = DC_F32,
+                              .axes = all_of(n),
+                              .peer = next,
+                              .label = "send, a.lua:1",
+                              .n = 1,
+                              .at = &out};
+    const dc_exchange recv = {.kind = DC_RECV,
+                              .dtype = DC_F32,
+                              .axes = all_of(n),
+                              .peer = before,
+                              .label = "recv, b.lua:1",
+                              .n = 1,
+                              .at = &in};
+    for (int round = 0; round < 3; round++) {
+        dc_ticket a, b;
+        DC_TRY(dc_world_begin(r->w, j, r->rank % 2 == 0 ? &send : &recv, &a));
+        DC_TRY(dc_world_begin(r->w, j, r->rank % 2 == 0 ? &recv : &send, &b));
+        DC_TRY(dc_world_end(r->w, j, b));
+        DC_TRY(dc_world_end(r->w, j, a));
+        for (int i = 0; i < N; i++)
+            r->wrong += to[i] != (float)(before * 1000 + i % 1000);
+    }
+    return DC_OK;
+}
+
+/* ---- failures ------------------------------------------------------------------------------------------ */
+
+static dc_status reduce(dc_job *j, rank_of *r, int64_t n, const char *label)
+{
+    float *x = dc_arena_alloc(&j->scratch, (size_t)(n + 1) * sizeof *x);
+    const dc_transfer at = {x, x, 1, n};
+    const dc_exchange e = {
+        .dtype = DC_F32, .axes = all_of(r->all->n), .label = label, .n = 1, .at = &at};
+    return dc_world_run(r->w, j, &e);
+}
+
+static dc_status disagree(dc_job *j, rank_of *r)
+{
+    DC_TRY(reduce(j, r, 10, "all_reduce, a.lua:1"));
+    return reduce(j, r, r->rank == r->all->n - 1 ? 7 : 1000,
+                  r->rank == r->all->n - 1 ? "all_reduce, a.lua:9" : "all_reduce, a.lua:3");
+}
+
+static dc_status fail_one(dc_job *j, rank_of *r)
+{
+    DC_TRY(reduce(j, r, 10, "all_reduce, a.lua:1"));
+    if (r->rank == 0) {
+        dc_world_fail(r->w, "train.lua:3: no such file");
+        return DC_OK;
+    }
+    return reduce(j, r, 100000, "all_reduce, a.lua:2");
+}
+
+static dc_status leave_one(dc_job *j, rank_of *r)
+{
+    DC_TRY(reduce(j, r, 10, "all_reduce, a.lua:1"));
+    return r->rank == 0 ? DC_OK : reduce(j, r, 20, "all_reduce, a.lua:2");
+}
+
+static dc_status kill_one(dc_job *j, rank_of *r)
+{
+    DC_TRY(reduce(j, r, 10, "all_reduce, a.lua:1"));
+    if (r->rank == 0) {
+        dc_threads_kill(r->all->engine, 0);
+        while (dc_world_failure(r->w) ==
+               NULL) /* it has no thread to look with; the others find it */
+            DC_TRY(dc_job_ended(j));
+        return DC_OK;
+    }
+    return reduce(j, r, 20, "all_reduce, a.lua:2");
+}
+
+static dc_status come_late(dc_job *j, rank_of *r)
+{
+    DC_TRY(reduce(j, r, 10, "all_reduce, a.lua:1"));
+    if (r->rank > 0)
+        return reduce(j, r, 20, "all_reduce, a.lua:2");
+    while (dc_world_failure(r->w) == NULL)
+        DC_TRY(dc_job_ended(j));
+    return reduce(j, r, 20, "all_reduce, a.lua:2");
+}
+
+static void check_error(const ranks *all, int from, const char *words)
+{
+    for (int r = from; r < all->n; r++)
+        if (!CHECK(all->at[r].status == DC_E_DEVICE && strstr(all->at[r].error, words) != NULL))
+            printf("rank %d of %d: '%s' and not '%s'\n", r, all->n, all->at[r].error, words);
+}
+
+static void test_failures(int n, const int *host)
+{
+    ranks all = {.seconds = 0};
+    char words[100];
+    ranks_run(&all, n, host, disagree, NULL);
+    snprintf(words, sizeof words,
+             ": all_reduce f32 x 1000, a.lua:3; rank %d: all_reduce f32 x 7, a.lua:9", n - 1);
+    check_error(&all, 0, "ranks disagree: rank ");
+    check_error(&all, 0, words);
+    ranks_run(&all, n, host, fail_one, NULL);
+    CHECK_STR(all.at[0].failure, "");
+    check_error(&all, 1, "rank 0 (host0) failed: train.lua:3: no such file");
+    ranks_run(&all, n, host, leave_one, NULL);
+    check_error(&all, 1, "rank 0: the end u8 x 1; rank ");
+    all.seconds = 1;
+    ranks_run(&all, n, host, come_late, NULL);
+    check_error(&all, 0, "no answer from rank ");
+    check_error(&all, 0, " for 1 s in all_reduce, a.lua:2");
+}
+
+static void test_deaths(int n)
+{
+    ranks all = {.seconds = 0};
+    ranks_run(&all, n, NULL, kill_one, NULL);
+    check_error(&all, 1, "rank 0 (host0) ended while all_reduce, a.lua:2 waited for it");
+}
+
+/* ---- agreement, barriers, one rank --------------------------------------------------------------------- */
+
+static dc_status agree(dc_job *j, rank_of *r)
+{
+    char text[80];
+    snprintf(text, sizeof text, "x: f32[3]\ny: f32[%d]\n", r->rank == 1 ? 4 : 5);
+    DC_TRY(dc_world_barrier(r->w, j, "barrier, a.lua:1"));
+    DC_TRY(dc_world_agree(r->w, j, "the seed", 42, "42"));
+    const dc_status status = dc_world_agree(r->w, j, "the graph of step", r->rank == 1, text);
+    if (status != DC_OK)
+        dc_err_render(&j->err, 1, r->error, sizeof r->error);
+    j->err = (dc_err){0};
+    r->wrong = status == DC_OK;
+    return dc_world_barrier(r->w, j, "barrier, a.lua:2"); /* the world is fine */
+}
+
+static void test_agree(int n, const int *host)
+{
+    ranks all = {.seconds = 0};
+    ranks_run(&all, n, host, agree, NULL);
+    check_ranks(&all, "agree");
+    for (int r = 0; r < n; r++)
+        CHECK_STR(
+            all.at[r].error,
+            "the graph of step differs between ranks: rank 0 has 'y: f32[5]', rank 1 'y: f32[4]'");
+}
+
+static dc_status run_alone(dc_job *j, void *arg)
+{
+    dc_world *w;
+    float x[3] = {1, 2, 3}, y[3] = {0};
+    const dc_transfer at = {x, y, 1, 3};
+    const dc_exchange e = {
+        .dtype = DC_F32, .axes = all_of(1), .label = "all_reduce", .n = 1, .at = &at};
+    dc_ticket t = 1;
+    DC_UNUSED(arg);
+    DC_TRY(dc_world_alone(j, &w));
+    CHECK_EQ(dc_world_begin(w, j, &e, &t), DC_OK);
+    CHECK_EQ(t, 0);
+    CHECK_EQ(dc_world_end(w, j, t), DC_OK);
+    CHECK(y[0] == 1 && y[2] == 3);
+    CHECK_EQ(dc_world_agree(w, j, "a", 1, "a"), DC_OK);
+    CHECK_EQ(dc_world_barrier(w, j, "b"), DC_OK);
+    CHECK(dc_world_host(w, 0)[0] != '\0' && dc_world_size(w) == 1 && dc_world_rank(w) == 0);
+    dc_world_fail(w, "anything");
+    CHECK_STR(dc_world_failure(w), NULL);
+    dc_world_close(w);
+    return DC_OK;
+}
+
+static void test_alone(void)
+{
+    static const dc_opts opt;
+    dc_job j;
+    dc_job_init(&j, &opt, NULL);
+    CHECK_EQ(dc_protect(&j, run_alone, NULL), DC_OK);
+    dc_job_fini(&j);
+}
+
+int main(void)
+{
+    static const int sizes[] = {1, 2, 3, 4, 5, 8};
+    test_groups();
+    test_alone();
+    for (size_t i = 0; i < DC_COUNTOF(sizes); i++)
+        run_all(sizes[i], NULL, "one host");
+    test_meshes(NULL);
+    for (int n = 2; n <= 4; n++) {
+        ranks all = {.seconds = 0};
+        ranks_run(&all, n, NULL, hand_on, NULL);
+        check_ranks(&all, "hand on");
+        test_failures(n, NULL);
+        test_deaths(n);
+        test_agree(n, NULL);
+    }
+    return t_done();
+}
