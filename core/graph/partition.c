@@ -1,7 +1,6 @@
-#include "core/graph/partition_impl.h"
-
 #include "core/graph/custom.h"
 #include "core/graph/host_call.h"
+#include "core/graph/partition_impl.h"
 
 #include <string.h>
 
@@ -209,9 +208,9 @@ dc_status dc_shard_body(dc_partitioner *outer, const dc_func *body, const dc_sha
     const dc_node *n = dc_shard_node(outer, outer->user);
     const uint32_t places = loop ? 1 + (uint32_t)dc_loop_of(n).nconst : body->param.n;
     bool *data = DC_NEW_ARRAY(&outer->j->scratch, bool, body->param.n + 1);
-    dc_partition steps = {.mesh = outer->mesh};
+    dc_partition tried = {.mesh = outer->mesh, .wide = outer->p->wide};
     dc_partitioner p = {.j = outer->j,
-                        .p = out != NULL ? outer->p : &steps,
+                        .p = out != NULL ? outer->p : &tried,
                         .mesh = outer->mesh,
                         .to = dc_func_new(outer->to->module, body->name),
                         .from_data = data};

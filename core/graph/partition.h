@@ -59,6 +59,7 @@ typedef struct dc_partition {
     const dc_mesh *mesh;
     const dc_sharding *param, *result; /* by index */
     uint32_t before;                   /* the places in the mesh are parameters behind so many */
+    bool wide;   /* terms of sums of 16-bit floats are f32, and sums are rounded once */
     bool strict; /* what is not written, but for sums, is an error */
     DC_VEC(dc_partition_step) step; /* out, in the arena of the function */
 } dc_partition;

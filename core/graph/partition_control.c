@@ -54,7 +54,8 @@ static void start(looping *w)
     const dc_loop *l = &w->l;
     for (int i = 0; i < w->n->nin; i++)
         w->operand[i] = dc_shard_summed(w->p, w->n->in[i]);
-    for (int i = dc_loop_x(l); i < w->n->nin; i++) /* of xs and ys the axis of the elements is whole */
+    for (int i = dc_loop_x(l); i < w->n->nin;
+         i++) /* of xs and ys the axis of the elements is whole */
         w->operand[i] = first_whole(&w->operand[i]);
     if (l->flags & DC_LOOP_LIMIT)
         w->operand[0] = (dc_sharding){0};
@@ -65,8 +66,8 @@ static void set_params(looping *w)
     const dc_loop *l = &w->l;
     for (int i = 1; i < (int)w->body->param.n; i++) {
         const int operand = operand_of_param(w, i);
-        w->param[i] = operand >= dc_loop_x(l) ? without_first(&w->operand[operand])
-                                              : w->operand[operand];
+        w->param[i] =
+            operand >= dc_loop_x(l) ? without_first(&w->operand[operand]) : w->operand[operand];
     }
 }
 
@@ -80,7 +81,8 @@ static bool grow_carries(looping *w)
         for (uint32_t a = 0; a < w->p->mesh->naxis; a++) {
             dc_sharding more = *s;
             more.dim[a] = w->result[i].dim[a];
-            if (s->dim[a] != 0 || more.dim[a] == 0 || !dc_shard_fits(w->p, w->n->in[first + i], &more))
+            if (s->dim[a] != 0 || more.dim[a] == 0 ||
+                !dc_shard_fits(w->p, w->n->in[first + i], &more))
                 continue;
             *s = more;
             changed = true;

@@ -59,6 +59,8 @@ dc_type dc_shard_type(const dc_partitioner *p, dc_ref r, const dc_sharding *s)
     int axis;
     if (!dc_sharding_part(s, p->mesh, &whole, &part, &axis))
         DC_BUG("axis %d of node %u in parts", axis, r);
+    if (dc_shard_wide(p, r, s))
+        part.dtype = DC_F32;
     return part;
 }
 
@@ -238,6 +240,9 @@ static route take(dc_partitioner *p, dc_ref r, const dc_version *from, const dc_
     route w = {.p = p, .s = from->s, .at = make ? from->at : 0};
     w.type = dc_shard_type(p, r, &from->s);
     add_up(&w, want);
+    if (w.at != 0 && w.s.partial == 0)
+        w.at = dc_graph_cast(p->to, w.at, (dc_dtype)dc_shard_node(p, r)->dtype);
+    w.type.dtype = dc_shard_type(p, r, &w.s).dtype;
     gather(&w, want);
     cut(&w, want);
     return w;
@@ -314,9 +319,10 @@ static dc_ref positions(dc_partitioner *p, dc_ref r, const dc_sharding *s)
     for (int k = 0; k < t.rank; k++)
         ones[k] = 1;
     const dc_ref wide = dc_graph_cast(p->to, number, (dc_dtype)whole.dtype);
-    const dc_ref first = dc_graph_op2(p->to, DC_OP_MUL, wide,
-                                      dc_graph_like(p->to, wide, (double)t.dim[axis]));
-    const dc_ref spread = dc_graph_expand(p->to, dc_graph_reshape(p->to, first, t.rank, ones), t.dim);
+    const dc_ref first =
+        dc_graph_op2(p->to, DC_OP_MUL, wide, dc_graph_like(p->to, wide, (double)t.dim[axis]));
+    const dc_ref spread =
+        dc_graph_expand(p->to, dc_graph_reshape(p->to, first, t.rank, ones), t.dim);
     const dc_ref here = dc_graph_make(p->to, DC_OP_IOTA, NULL, 0, n.attr, 1, &whole);
     return dc_graph_cast(p->to, dc_graph_op2(p->to, DC_OP_ADD, here, spread), (dc_dtype)t.dtype);
 }
@@ -390,5 +396,10 @@ dc_ref dc_shard_make(dc_partitioner *p, dc_ref r, const dc_ref *in, const dc_sha
 {
     const dc_node *n = dc_shard_node(p, r);
     const dc_type want = dc_shard_type(p, r, s);
-    return dc_graph_make(p->to, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &want);
+    dc_ref wide[DC_MAX_TYPED];
+    for (int i = 0; i < n->nin; i++)
+        wide[i] = dc_shard_wide(p, r, s) && dc_node_at(p->to, in[i])->dtype == n->dtype
+                      ? dc_graph_cast(p->to, in[i], DC_F32)
+                      : in[i];
+    return dc_graph_make(p->to, (dc_op)n->op, wide, n->nin, n->attr, n->nattr, &want);
 }

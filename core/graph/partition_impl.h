@@ -26,17 +26,17 @@ typedef struct dc_partitioner {
     const dc_mesh *mesh;
     const dc_func *from;
     dc_func *to;
-    dc_ref *index;        /* by axis of the mesh: the place of the rank */
-    bool *live;           /* by node of `from`, as all that follows: */
-    dc_version **version; /* the first one is how it is computed */
-    dc_sharding *hint;    /* what its users would split; nothing: no wish */
-    bool *forced;         /* a user needs the sum of its terms */
-    bool *data;           /* it depends on an argument of the call */
-    dc_sharding **many;   /* of a loop or a branch: of each result, and */
-    dc_ref **many_at;     /* what it is */
+    dc_ref *index;         /* by axis of the mesh: the place of the rank */
+    bool *live;            /* by node of `from`, as all that follows: */
+    dc_version **version;  /* the first one is how it is computed */
+    dc_sharding *hint;     /* what its users would split; nothing: no wish */
+    bool *forced;          /* a user needs the sum of its terms */
+    bool *data;            /* it depends on an argument of the call */
+    dc_sharding **many;    /* of a loop or a branch: of each result, and */
+    dc_ref **many_at;      /* what it is */
     const bool *from_data; /* by parameter */
-    dc_ref user;          /* the node that is made */
-    bool written;         /* what it needs was asked for */
+    dc_ref user;           /* the node that is made */
+    bool written;          /* what it needs was asked for */
 } dc_partitioner;
 
 static inline const dc_node *dc_shard_node(const dc_partitioner *p, dc_ref r)
@@ -48,6 +48,13 @@ static inline const dc_node *dc_shard_node(const dc_partitioner *p, dc_ref r)
 static inline const dc_sharding *dc_shard_of(const dc_partitioner *p, dc_ref r)
 {
     return &p->version[r]->s;
+}
+
+/* Is it given to others as f32? */
+static inline bool dc_shard_wide(const dc_partitioner *p, dc_ref r, const dc_sharding *s)
+{
+    const dc_dtype t = (dc_dtype)dc_shard_node(p, r)->dtype;
+    return p->p->wide && s->partial != 0 && dc_dtype_is_float(t) && dc_dtype_size(t) < 4;
 }
 
 /* The type of a part. */

@@ -3,10 +3,9 @@
  * an axis that both operands and the result have, one that an operand gives to the result, or one that is summed over,
  * of which every rank then has terms.
  */
-#include "core/graph/partition_impl.h"
-
 #include "core/graph/conv.h"
 #include "core/graph/dot.h"
+#include "core/graph/partition_impl.h"
 
 #include <string.h>
 
@@ -225,7 +224,8 @@ static dc_sharding elements_of(const dc_partitioner *p, const indexing *w, dc_re
 }
 
 /* Axes of the mesh that split the table along the axis that is indexed, and nothing else here. */
-static uint32_t splits_table(const dc_partitioner *p, const indexing *w, const dc_sharding *elements)
+static uint32_t splits_table(const dc_partitioner *p, const indexing *w,
+                             const dc_sharding *elements)
 {
     const dc_sharding *x = dc_shard_of(p, w->n->in[0]);
     uint32_t mask = 0;
@@ -284,10 +284,10 @@ static void gather_in_table(dc_partitioner *p, dc_ref r, const indexing *w, dc_s
     const dc_ref mine = op2(p, DC_OP_AND, op2(p, DC_OP_LE, dc_graph_like(f, here, 0), here),
                             op2(p, DC_OP_LT, here, dc_graph_like(f, here, (double)part)));
     const dc_ref in[2] = {table, here};
-    const dc_ref picked = dc_shard_make(p, r, in, &elements);
-    const dc_type t = dc_node_type(f, picked);
     dc_sharding out = elements;
     out.partial = (uint8_t)mask;
+    const dc_ref picked = dc_shard_make(p, r, in, &out);
+    const dc_type t = dc_node_type(f, picked);
     dc_shard_add(p, r, &out,
                  dc_graph_op3(f, DC_OP_WHERE, over_elements(p, w, mine, &t), picked,
                               dc_graph_like(f, picked, 0)));
@@ -346,11 +346,13 @@ static void scatter(dc_partitioner *p, dc_ref r)
     }
     const dc_ref before = in[0];
     in[0] = dc_graph_like(p->to, before, 0);
+    out.partial = (uint8_t)own;
     dc_ref at = dc_shard_make(p, r, in, &out);
-    if (dc_is_const(p->to, before, 0)) {
-        out.partial = (uint8_t)own;
-    } else {
-        at = op2(p, DC_OP_ADD, before, dc_shard_reduce(p, at, DC_COMBINE_SUM, own));
+    if (!dc_is_const(p->to, before, 0)) {
+        at = dc_shard_reduce(p, at, DC_COMBINE_SUM, own);
+        at = dc_graph_cast(p->to, at, (dc_dtype)w.n->dtype);
+        at = op2(p, DC_OP_ADD, before, at);
+        out.partial = 0;
     }
     dc_shard_add(p, r, &out, at);
 }

@@ -4,9 +4,8 @@
  * Of an axis of the mesh that splits different axes of two operands, one stays: that of an operand that depends on the data
  * of the call rather than on parameters alone, which are fewer bytes to bring there in a layer.
  */
-#include "core/graph/partition_impl.h"
-
 #include "core/graph/custom.h"
+#include "core/graph/partition_impl.h"
 
 #include <string.h>
 
@@ -50,8 +49,7 @@ static dc_sharding regroup(const dc_mesh *m, const dc_type *in, const dc_type *o
     dc_sharding to = {.partial = s->partial};
     side x = {.t = in}, y = {.t = out};
     while (next_group(&x, &y)) {
-        if (x.major < 0 || y.major < 0 ||
-            y.t->dim[y.major] % dc_sharding_parts(s, m, x.major) != 0)
+        if (x.major < 0 || y.major < 0 || y.t->dim[y.major] % dc_sharding_parts(s, m, x.major) != 0)
             continue;
         for (uint32_t a = 0; a < m->naxis; a++)
             if (s->dim[a] == x.major + 1)
