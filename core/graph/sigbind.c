@@ -315,7 +315,8 @@ static bool each_expr(solver *x, bool (*visit)(solver *, const place *))
         }
     }
     for (const dc_sig_def *def = x->s->def; def != NULL; def = def->next) {
-        const dc_dim d = {DC_DIM_EXPR, 0, def->var, x->s->var[def->var], def->expr};
+        const dc_dim d = {
+            .kind = DC_DIM_EXPR, .var = def->var, .name = x->s->var[def->var], .expr = def->expr};
         if (!visit(x, &(place){&d, -1, -1, x->b->size[def->var]}))
             return false;
     }

@@ -309,7 +309,28 @@ static dc_status add_dim(reader *r, dc_sig_type *t, const dc_dim *d)
     return DC_OK;
 }
 
-static dc_status read_dim(reader *r, dc_sig_type *t)
+/* "@ data", "@ data+model" behind the last dim. */
+static dc_status read_split(reader *r, dc_sig_type *t)
+{
+    dc_dim *d = &t->dim[t->ndim - 1];
+    if (!take(r, "@"))
+        return DC_OK;
+    if (d->kind == DC_DIM_REST)
+        return refuse(r, "'...' is not split; an axis that has a name or a size is");
+    if (d->kind == DC_DIM_VAR && r->sig->most[d->var] >= 0)
+        return refuse(r, "'%.40s' has a size known at run time, and is not split", d->name);
+    do {
+        const char *name = take_name(r);
+        if (name == NULL)
+            return expected(r, "an axis of the mesh");
+        if (d->nsplit == DC_SIG_SPLITS)
+            return refuse(r, "an axis is split by %d axes of the mesh at most", DC_SIG_SPLITS);
+        d->split[d->nsplit++] = name;
+    } while (take(r, "+"));
+    return DC_OK;
+}
+
+static dc_status read_unsplit(reader *r, dc_sig_type *t)
 {
     dc_dim d = {.var = -1};
     int64_t least;
@@ -332,6 +353,12 @@ static dc_status read_dim(reader *r, dc_sig_type *t)
     DC_TRY(read_size(r, &d));
     DC_TRY(add_dim(r, t, &d));
     return told ? define(r, &d) : DC_OK;
+}
+
+static dc_status read_dim(reader *r, dc_sig_type *t)
+{
+    DC_TRY(read_unsplit(r, t));
+    return read_split(r, t);
 }
 
 /* ---- types ---- */

@@ -4,7 +4,7 @@
  *   sig   = [name] "(" [param {"," param}] ")" ["->" ("()" | type {"," type})]
  *   param = name ["?"] [":" type]      "?": may be absent; no type: static
  *   type  = dtype "[" [dim {"," dim}] "]" | "{" name ":" type {"," name ":" type} "}" | "{" type "}"
- *   dim   = "..." | name "=" expr | [number "<="] name "<=" number | expr
+ *   dim   = "..." | [number "<="] name "<=" number | (name "=" expr | expr) ["@" axis {"+" axis}]
  *   expr  = numbers and names with + - * // % ( )
  *
  * A name of a dim is a variable of the signature: the same size everywhere in it, local to it as
@@ -15,6 +15,9 @@
  *
  * `name <= 512` bounds a variable: its size is from 1 to the bound and known when the function runs;
  * `0 <= name <= 512` says where it begins. dc_sig_bound puts codes (core/base/extent.h) into a binding.
+ *
+ * `@ data` splits an axis among the ranks along that axis of the mesh (core/graph/partition.h): the size is that of all
+ * parts together, which is what dims say everywhere. Parts are a matter of dc_sig_sharding.
  *
  * Solving: bare names (and names before "=") first, in all arguments; then expressions that are
  * linear in one name without a size, as often as that finds something; what is then left over must
@@ -35,6 +38,7 @@
 #include "core/base/arena.h"
 #include "core/base/expr.h"
 #include "core/base/type.h"
+#include "core/graph/partition.h"
 
 enum {
     DC_SIG_PARAMS = 32,
@@ -42,6 +46,7 @@ enum {
     DC_SIG_VARS = DC_EXPR_VARS,
     DC_SIG_MOST = INT32_MAX, /* the largest bound: sizes are i32 in kernels */
     DC_SIG_LEAVES = 256,     /* tensor types in the text; a call with lists may have more tensors */
+    DC_SIG_SPLITS = 4,       /* axes of a mesh that split an axis */
     DC_SIG_NEST = 16,        /* records and lists in each other */
     DC_SIG_TEXT = 1000       /* room that most printed signatures fit in; printers cut */
 };
@@ -59,6 +64,8 @@ typedef struct dc_dim {
     int var;             /* VAR: its number. Of `name = expr`: the number of `name`. Else -1 */
     const char *name;    /* of the axis: of VAR and `name = expr`; else NULL */
     const dc_expr *expr; /* EXPR */
+    int nsplit;          /* axes of the mesh, in the order written */
+    const char *split[DC_SIG_SPLITS];
 } dc_dim;
 
 typedef enum dc_shape_kind { DC_SHAPE_TENSOR, DC_SHAPE_RECORD, DC_SHAPE_LIST } dc_shape_kind;
@@ -204,6 +211,16 @@ bool dc_sig_resolve_outside(const dc_sig_bind *b, const dc_sig_type *t, dc_type 
  */
 bool dc_sig_match_result(const dc_sig *s, dc_sig_bind *b, const dc_sig_type *t,
                          const dc_type *given, dc_sig_miss *miss);
+
+/* Is an axis of the type split, of one in it, or of any type of the signature? */
+bool dc_sig_is_split(const dc_sig_type *t);
+bool dc_sig_any_split(const dc_sig *s);
+/*
+ * How a tensor of the type lies on the ranks, where "..." stands for `rest` axes. False: the mesh has no axis *name, or it
+ * stands twice (*twice).
+ */
+bool dc_sig_sharding(const dc_sig_type *t, int rest, const dc_mesh *m, dc_sharding *out,
+                     const char **name, bool *twice);
 
 /* The number of the variable called so, or -1. */
 int dc_sig_var(const dc_sig *s, const char *name);

@@ -103,6 +103,14 @@ static void put_dim(printer *p, const dc_dim *d)
         put_expr(p, d->expr);
 }
 
+static void put_split(printer *p, const dc_dim *d)
+{
+    for (int i = 0; i < d->nsplit; i++) {
+        put(p, i == 0 ? " @ " : "+");
+        put(p, d->split[i]);
+    }
+}
+
 static void put_type(printer *p, const dc_sig_type *t)
 {
     bool first = true;
@@ -126,6 +134,7 @@ static void put_type(printer *p, const dc_sig_type *t)
             continue;
         put(p, first ? "" : ", ");
         put_dim(p, &t->dim[k]);
+        put_split(p, &t->dim[k]);
         first = false;
     }
     put(p, "]");

@@ -104,6 +104,39 @@ dc_status dc_cell_settle(dc_cell *c, dc_job *j)
     return DC_OK;
 }
 
+dc_status dc_cell_set_split(dc_cell *c, dc_job *j, const dc_sharding *s, const dc_type *whole)
+{
+    if (c->split == NULL)
+        c->split = dc_try_alloc(sizeof *c->split);
+    if (c->split == NULL)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    *c->split = (dc_cell_split){*s, *whole};
+    return DC_OK;
+}
+
+dc_status dc_cell_shard(dc_cell *c, dc_job *j, const dc_sharding *s, const dc_type *whole,
+                        const dc_tensor *part)
+{
+    dc_storage *store;
+    DC_TRY(dc_storage_new(c->rt, j, dc_type_bytes(&part->type), &store));
+    dc_status status = dc_storage_fill(store, j, dc_tensor_mem(part), dc_type_bytes(&part->type));
+    if (status == DC_OK)
+        status = dc_cell_set_split(c, j, s, whole);
+    if (status != DC_OK) {
+        dc_storage_free(store);
+        return status;
+    }
+    store->owned = true;
+    c->rt->cell_bytes += store->bytes;
+    c->rt->cell_bytes -= c->store->bytes;
+    dc_storage_disown(c->store);
+    c->store = store;
+    memcpy(c->type.dim, part->type.dim, sizeof c->type.dim);
+    c->layout = (dc_cell_layout){0};
+    dc_cell_written(c, false);
+    return DC_OK;
+}
+
 dc_cell *dc_cell_retain(dc_cell *c)
 {
     c->refs++;
@@ -121,6 +154,7 @@ void dc_cell_release(dc_cell *c)
     dc_growth_remove(c);
     dc_filling_leave(c);
     dc_lazy_release(c->start);
+    dc_xfree(c->split);
     dc_xfree(c->label);
     dc_xfree(c);
 }

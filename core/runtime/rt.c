@@ -115,6 +115,8 @@ void dc_rt_free(dc_rt *rt)
     if (rt->device != NULL)
         rt->device->ops->free(rt->device);
     dc_extents_free(rt->extents);
+    dc_world_close(rt->world);
+    dc_xfree(rt->mesh);
     dc_names_free(rt->names);
     dc_folders_free(rt->folders);
     dc_job_fini(&rt->job);

@@ -8,6 +8,7 @@
 #include "core/base/owner.h"
 #include "core/graph/graph.h"
 #include "core/runtime/device.h"
+#include "core/world/world.h"
 
 typedef struct dc_stats { /* counters since the context was opened; dc.stats() */
     uint64_t traces;      /* bodies of typed functions run */
@@ -42,6 +43,9 @@ typedef struct dc_rt {
     dc_mark idle;     /* of its scratch memory between entries: what it keeps */
     dc_names *names;  /* names of dims, labels */
     struct dc_extents *extents; /* sizes that are known at run time */
+    dc_world *world;            /* the ranks; NULL before it is asked for, or where there is one */
+    struct dc_mesh *mesh;       /* of them, and of the types of scripts; NULL before it is made */
+    dc_status (*open_world)(dc_job *j, dc_world **out); /* NULL: there are no others */
     dc_device *device; /* where tensors live; eval uses host memory of its own device */
     bool interpret;    /* device is `eval` */
     dc_stats stats;

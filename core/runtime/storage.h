@@ -18,6 +18,7 @@
 #ifndef DC_CORE_RUNTIME_STORAGE_H
 #define DC_CORE_RUNTIME_STORAGE_H
 
+#include "core/graph/partition.h"
 #include "core/runtime/rt.h"
 
 typedef struct dc_tensor dc_tensor;
@@ -26,13 +27,14 @@ typedef struct dc_storage {
     dc_rt *rt;
     void *mem;
     size_t bytes;
-    dc_tensor *shown;      /* handles that show it, linked */
-    struct dc_outcome *outcome; /* of the call that wrote it; NULL: known (core/runtime/outcome.h) */
-    bool owned;            /* by a cell, or of no tensor: not given back with the last handle */
-    bool foreign;          /* memory of the host's, see dc_tensor_foreign */
+    dc_tensor *shown; /* handles that show it, linked */
+    struct dc_outcome
+        *outcome; /* of the call that wrote it; NULL: known (core/runtime/outcome.h) */
+    bool owned;   /* by a cell, or of no tensor: not given back with the last handle */
+    bool foreign; /* memory of the host's, see dc_tensor_foreign */
     void (*release)(void *ctx); /* of that: called at its end */
     void *release_ctx;
-    uint64_t freed;        /* in the pool: when, among the others */
+    uint64_t freed;          /* in the pool: when, among the others */
     struct dc_storage *next; /* in the pool, or in the list of live ones */
     struct dc_storage *prev;
 } dc_storage;
@@ -66,6 +68,12 @@ typedef struct dc_growth {
     struct dc_growth *next, *prev; /* in rt->growing */
 } dc_growth;
 
+/* Of a cell that holds a part of its value, as all ranks do. */
+typedef struct dc_cell_split {
+    dc_sharding s;
+    dc_type whole; /* its type in functions */
+} dc_cell_split;
+
 typedef struct dc_cell {
     uint32_t refs;
     dc_rt *rt;
@@ -73,15 +81,17 @@ typedef struct dc_cell {
     uint64_t version; /* another one after each write: the writer calls dc_cell_written */
     dc_type type;
     struct dc_growth *growth; /* of a state whose first axis grows; else NULL */
+    dc_cell_split *split;     /* NULL: the value is whole */
     dc_storage *store;        /* with room for the largest size */
-    dc_cell_layout layout; /* of the storage */
+    dc_cell_layout layout;    /* of the storage */
     struct dc_lazy *start; /* what it starts with, not computed yet; else NULL: see dc_cell_start */
     char *label;           /* "net.2.weight"; replaced when a path is known */
     bool trainable;        /* dc.param, not dc.state */
     bool frozen;           /* a parameter that is not trained for a while */
     bool torn;             /* a failed device run may have left half a value */
     const char *job;       /* function whose call or job is about to set it; NULL: none */
-    struct dc_filling *filling; /* that writes its value, or could not (core/runtime/filling.h); else NULL */
+    struct dc_filling
+        *filling; /* that writes its value, or could not (core/runtime/filling.h); else NULL */
 } dc_cell;
 
 dc_status dc_storage_new(dc_rt *rt, dc_job *j, size_t bytes, dc_storage **out);
@@ -151,6 +161,16 @@ dc_status dc_growth_add(dc_cell *c, dc_job *j, const dc_growth *as);
 void dc_growth_remove(dc_cell *c);
 /* The one whose size in functions is this variable, or NULL. */
 dc_cell *dc_cell_of_size(const dc_rt *rt, int64_t var);
+/* The value that functions know is a larger one, of which this is the part here. NOMEM. */
+dc_status dc_cell_set_split(dc_cell *c, dc_job *j, const dc_sharding *s, const dc_type *whole);
+/* A whole cell becomes one that holds this part; nothing has its memory yet. */
+dc_status dc_cell_shard(dc_cell *c, dc_job *j, const dc_sharding *s, const dc_type *whole,
+                        const dc_tensor *part);
+/* Its type in functions, but for sizes that grow. */
+static inline const dc_type *dc_cell_whole(const dc_cell *c)
+{
+    return c->split != NULL ? &c->split->whole : &c->type;
+}
 /* Of its memory: with the largest size. */
 dc_type dc_cell_room_type(const dc_cell *c);
 /* Does a value of this type fit, but for the size of its first axis? And that, too: else BOUND. */

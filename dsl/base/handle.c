@@ -42,7 +42,8 @@ const dc_type *dc_handle_type(const dc_handle *h)
     case DC_HANDLE_LAZY:
         return &h->lazy->type;
     case DC_HANDLE_CELL:
-        return h->cell->growth != NULL ? dc_trace_growing(h->d, h->cell) : &h->cell->type;
+        return h->cell->growth != NULL || h->cell->split != NULL ? dc_trace_growing(h->d, h->cell)
+                                                                 : &h->cell->type;
     case DC_HANDLE_TRACED:
         return &h->val.type;
     case DC_HANDLE_CLOSED: /* by a finalizer, since it was looked at; using its value fails */

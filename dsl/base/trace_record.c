@@ -124,7 +124,7 @@ dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c)
     uint32_t at;
     if (dc_ptrmap_find(&t->known, c, &at))
         return &t->cell.at[at];
-    const dc_type type = c->growth != NULL ? c->growth->inside : c->type;
+    const dc_type type = c->growth != NULL ? c->growth->inside : *dc_cell_whole(c);
     const dc_val v = {dc_graph_param(t->f, &type, c->label != NULL ? c->label : "cell"), type};
     dc_trace_cell entry = {.cell = c};
     DC_ROOM(t->cell); /* an entry without a value is never seen */
@@ -141,6 +141,8 @@ const dc_type *dc_trace_growing(dc_dsl *d, dc_cell *c)
     uint32_t at;
     if (t == NULL)
         return &c->type;
+    if (c->growth == NULL)
+        return dc_cell_whole(c);
     const bool known = dc_ptrmap_find(&t->known, c, &at);
     c->growth->shown = known ? *dc_trace_cell_type(&t->cell.at[at]) : c->growth->inside;
     return &c->growth->shown;

@@ -271,6 +271,7 @@ static int l_fn(lua_State *L)
         lua_setiuservalue(L, at, i);
     }
     dc_fn_key key = {.nshape = 0};
+    dc_fn_check_mesh(L, d, fn);
     read_given(L, d, fn, 3);
     dc_sig_begin(&fn->sig, &key.bind);
     each_choice(L, d, at, 3, 0, &key);

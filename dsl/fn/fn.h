@@ -51,6 +51,7 @@ typedef struct dc_fn {
     bool plain;        /* every parameter is a tensor that has to be there: leaves are arguments */
     bool flat_results; /* each result is a tensor */
     bool bounded;      /* a dim is: its size is no part of a key */
+    bool split;        /* an axis is, among ranks */
     bool ready;        /* parsed: sig is owned */
     dc_uses seen;      /* places of operations of its traces so far */
 } dc_fn;
@@ -63,6 +64,16 @@ typedef struct dc_fn_step {
     const char *where; /* interned in the context */
 } dc_fn_step;
 
+/* Of a function whose values are in parts. */
+typedef struct dc_fn_exchange {
+    dc_op op;
+    uint32_t mask;
+    dc_type type;
+    double bytes;      /* that this rank gives to others */
+    bool written;      /* asked for by a type or by dc.reshard */
+    const char *where; /* interned in the context, or NULL */
+} dc_fn_exchange;
+
 typedef struct dc_spec {
     dc_uhead head;
     dc_dsl *d;
@@ -73,10 +84,14 @@ typedef struct dc_spec {
     dc_inst *inst;
     dc_arg *arg; /* leaves of declared parameters, sizes known at run time, then captured tensors */
     dc_extent_list size; /* those sizes */
-    dc_sig_bind actual;  /* of the names in the last call, where there are such sizes */
-    dc_type *inside;     /* of the leaves, with bounds; where there are such sizes, else NULL */
-    dc_tensor **room;    /* as large as these bounds, for leaves that are smaller */
-    dc_type *type;       /* of the leaves, as the last caller gave them: a call like it is known */
+    uint32_t
+        nplace; /* of numbers behind them: the place of this rank in the mesh; 0: values are whole */
+    DC_VEC(const dc_sig_type *) declared; /* of leaves of arguments */
+    DC_VEC(dc_fn_exchange) exchange;      /* what ranks give each other in a call */
+    dc_sig_bind actual; /* of the names in the last call, where there are such sizes */
+    dc_type *inside;    /* of the leaves, with bounds; where there are such sizes, else NULL */
+    dc_tensor **room;   /* as large as these bounds, for leaves that are smaller */
+    dc_type *type;      /* of the leaves, as the last caller gave them: a call like it is known */
     uint32_t nleaf, nresult; /* leaves of arguments; leaves of results, without what is printed */
     uint32_t nout;           /* results and what is printed */
     bool prints;             /* lines, with tensors or without */
@@ -121,6 +136,20 @@ void dc_spec_drop(dc_spec *s);
 dc_spec *dc_spec_test(lua_State *L, int idx);
 dc_spec *dc_spec_at(lua_State *L, int idx);
 void dc_fn_close_all(dc_dsl *d);
+
+/* ---- ranks.c --------------------------------------------------------------------------------- */
+
+/* Has the mesh the axes that the signature names? Raises. */
+void dc_fn_check_mesh(lua_State *L, dc_dsl *d, dc_fn *fn);
+/* A type as the caller has it becomes that of all parts together; and back. */
+void dc_fn_whole(const dc_fn *fn, const dc_sig_type *declared, dc_type *t);
+void dc_fn_part(const dc_fn *fn, const dc_sig_type *declared, dc_type *t);
+/* Are values of the function in parts? */
+bool dc_spec_is_split(const dc_fn *fn, const dc_trace *t);
+/* Makes of what was traced what a rank runs; the parameters and results of the description follow. */
+dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc *desc);
+/* The numbers of this rank among the arguments of calls. */
+void dc_spec_set_places(dc_spec *s);
 
 /* ---- fnkey.c --------------------------------------------------------------------------------- */
 

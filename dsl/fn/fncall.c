@@ -273,8 +273,10 @@ void dc_fn_raise_late(lua_State *L, dc_dsl *d, const dc_outcome *o)
 /* The types that results have for this caller, and those of a call like this one. */
 static void name_results(const dc_fn *fn, dc_spec *s, const dc_fn_key *key)
 {
-    for (uint32_t i = 0; i < s->nresult; i++)
+    for (uint32_t i = 0; i < s->nresult; i++) {
         dc_fn_outside(fn, &key->bind, s->out_declared[i], &s->trace->result.at[i].type, &s->out[i]);
+        dc_fn_part(fn, s->out_declared[i], &s->out[i]);
+    }
     for (uint32_t i = s->nresult; i < s->nout; i++) /* printed under the names inside */
         s->out[i] = s->trace->result.at[i].type;
 }

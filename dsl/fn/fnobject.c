@@ -87,6 +87,8 @@ void dc_spec_drop(dc_spec *s)
     dc_xfree(s->out);
     dc_xfree(s->out_declared);
     DC_VEC_FREE(s->dep);
+    DC_VEC_FREE(s->declared);
+    DC_VEC_FREE(s->exchange);
     DC_VEC_FREE(s->step);
     *s = (dc_spec){0};
 }

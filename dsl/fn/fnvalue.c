@@ -293,6 +293,8 @@ static void match(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_
             continue;
         const dc_handle *h = dc_handle_check(L, d, v->idx[i], fn->name);
         leaf[n] = (dc_sig_leaf){v->declared[i], *dc_handle_type(h)};
+        if (h->kind != DC_HANDLE_TRACED)
+            dc_fn_whole(fn, v->declared[i], &leaf[n].given);
         which[n++] = i;
     }
     bool fits = dc_sig_match(&fn->sig, &key->bind, leaf, n, &miss);

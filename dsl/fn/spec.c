@@ -88,6 +88,7 @@ typedef struct argument {
     const dc_fn *fn;
     dc_spec *s;
     dc_handle *h;
+    const dc_sig_type *declared;
     const char *label;
     dc_type type;
 } argument;
@@ -99,6 +100,7 @@ static dc_status trace_argument_body(dc_job *j, void *arg)
     const dc_val v = {dc_graph_param(t->f, &a->type, a->label), a->type};
     DC_UNUSED(j);
     DC_PUSH(t->arg, v.ref);
+    DC_PUSH(a->s->declared, a->declared);
     dc_handle_trace(a->h, t, &v);
     return DC_OK;
 }
@@ -107,6 +109,7 @@ static void push_argument(void *ctx, lua_State *L, const dc_sig_type *declared, 
 {
     argument *a = ctx;
     a->h = dc_handle_new_traced(L, a->d);
+    a->declared = declared;
     a->label = label;
     a->h->origin = dc_place_intern(a->d, "argument '%s' of %s%s", label, a->fn->name, a->fn->place);
     if (!dc_sig_resolve(&a->s->key.bind, declared, &a->type)) {
@@ -226,9 +229,11 @@ static void keep_facts(dc_spec *s)
     s->nleaf = t->arg.n;
     s->nout = t->result.n;
     s->nresult = t->result.n - t->print.n;
-    s->arg = dc_xalloc(sizeof *s->arg * (t->arg.n + s->size.n + t->captured.n + 1));
+    const uint32_t numbers = s->size.n + s->nplace;
+    s->arg = dc_xalloc(sizeof *s->arg * (t->arg.n + numbers + t->captured.n + 1));
+    dc_spec_set_places(s);
     for (uint32_t i = 0; i < t->captured.n; i++)
-        s->arg[t->arg.n + s->size.n + i] = (dc_arg){.tensor = t->captured.at[i].tensor};
+        s->arg[t->arg.n + numbers + i] = (dc_arg){.tensor = t->captured.at[i].tensor};
     s->type = dc_xalloc(sizeof *s->type * (t->arg.n + 1));
     s->out = dc_xalloc(sizeof *s->out * (t->result.n + 1));
     if (s->size.n == 0)
@@ -274,6 +279,8 @@ static dc_status compile_body(dc_job *j, void *arg)
         desc.fn = lowered;
         desc.nfree += s->size.n;
     }
+    if (dc_spec_is_split(a->fn, t))
+        DC_TRY(dc_spec_partition(j, a->fn, s, &desc));
     keep_facts(s);
     if (!a->only_check)
         DC_TRY(dc_exec_start(a->d->rt, j, &desc, &s->exec));
@@ -292,7 +299,7 @@ static dc_status realize_captures(dc_dsl *d, dc_job *j, dc_spec *s)
         if (c->lazy == NULL) /* by a sink of log lines that called the function */
             continue;
         c->tensor = dc_tensor_retain(c->lazy->value);
-        s->arg[s->nleaf + s->size.n + i].tensor = c->tensor;
+        s->arg[s->nleaf + s->size.n + s->nplace + i].tensor = c->tensor;
         dc_lazy_release(c->lazy);
         c->lazy = NULL;
     }

@@ -9,6 +9,7 @@
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"
+#include "dsl/base/ranks.h"
 #include "dsl/base/run.h"
 #include "dsl/base/size.h"
 #include "dsl/ops/apply.h"
@@ -26,6 +27,7 @@ typedef struct making {
     const dc_tensor *value; /* NULL: zeros */
     dc_lazy *start;         /* or what is computed when it is needed */
     bool trainable;
+    const dc_cell_split *split; /* NULL: it is whole */
     const char *axis; /* the name of a first axis that grows, and its sizes; most 0: it does not */
     int64_t least, most;
 } making;
@@ -43,6 +45,8 @@ static dc_status make_cell_body(dc_job *j, void *arg)
     else
         DC_TRY(dc_cell_new(a->d->rt, j, a->type, NULL, a->trainable, &c));
     dc_handle_fill_cell(a->h, c);
+    if (a->split != NULL)
+        DC_TRY(dc_cell_set_split(c, j, &a->split->s, &a->split->whole));
     return a->value != NULL ? dc_cell_write(c, j, a->value) : DC_OK;
 }
 
@@ -169,6 +173,25 @@ static dc_type grown(lua_State *L, int idx, const dc_type *t)
     return out;
 }
 
+/* ---- types in parts --------------------------------------------------------------------------- */
+
+/* The type at 1 says how the value is split: *t receives the part, and a whole value at 2 becomes that of this rank. */
+static void take_part(lua_State *L, dc_dsl *d, const char *op, dc_cell_split *split, dc_type *t)
+{
+    int64_t start[DC_MAX_RANK];
+    dc_ranks_type(L, d, 1, op, &split->whole, &split->s);
+    dc_ranks_part(L, d, op, &split->whole, &split->s, t, start);
+    if (lua_type(L, 2) == LUA_TTABLE) {
+        dc_make_from_table(L, d, 2, &split->whole, false, op);
+        lua_replace(L, 2);
+    }
+    const dc_handle *h = dc_handle_test(L, 2);
+    if (h == NULL || !dc_type_same_shape(dc_handle_type(h), &split->whole))
+        return;
+    dc_exchange_cut(L, d, 2, op, t, start);
+    lua_replace(L, 2);
+}
+
 /*
  * dc.param(type, init): a tensor, a table or a number; zeros without. A tensor in the place of the type stands
  * for it, and alone for the value, too.
@@ -180,7 +203,11 @@ static int make_cell(lua_State *L, const char *op, bool trainable)
     lua_settop(L, 2);
     growing g = {.out = &t};
     const bool grows = read_growing(L, d, 1, op, trainable, &g);
-    if (!grows)
+    dc_cell_split split;
+    const bool splits = !grows && dc_ranks_splits(L, 1);
+    if (splits)
+        take_part(L, d, op, &split, &t);
+    else if (!grows)
         dc_args_like(L, d, 1, op, &t);
     for (int k = 0; k < t.rank; k++)
         dc_size_fixed(L, d, op, &t, k);
@@ -210,7 +237,16 @@ static int make_cell(lua_State *L, const char *op, bool trainable)
     if (!lua_isnil(L, 2) &&
         (grows || drawn(L, 2) == NULL)) /* a finalizer may have closed or computed it */
         value = dc_handle_realize(L, d, dc_handle_check(L, d, 2, op));
-    making a = {d, h, &t, value, grows ? NULL : drawn(L, 2), trainable, g.axis, g.least, g.most};
+    making a = {d,
+                h,
+                &t,
+                value,
+                grows ? NULL : drawn(L, 2),
+                trainable,
+                splits ? &split : NULL,
+                g.axis,
+                g.least,
+                g.most};
     const dc_run_made made = {.out = &a.h, .nout = 1};
     if (dc_run_again(L, d, make_cell_body, &a, &made) != DC_OK) {
         dc_handle *v = dc_handle_test(L, 2);
@@ -257,7 +293,7 @@ dc_status dc_param_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v)
 {
     dc_val leaf;
     DC_TRY(dc_ops_1(j, t->f, DC_OP_STOP, v, &leaf));
-    leaf.type = c->type;
+    leaf.type = *dc_cell_whole(c);
     memcpy(leaf.type.dim, v.type.dim, sizeof leaf.type.dim);
     dc_trace_cell *entry = dc_trace_cell_of(t, c);
     DC_PUSH(entry->read, leaf);
@@ -330,7 +366,8 @@ static int l_set(lua_State *L)
         dc_error_raisef(
             L, d, DC_ERR_REENTER, "set",
             "the generator advances once in a call; it is not set in a loop or a branch");
-    const dc_type own = h->cell->type, *t = &own;
+    const dc_type own = dc_trace_here(L, d) != NULL ? *dc_cell_whole(h->cell) : h->cell->type;
+    const dc_type *t = &own;
     const dc_place place = dc_place_find(L, d);
     setting a = {.d = d, .cell = h->cell, .place = &place};
     d->effect = ++d->born;

@@ -1,0 +1,213 @@
+/*
+ * Typed functions whose values ranks have parts of (core/graph/partition.h). Types in a signature are those of whole
+ * values; a caller gives its part and gets its part. What was traced is partitioned before it is compiled, and all ranks
+ * say then that they have the same.
+ */
+#include "core/graph/partition.h"
+#include "dsl/base/place.h"
+#include "dsl/fn/fn.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the mesh ---------------------------------------------------------------------------------- */
+
+static const dc_mesh *mesh_of(const dc_fn *fn)
+{
+    return fn->d->rt->mesh;
+}
+
+/* How a tensor of a declared type lies, of so many axes. */
+static bool sharding_of(const dc_fn *fn, const dc_sig_type *t, int rank, dc_sharding *out)
+{
+    const char *name;
+    bool twice;
+    *out = (dc_sharding){0};
+    return t == NULL || mesh_of(fn) == NULL ||
+           dc_sig_sharding(t, t->rest >= 0 ? rank - t->ndim + 1 : 0, mesh_of(fn), out, &name,
+                           &twice);
+}
+
+static void list_axes(const dc_mesh *m, char *out, size_t room)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (uint32_t a = 0; a < m->naxis && n < room; a++)
+        n += (size_t)snprintf(out + n, room - n, "%s%s", a > 0 ? ", " : "", m->name[a]);
+}
+
+static void check_type(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_type *t)
+{
+    dc_sharding s;
+    const char *name = NULL;
+    bool twice;
+    char axes[300], text[DC_TYPE_TEXT];
+    if (t->kind == DC_SHAPE_LIST)
+        check_type(L, d, fn, t->of);
+    for (int i = 0; i < t->nfield; i++)
+        check_type(L, d, fn, t->field[i].type);
+    if (t->kind != DC_SHAPE_TENSOR || dc_sig_sharding(t, 0, d->rt->mesh, &s, &name, &twice))
+        return;
+    dc_sig_type_print(&fn->sig, NULL, t, text, sizeof text);
+    list_axes(d->rt->mesh, axes, sizeof axes);
+    if (twice)
+        dc_error_raisef(L, d, DC_ERR_SHARDING, "fn",
+                        "%.200s: axis '%.40s' of the mesh splits two axes", text, name);
+    dc_error_raisef(L, d, DC_ERR_SHARDING, "fn", "%.200s: the mesh has no axis '%.40s', it has %s",
+                    text, name, axes);
+}
+
+void dc_fn_check_mesh(lua_State *L, dc_dsl *d, dc_fn *fn)
+{
+    fn->split = dc_sig_any_split(&fn->sig);
+    if (!fn->split)
+        return;
+    if (d->rt->mesh == NULL)
+        dc_error_raisef(L, d, DC_ERR_SHARDING, "fn",
+                        "types split axes with '@', and there is no mesh yet: dc.mesh { data = "
+                        "dc.world.size }");
+    for (int i = 0; i < fn->sig.nparam; i++)
+        if (fn->sig.param[i].type != NULL)
+            check_type(L, d, fn, fn->sig.param[i].type);
+    for (int i = 0; i < fn->sig.nresult; i++)
+        check_type(L, d, fn, fn->sig.result[i]);
+}
+
+void dc_fn_whole(const dc_fn *fn, const dc_sig_type *declared, dc_type *t)
+{
+    dc_sharding s;
+    if (!fn->split || declared == NULL || !sharding_of(fn, declared, t->rank, &s))
+        return;
+    for (int k = 0; k < t->rank; k++)
+        t->dim[k] *= dc_sharding_parts(&s, mesh_of(fn), k);
+}
+
+void dc_fn_part(const dc_fn *fn, const dc_sig_type *declared, dc_type *t)
+{
+    dc_sharding s;
+    if (!fn->split || declared == NULL || !sharding_of(fn, declared, t->rank, &s))
+        return;
+    for (int k = 0; k < t->rank; k++)
+        t->dim[k] /= dc_sharding_parts(&s, mesh_of(fn), k);
+}
+
+/* ---- partitioning ------------------------------------------------------------------------------ */
+
+bool dc_spec_is_split(const dc_fn *fn, const dc_trace *t)
+{
+    bool is = fn->split;
+    for (uint32_t i = 0; i < t->cell.n; i++)
+        is |= t->cell.at[i].cell->split != NULL;
+    return is && mesh_of(fn) != NULL;
+}
+
+static dc_status check_divides(dc_job *j, const dc_fn *fn, const dc_sharding *s, const dc_type *t,
+                               const char *what, const char *label)
+{
+    dc_type part;
+    int axis;
+    char text[DC_TYPE_TEXT];
+    if (dc_sharding_part(s, mesh_of(fn), t, &part, &axis))
+        return DC_OK;
+    dc_type_print(t, text, sizeof text);
+    return dc_failf(
+        j, DC_ERR_SHARDING, fn->name,
+        "%s '%.80s' is %s: %lld ranks cannot share the %lld elements of axis %d equally", what,
+        label, text, (long long)dc_sharding_parts(s, mesh_of(fn), axis), (long long)t->dim[axis],
+        axis + 1);
+}
+
+/* Of the parameters of the traced function: arguments, sizes, captured tensors, cells. */
+static dc_status param_shardings(dc_job *j, const dc_fn *fn, const dc_spec *s,
+                                 const dc_exec_desc *desc, dc_sharding *out)
+{
+    const dc_trace *t = s->trace;
+    for (uint32_t i = 0; i < desc->fn->param.n; i++) {
+        const dc_type type = dc_node_type(desc->fn, desc->fn->param.at[i]);
+        const char *label = desc->fn->label.at[i];
+        out[i] = (dc_sharding){0};
+        if (i < t->arg.n)
+            sharding_of(fn, s->declared.at[i], type.rank, &out[i]);
+        if (i >= desc->nfree && t->cell.at[i - desc->nfree].cell->split != NULL)
+            out[i] = t->cell.at[i - desc->nfree].cell->split->s;
+        DC_TRY(check_divides(j, fn, &out[i], &type, i < t->arg.n ? "argument" : "the cell", label));
+    }
+    return DC_OK;
+}
+
+static dc_status result_shardings(dc_job *j, const dc_fn *fn, const dc_spec *s,
+                                  const dc_exec_desc *desc, dc_sharding *out)
+{
+    const dc_trace *t = s->trace;
+    for (uint32_t i = 0; i < desc->fn->result.n; i++) {
+        const dc_type type = dc_node_type(desc->fn, desc->fn->result.at[i]);
+        char label[20];
+        out[i] = (dc_sharding){0};
+        if (i < t->result.n - t->print.n)
+            sharding_of(fn, s->out_declared[i], type.rank, &out[i]);
+        if (i >= desc->nresult && i < desc->nresult + desc->nset) {
+            const dc_cell *c = t->cell.at[desc->set[i - desc->nresult]].cell;
+            out[i] = c->split != NULL ? c->split->s : out[i];
+        }
+        snprintf(label, sizeof label, "%u", i + 1);
+        DC_TRY(check_divides(j, fn, &out[i], &type, "result", label));
+    }
+    return DC_OK;
+}
+
+static void keep_exchanges(dc_spec *s, const dc_partition *p)
+{
+    dc_names *names = s->d->rt->names;
+    for (uint32_t i = 0; i < p->step.n; i++) {
+        const dc_partition_step *x = &p->step.at[i];
+        const char *where = x->where != NULL ? dc_name_intern_text(names, x->where) : NULL;
+        DC_PUSH(s->exchange,
+                ((dc_fn_exchange){x->op, x->mask, x->type, x->bytes, x->written, where}));
+    }
+}
+
+/* All ranks of the mesh have the same to do, or none begins. */
+static dc_status agree(dc_job *j, const dc_fn *fn, const dc_spec *s, const dc_func *f)
+{
+    dc_world *w = fn->d->rt->world;
+    char what[120], text[DC_SIG_TEXT + 80];
+    if (w == NULL || fn->d->rt->check)
+        return DC_OK;
+    const int n = dc_sig_print(&fn->sig, &s->key.bind, text, DC_SIG_TEXT);
+    if (n >= 0 && (size_t)n < DC_SIG_TEXT)
+        snprintf(text + n, sizeof text - (size_t)n, ", %u operations", f->node.n - 1);
+    snprintf(what, sizeof what, "what '%.60s' computes", fn->name);
+    return dc_world_agree(w, j, what, dc_func_hash(f), text);
+}
+
+dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc *desc)
+{
+    dc_sharding *param = DC_NEW_ARRAY(&j->scratch, dc_sharding, desc->fn->param.n + 1);
+    dc_sharding *result = DC_NEW_ARRAY(&j->scratch, dc_sharding, desc->fn->result.n + 1);
+    dc_partition p = {.mesh = mesh_of(fn),
+                      .param = param,
+                      .result = result,
+                      .before = s->trace->arg.n + s->size.n};
+    dc_func *f;
+    DC_TRY(param_shardings(j, fn, s, desc, param));
+    DC_TRY(result_shardings(j, fn, s, desc, result));
+    DC_TRY(dc_partition_func(j, desc->fn, &p, &f));
+    DC_TRY(agree(j, fn, s, f));
+    keep_exchanges(s, &p);
+    s->nplace = p.mesh->naxis;
+    desc->fn = f;
+    desc->nfree += s->nplace;
+    return DC_OK;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------- */
+
+void dc_spec_set_places(dc_spec *s)
+{
+    const dc_rt *rt = s->d->rt;
+    int64_t place = rt->world != NULL ? dc_world_rank(rt->world) : 0;
+    for (uint32_t a = s->nplace; a-- > 0;) {
+        s->arg[s->nleaf + s->size.n + a] = (dc_arg){.bits = (uint64_t)(place % rt->mesh->size[a])};
+        place /= rt->mesh->size[a];
+    }
+}

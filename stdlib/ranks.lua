@@ -1,0 +1,253 @@
+-- Ranks: the processes that a launcher started with the same script, their mesh, what they do together, values in parts.
+-- Annotations are in api/ranks.lua.
+
+local dc = require "deepc"
+local _, core = ...
+require "deepc.operands"
+
+local ranks = {}
+
+local describe = core.describe
+
+local function fail(op, text, ...)
+  core.fail("SHARDING", op, text:format(...))
+end
+
+-- ---- the world and the mesh ----
+
+function ranks.world()
+  local rank, size, hosts = core.world()
+  return { rank = rank, size = size, host = hosts[rank + 1], hosts = hosts }
+end
+
+local function check_axis(name, size)
+  if type(name) ~= "string" or not name:match "^[%a_][%w_]*$" then
+    fail("mesh", "an axis has a name, not %s", describe(name))
+  end
+  if math.type(size) ~= "integer" or size < 1 then
+    fail("mesh", "axis '%s' has a size from 1 on, not %s", name, core.shown(size))
+  end
+end
+
+-- { data = 4, model = 2 } in the order of the names; { { "pipe", 2 }, { "data", 4 } } as it stands.
+local function axes_of(sizes)
+  local names, list = {}, {}
+  if type(sizes) ~= "table" then
+    fail("mesh", "axes and their sizes are needed, as in { data = 4 }, not %s", describe(sizes))
+  end
+  for i, axis in ipairs(sizes) do
+    if type(axis) ~= "table" then
+      fail("mesh", "axis %d of the list is no pair { \"data\", 4 }", i)
+    end
+    names[i], list[i] = axis[1], axis[2]
+  end
+  if #names == 0 then
+    for name in pairs(sizes) do
+      names[#names + 1] = type(name) == "string" and name or fail("mesh", "an axis has a name, not %s", describe(name))
+    end
+    table.sort(names)
+    for i, name in ipairs(names) do
+      list[i] = sizes[name]
+    end
+  end
+  if #names == 0 then
+    fail("mesh", "a mesh has an axis at least, as in { data = 4 }")
+  end
+  return names, list
+end
+
+local function refuse_size(names, list, size, world)
+  local axes = {}
+  for i, name in ipairs(names) do
+    axes[i] = ("%s = %d"):format(name, list[i])
+  end
+  core.fail("SHARDING", "mesh", ("{ %s } has places for %d ranks, and there %s"):format(table.concat(axes, ", "), size,
+    world == 1 and "is 1" or ("are %d"):format(world)),
+    ("mpirun -n %d deepc %s starts so many"):format(size, arg and arg[0] or "train.lua"))
+end
+
+function ranks.mesh(sizes)
+  local names, list = axes_of(sizes)
+  local size, seen = 1, {}
+  for i, name in ipairs(names) do
+    check_axis(name, list[i])
+    if seen[name] then
+      fail("mesh", "axis '%s' stands twice", name)
+    end
+    seen[name], size = true, size * list[i]
+  end
+  local rank, world = core.world()
+  if size ~= world and not core.plans() then
+    refuse_size(names, list, size, world)
+  end
+  core.set_mesh(names, list)
+  local mesh = { axes = names, size = size, sizes = {}, place = {} }
+  for i = #names, 1, -1 do
+    mesh.sizes[names[i]], mesh.place[names[i]] = list[i], rank % list[i]
+    rank = rank // list[i]
+  end
+  return mesh
+end
+
+-- ---- together ----
+
+local combines = { sum = 0, max = 2, min = 3 }
+
+local function read(op, options, more)
+  options = options or {}
+  if type(options) ~= "table" then
+    fail(op, "options are { over = \"data\" }, not %s", describe(options))
+  end
+  for name in pairs(options) do
+    if name ~= "over" and not (more and name == "op") then
+      fail(op, "there is no option '%s'", tostring(name))
+    end
+  end
+  local combine = combines[options.op or "sum"]
+  if not combine then
+    fail(op, "op is \"sum\", \"max\" or \"min\", not %s", core.shown(options.op))
+  end
+  return options.over, combine
+end
+
+local function axis_of(op, x, axis)
+  return (core.control_axis(x, axis, op)) - 1
+end
+
+function ranks.all_reduce(x, options)
+  local over, combine = read("all_reduce", options, true)
+  return core.exchange("all_reduce", x, 0, combine, over)
+end
+
+function ranks.reduce_scatter(x, axis, options)
+  local over, combine = read("reduce_scatter", options, true)
+  return core.exchange("reduce_scatter", x, axis_of("reduce_scatter", x, axis), combine, over)
+end
+
+function ranks.all_gather(x, axis, options)
+  local over = read("all_gather", options)
+  return core.exchange("all_gather", x, axis_of("all_gather", x, axis), 0, over)
+end
+
+function ranks.all_to_all(x, axis, to, options)
+  local over = read("all_to_all", options)
+  return core.exchange("all_to_all", x, axis_of("all_to_all", x, axis), axis_of("all_to_all", x, to), over)
+end
+
+function ranks.broadcast(x, from, options)
+  local over = read("broadcast", options)
+  if math.type(from) ~= "integer" or from < 0 then
+    fail("broadcast", "the number of a rank from 0 on is needed, not %s", core.shown(from))
+  end
+  return core.exchange("broadcast", x, 0, from, over)
+end
+
+function ranks.barrier()
+  core.barrier "barrier"
+end
+
+-- ---- parts ----
+
+function ranks.reshard(x, type_text)
+  return core.reshard(x, type_text)
+end
+
+function ranks.part(x, type_text)
+  return core.part(x, type_text)
+end
+
+-- What all ranks have of a cell in parts, or of a tensor whose whole type is given.
+function ranks.whole(x, type_text)
+  local axes
+  if type_text == nil then
+    local _, _, split = core.cell_split(x)
+    axes = split or {}
+    if not split and core.kind(x) == "tensor" then
+      fail("whole", "the type of the whole value is needed, as in \"f32[64 @ data, 10]\"")
+    end
+  else
+    axes = core.type_split(type_text)
+  end
+  for axis, names in ipairs(axes) do
+    if #names > 0 then
+      x = core.exchange("all_gather", x, axis - 1, 0, table.concat(names, "+"))
+    end
+  end
+  return x
+end
+
+local function each_cell(op, what)
+  local list = {}
+  if core.kind(what) == "param" or core.kind(what) == "state" then
+    list[1] = { name = "", cell = what }
+    return list
+  end
+  for _, entry in ipairs(core.cells.collect(op, what)) do
+    list[#list + 1] = { name = entry.name, cell = entry.value }
+  end
+  return list
+end
+
+-- "[784, 256 @ model]" or a whole type; for { ["*.weight"] = ... } the pattern that fits the name, the longest one.
+local function type_for(spec, name)
+  local best, found
+  for pattern, text in pairs(spec) do
+    local lua = "^" .. pattern:gsub("[%^%$%(%)%%%.%[%]%+%-%?]", "%%%0"):gsub("%*", ".*") .. "$"
+    if name:match(lua) and (not best or #pattern > #best or (#pattern == #best and pattern < best)) then
+      best, found = pattern, text
+    end
+  end
+  return found, best
+end
+
+-- The first axis that the ranks along an axis of the mesh can share; nil: there is none.
+local function spread(cell, axis)
+  local n = core.mesh_size(axis)
+  local dims, done = {}, false
+  for k, size in ipairs(cell.shape) do
+    local here = not done and n > 1 and size % n == 0 and size > 0
+    dims[k] = here and ("%d @ %s"):format(size, axis) or tostring(size)
+    done = done or here
+  end
+  return done and "[" .. table.concat(dims, ", ") .. "]" or nil
+end
+
+local function shard_cell(cell, text)
+  if text:match "^%s*%[" then
+    text = cell.dtype .. text
+  end
+  core.shard_cell(cell, text)
+end
+
+function ranks.shard(what, spec)
+  local cells, used = each_cell("shard", what), {}
+  if type(spec) == "string" and spec:match "^[%a_][%w_]*$" then
+    for _, x in ipairs(cells) do
+      local text = spread(x.cell, spec)
+      if text then
+        shard_cell(x.cell, text)
+      end
+    end
+    return what
+  end
+  if type(spec) == "string" then
+    spec = { ["*"] = spec, [""] = spec }
+  elseif type(spec) ~= "table" then
+    fail("shard", "a type, an axis of the mesh or a table of types by name is needed, not %s", describe(spec))
+  end
+  for _, x in ipairs(cells) do
+    local text, pattern = type_for(spec, x.name)
+    if text then
+      used[pattern] = true
+      shard_cell(x.cell, text)
+    end
+  end
+  for pattern in pairs(spec) do
+    if pattern ~= "" and not used[pattern] and spec["*"] ~= spec[""] then
+      fail("shard", "nothing has a name like '%s'", pattern)
+    end
+  end
+  return what
+end
+
+return ranks
