@@ -48,7 +48,7 @@ dc_board *dc_board_new(const int *host, int size, int rank)
     int n = 0;
     for (int r = 0; r < size; r++)
         n += host[r] == host[rank];
-    dc_board *b = dc_try_alloc(sizeof *b + (size_t)n * (4 * sizeof *b->put + sizeof *b->from) +
+    dc_board *b = dc_try_alloc(sizeof *b + (size_t)n * (4 * sizeof *b->put + 2 * sizeof *b->from) +
                                (size_t)(n + size) * sizeof *b->rank);
     if (b == NULL)
         return NULL;
@@ -57,7 +57,7 @@ dc_board *dc_board_new(const int *host, int size, int rank)
     b->due[0] = b->taken + n;
     b->due[1] = b->due[0] + n;
     b->from = (const char **)(b->due[1] + n);
-    b->rank = (int *)(b->from + n);
+    b->rank = (int *)(b->from + 2 * n);
     b->local = b->rank + n;
     for (int r = 0; r < size; r++) {
         b->local[r] = host[r] == host[rank] ? b->n : -1;
@@ -127,18 +127,18 @@ char *dc_board_open(dc_call *c)
     return half + DC_BOARD_HEAD;
 }
 
-char *dc_board_half(const dc_board *b)
+char *dc_board_half(const dc_board *b, int half)
 {
-    return half_at(b, b->me, b->next) + DC_BOARD_HEAD;
+    return half_at(b, b->me, half) + DC_BOARD_HEAD;
 }
 
-void dc_board_give(dc_board *b, int rank)
+void dc_board_give(dc_board *b, int rank, int half)
 {
     const int dst = b->local[rank];
     dc_board_pair *p = pair_of(b, b->me, dst);
     const uint64_t number = ++b->put[dst];
-    p->half[number % sizeof p->half] = (uint8_t)b->next;
-    b->due[b->next][dst] = number;
+    p->half[number % sizeof p->half] = (uint8_t)half;
+    b->due[half][dst] = number;
     atomic_store_explicit(&p->put, number, memory_order_release);
 }
 

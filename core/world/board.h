@@ -41,7 +41,7 @@ typedef struct dc_board {
     /* Of this rank alone. */
     int next;              /* half to be written next */
     uint64_t *put, *taken; /* by dst; by src */
-    const char **from;     /* room for exchanges: an address for each rank */
+    const char **from;     /* room for exchanges: two addresses for each rank */
     uint64_t *due[2];      /* what dst has to be done with before the half is written again */
 } dc_board;
 
@@ -59,9 +59,14 @@ char *dc_board_failure(const dc_board *b);
 
 /* A half to be written, when all have read what was in it; NULL: the world has failed. Its head is filled in. */
 char *dc_board_open(struct dc_call *c);
-char *dc_board_half(const dc_board *b); /* that one again */
+/* Which one that was, and where its data is. */
+static inline int dc_board_opened(const dc_board *b)
+{
+    return b->next;
+}
+char *dc_board_half(const dc_board *b, int half);
 /* It is there for this rank to read. */
-void dc_board_give(dc_board *b, int rank);
+void dc_board_give(dc_board *b, int rank, int half);
 /* What this rank has given next; NULL: the world has failed, also because the heads differ. */
 const char *dc_board_take(struct dc_call *c, int rank);
 /* All that was taken has been read. */

@@ -1,5 +1,480 @@
-#include "core/world/world_impl.h"
+/*
+ * Exchanges of members on several hosts, by messages, a chunk at a time: the next chunk is under way while one is combined.
+ *
+ * Each member sends the others their parts directly, so a part is combined on one rank, in the order of members, and rounded
+ * once. That moves as many bytes as a ring: (n - 1) / n of all to combine them, and as many to gather them.
+ *
+ * Where the hosts have equal numbers of members, those on one host combine what they have first and share the work: each
+ * exchanges one part with the members that are in its place on the other hosts. Between the two steps 16-bit floats are f32.
+ */
+#include "core/world/messages.h"
+
+#include "core/base/heap.h"
+
+#include <string.h>
+
+enum { MESSAGE = 512 << 10, MOST_CHUNK = 16 << 20, ALIGN = 64 };
+
+/* A chunk, in elements: where it begins, how many, and of them those that this member exchanges (all_reduce). */
+typedef struct chunk {
+    int64_t at, n;
+    int64_t begin, own; /* the part of this member's place */
+    int half;           /* of the board, where it is */
+} chunk;
+
+typedef struct work {
+    dc_call *c;
+    bool by_host;                    /* several members on each host share the work */
+    int n, me;                       /* members that exchange messages; this one */
+    const int *member;               /* of each its number in the team; NULL: the same */
+    dc_combine_fn *inside, *between; /* on a host; of what hosts have */
+    size_t size;                     /* of an element between hosts */
+    int64_t most;                    /* elements of a chunk */
+    dc_post post[2], gather;
+    char *part[2], *in[2],
+        *out; /* what is sent, received, combined; those of a chunk by its number */
+    const char **from;
+    dc_head *heads;
+} work;
+
+static int rank_of(const work *k, int i)
+{
+    const dc_team *t = k->c->team;
+    return t->rank[k->member != NULL ? k->member[i] : i];
+}
+
+static bool combines(const dc_call *c)
+{
+    return c->x->kind == DC_ALL_REDUCE || c->x->kind == DC_REDUCE_SCATTER;
+}
+
+/* ---- the beginning ------------------------------------------------------------------------------------- */
+
+/* How many elements a chunk has of each part. */
+static int64_t chunk_size(const work *k)
+{
+    const dc_call *c = k->c;
+    const bool whole = c->x->kind == DC_ALL_REDUCE || c->x->kind >= DC_BROADCAST;
+    const int parts = whole ? 1 : k->n;
+    size_t bytes = (size_t)MESSAGE * (c->x->kind == DC_ALL_REDUCE ? (size_t)k->n : 1);
+    if (bytes * (size_t)parts > MOST_CHUNK)
+        bytes = MOST_CHUNK / (size_t)parts;
+    if (k->by_host) {
+        const size_t slot = c->w->board->half / (size_t)(whole ? 1 : c->team->n);
+        bytes = bytes < slot ? bytes : slot;
+    }
+    const int64_t n = dc_max_i64(1, (int64_t)(bytes / c->size));
+    return dc_min_i64(n, dc_max_i64(1, c->elements));
+}
+
+static char *cut(char **at, size_t bytes)
+{
+    char *p = *at;
+    *at += dc_align_up(bytes, ALIGN);
+    return p;
+}
+
+/* Everything out of the world's scratch memory, which stays for the next exchange. */
+static bool make_room(work *k)
+{
+    dc_world *w = k->c->w;
+    const size_t n = (size_t)k->n, parts = k->c->x->kind == DC_ALL_REDUCE ? 1 : n;
+    const size_t bytes = dc_align_up((size_t)k->most * parts * k->size + n * k->size, ALIGN);
+    const size_t small = 3 * (2 * n * sizeof(dc_message) + ALIGN) + n * sizeof *k->from +
+                         n * sizeof *k->heads + 4 * ALIGN;
+    if (w->scratch_bytes < 5 * bytes + small) {
+        dc_xfree(w->scratch);
+        w->scratch_bytes = 5 * bytes + small;
+        w->scratch = dc_try_alloc(w->scratch_bytes);
+        if (w->scratch == NULL) {
+            w->scratch_bytes = 0;
+            return dc_world_break(w, false, "rank %d (%s) has no memory for %s", w->rank,
+                                  dc_world_host(w, w->rank), dc_call_label(k->c));
+        }
+    }
+    char *at = w->scratch + (ALIGN - (uintptr_t)w->scratch % ALIGN) % ALIGN;
+    for (int i = 0; i < 2; i++) {
+        k->part[i] = cut(&at, bytes);
+        k->in[i] = cut(&at, bytes);
+        k->post[i].at = (dc_message *)(void *)cut(&at, 2 * n * sizeof(dc_message));
+    }
+    k->out = cut(&at, bytes);
+    k->gather.at = (dc_message *)(void *)cut(&at, 2 * n * sizeof(dc_message));
+    k->from = (const char **)(void *)cut(&at, n * sizeof *k->from);
+    k->heads = (dc_head *)(void *)cut(&at, n * sizeof *k->heads);
+    return true;
+}
+
+/* Members in a place that is the same on all hosts, or all members. */
+static bool begin_work(dc_call *c, work *k)
+{
+    const dc_team *t = c->team;
+    const bool places = t->nhost > 0 && c->x->kind != DC_ALL_TO_ALL && c->x->kind != DC_SEND &&
+                        c->x->kind != DC_RECV;
+    *k = (work){.c = c, .n = places ? t->nhost : t->n, .me = places ? t->at_host : t->me};
+    k->by_host = places && t->nlocal > 1;
+    k->member = places ? t->beside + t->place * t->nhost : NULL;
+    const dc_dtype type = c->x->dtype, between = k->by_host ? dc_combine_between(type) : type;
+    k->size = combines(c) ? dc_dtype_size(between) : c->size;
+    if (combines(c)) {
+        k->inside = dc_combine_find(c->x->combine, type, between);
+        k->between = dc_combine_find(c->x->combine, between, type);
+    }
+    k->most = chunk_size(k);
+    return make_room(k);
+}
+
+/* Compares heads with the members from `first` on, before `end`. */
+static bool exchange_heads(work *k, int first, int end)
+{
+    dc_call *c = k->c;
+    dc_post *p = &k->post[0];
+    for (int i = first; i < end; i++)
+        if (i != k->me &&
+            (!dc_post_recv(c, p, rank_of(k, i), DC_TAG_HEAD, &k->heads[i], sizeof *k->heads) ||
+             !dc_post_send(c, p, rank_of(k, i), DC_TAG_HEAD, &c->head, sizeof c->head)))
+            return false;
+    if (!dc_post_finish(c, p))
+        return false;
+    for (int i = first; i < end; i++)
+        if (i != k->me && !dc_call_agrees(c, &k->heads[i], rank_of(k, i)))
+            return false;
+    return true;
+}
+
+/* ---- parts of a chunk ----------------------------------------------------------------------------------- */
+
+/* Where that of member i begins, in elements: of all_reduce it is cut, of others each has n. */
+static int64_t part_at(const work *k, const chunk *u, int i)
+{
+    return k->c->x->kind == DC_ALL_REDUCE ? dc_shared_part(u->own, i, k->n) : i * u->n;
+}
+
+static size_t part_bytes(const work *k, const chunk *u, int i, size_t size)
+{
+    return (size_t)(part_at(k, u, i + 1) - part_at(k, u, i)) * size;
+}
+
+/* Begins with the next member, so that not all send to one. */
+static bool send_parts(work *k, const chunk *u, dc_post *p, const char *from, size_t size)
+{
+    for (int j = 1; j < k->n; j++) {
+        const int i = (k->me + j) % k->n;
+        if (!dc_post_send(k->c, p, rank_of(k, i), DC_TAG_DATA,
+                          from + (size_t)part_at(k, u, i) * size, part_bytes(k, u, i, size)))
+            return false;
+    }
+    return true;
+}
+
+/* The same part to all. */
+static bool send_own(work *k, dc_post *p, const char *from, size_t bytes)
+{
+    for (int j = 1; j < k->n; j++)
+        if (!dc_post_send(k->c, p, rank_of(k, (k->me + j) % k->n), DC_TAG_DATA, from, bytes))
+            return false;
+    return true;
+}
+
+/* One from each: as large as this member's, behind each other, or each its own, where it belongs. */
+static bool recv_own(work *k, const chunk *u, dc_post *p, char *to)
+{
+    const size_t bytes = part_bytes(k, u, k->me, k->size);
+    for (int j = 1; j < k->n; j++) {
+        const int i = (k->me + k->n - j) % k->n;
+        if (!dc_post_recv(k->c, p, rank_of(k, i), DC_TAG_DATA, to + (size_t)i * bytes, bytes))
+            return false;
+    }
+    return true;
+}
+
+static bool recv_parts(work *k, const chunk *u, dc_post *p, char *to)
+{
+    const size_t size = k->c->size;
+    for (int j = 1; j < k->n; j++) {
+        const int i = (k->me + k->n - j) % k->n;
+        if (!dc_post_recv(k->c, p, rank_of(k, i), DC_TAG_DATA, to + (size_t)part_at(k, u, i) * size,
+                          part_bytes(k, u, i, size)))
+            return false;
+    }
+    return true;
+}
+
+static dc_row memory(char *base, size_t size)
+{
+    return (dc_row){.base = base, .size = size};
+}
+
+/* What has come for this member's part, with its own. */
+static void combine_parts(work *k, const chunk *u, int s, dc_row *to, int64_t to_at)
+{
+    const int64_t begin = part_at(k, u, k->me), n = part_at(k, u, k->me + 1) - begin;
+    dc_row own = memory(k->part[s], k->size);
+    for (int i = 0; i < k->n; i++)
+        k->from[i] = k->in[s] + (size_t)i * (size_t)n * k->size;
+    dc_row_combine(k->between, to, to_at, &own, begin, n, k->from, k->n, k->me, k->size);
+}
+
+/* ---- kinds: the beginning of a chunk and its end -------------------------------------------------------- */
+
+static bool begin_all_reduce(work *k, chunk *u, int s)
+{
+    dc_call *c = k->c;
+    const dc_team *t = c->team;
+    dc_row own = dc_row_from(c, 0, 1), part = memory(k->part[s], k->size);
+    u->begin = 0;
+    u->own = u->n;
+    if (k->by_host) {
+        u->begin = dc_shared_part(u->n, t->place, t->nlocal);
+        u->own = dc_shared_part(u->n, t->place + 1, t->nlocal) - u->begin;
+        if (!dc_shared_reduce_part(c, k->inside, &own, u->at, u->n, &part, 0))
+            return false;
+        u->half = dc_board_opened(c->w->board);
+    } else {
+        dc_row_read(&own, u->at, u->n, k->part[s]);
+    }
+    return recv_own(k, u, &k->post[s], k->in[s]) &&
+           send_parts(k, u, &k->post[s], k->part[s], k->size);
+}
+
+static bool end_all_reduce(work *k, const chunk *u, int s)
+{
+    dc_call *c = k->c;
+    dc_row to = dc_row_to(c, 0, 1), out = memory(k->out, c->size);
+    const int64_t mine = part_at(k, u, k->me);
+    if (!dc_post_finish(c, &k->post[s]))
+        return false;
+    combine_parts(k, u, s, &out, mine);
+    if (!recv_parts(k, u, &k->gather, k->out) ||
+        !send_own(k, &k->gather, k->out + (size_t)mine * c->size,
+                  part_bytes(k, u, k->me, c->size)) ||
+        !dc_post_finish(c, &k->gather))
+        return false;
+    dc_row_write(&to, u->at + u->begin, u->own, k->out);
+    return !k->by_host || dc_shared_gather_parts(c, &to, u->at, u->n, u->half);
+}
+
+/* The parts of all members that exchange messages, one after the other. */
+static void read_parts(work *k, const chunk *u, char *to)
+{
+    for (int i = 0; i < k->n; i++) {
+        dc_row from = dc_row_from(k->c, k->member != NULL ? k->member[i] : i, k->c->team->n);
+        dc_row_read(&from, u->at, u->n, to + (size_t)(i * u->n) * k->size);
+    }
+}
+
+static bool begin_reduce_scatter(work *k, chunk *u, int s)
+{
+    dc_row part = memory(k->part[s], k->size);
+    if (!k->by_host)
+        read_parts(k, u, k->part[s]);
+    else if (!dc_shared_reduce_places(k->c, k->inside, u->at, u->n, &part))
+        return false;
+    return recv_own(k, u, &k->post[s], k->in[s]) &&
+           send_parts(k, u, &k->post[s], k->part[s], k->size);
+}
+
+static bool end_reduce_scatter(work *k, const chunk *u, int s)
+{
+    dc_row to = dc_row_to(k->c, 0, 1);
+    if (!dc_post_finish(k->c, &k->post[s]))
+        return false;
+    combine_parts(k, u, s, &to, u->at);
+    return true;
+}
+
+static bool begin_all_gather(work *k, chunk *u, int s)
+{
+    dc_row own = dc_row_from(k->c, 0, 1);
+    char *mine = k->in[s] + (size_t)(k->me * u->n) * k->size;
+    dc_row_read(&own, u->at, u->n, mine);
+    return recv_parts(k, u, &k->post[s], k->in[s]) &&
+           send_own(k, &k->post[s], mine, (size_t)u->n * k->size);
+}
+
+static void write_parts(work *k, const chunk *u, const char *from)
+{
+    for (int i = 0; i < k->n; i++) {
+        dc_row to = dc_row_to(k->c, k->member != NULL ? k->member[i] : i, k->c->team->n);
+        dc_row_write(&to, u->at, u->n, from + (size_t)(i * u->n) * k->size);
+    }
+}
+
+static bool end_all_gather(work *k, const chunk *u, int s)
+{
+    if (!dc_post_finish(k->c, &k->post[s]))
+        return false;
+    if (k->by_host)
+        return dc_shared_gather_places(k->c, u->at, u->n, k->in[s]);
+    write_parts(k, u, k->in[s]);
+    return true;
+}
+
+static bool begin_all_to_all(work *k, chunk *u, int s)
+{
+    const size_t bytes = (size_t)u->n * k->size;
+    read_parts(k, u, k->part[s]);
+    memcpy(k->in[s] + (size_t)k->me * bytes, k->part[s] + (size_t)k->me * bytes, bytes);
+    return recv_parts(k, u, &k->post[s], k->in[s]) &&
+           send_parts(k, u, &k->post[s], k->part[s], k->size);
+}
+
+static bool end_all_to_all(work *k, const chunk *u, int s)
+{
+    if (!dc_post_finish(k->c, &k->post[s]))
+        return false;
+    write_parts(k, u, k->in[s]);
+    return true;
+}
+
+/* ---- from one to others ----------------------------------------------------------------------------------- */
+
+/* Where the root of a broadcast is: its place on its host, and its number among those who exchange messages. */
+static void find_root(const dc_call *c, int *place, int *number)
+{
+    const dc_team *t = c->team;
+    *place = t->place;
+    *number = c->x->peer;
+    for (int i = 0; i < t->nhost * t->nlocal; i++)
+        if (t->beside[i] == c->x->peer) {
+            *place = i / t->nhost;
+            *number = i % t->nhost;
+        }
+}
+
+static bool begin_broadcast(work *k, chunk *u, int s)
+{
+    dc_call *c = k->c;
+    const size_t bytes = (size_t)u->n * k->size;
+    dc_row own = dc_row_from(c, 0, 1);
+    int place, root;
+    find_root(c, &place, &root);
+    if (place != c->team->place)
+        return true;
+    if (c->team->me != c->x->peer)
+        return dc_post_recv(c, &k->post[s], rank_of(k, root), DC_TAG_DATA, k->in[s], bytes);
+    dc_row_read(&own, u->at, u->n, k->in[s]);
+    return send_own(k, &k->post[s], k->in[s], bytes);
+}
+
+static bool end_broadcast(work *k, const chunk *u, int s)
+{
+    dc_call *c = k->c;
+    dc_row to = dc_row_to(c, 0, 1), in = memory(k->in[s], k->size);
+    int place, root;
+    find_root(c, &place, &root);
+    if (place != c->team->place)
+        return dc_shared_take(c, c->team->rank[c->team->local[place]], &to, u->at, u->n);
+    if (!dc_post_finish(c, &k->post[s]))
+        return false;
+    dc_row_write(&to, u->at, u->n, k->in[s]);
+    return !k->by_host || dc_shared_hand_on(c, &in, 0, u->n);
+}
+
+static bool begin_send(work *k, chunk *u, int s)
+{
+    dc_row own = dc_row_from(k->c, 0, 1);
+    dc_row_read(&own, u->at, u->n, k->part[s]);
+    return dc_post_send(k->c, &k->post[s], rank_of(k, k->c->x->peer), DC_TAG_DATA, k->part[s],
+                        (size_t)u->n * k->size);
+}
+
+static bool end_send(work *k, const chunk *u, int s)
+{
+    DC_UNUSED(u);
+    return dc_post_finish(k->c, &k->post[s]);
+}
+
+static bool begin_recv(work *k, chunk *u, int s)
+{
+    return dc_post_recv(k->c, &k->post[s], rank_of(k, k->c->x->peer), DC_TAG_DATA, k->in[s],
+                        (size_t)u->n * k->size);
+}
+
+static bool end_recv(work *k, const chunk *u, int s)
+{
+    dc_row to = dc_row_to(k->c, 0, 1);
+    if (!dc_post_finish(k->c, &k->post[s]))
+        return false;
+    dc_row_write(&to, u->at, u->n, k->in[s]);
+    return true;
+}
+
+/* ---- the exchange ------------------------------------------------------------------------------------------ */
+
+/* Each hears what it is to the others, before anything else comes from them. One who sends does not wait for that. */
+static bool compare_heads(work *k)
+{
+    dc_call *c = k->c;
+    const int peer = c->x->peer;
+    int place, root;
+    switch (c->x->kind) {
+    case DC_SEND:
+        return dc_post_send(c, &k->post[0], rank_of(k, peer), DC_TAG_HEAD, &c->head,
+                            sizeof c->head);
+    case DC_RECV:
+        return dc_post_recv(c, &k->post[0], rank_of(k, peer), DC_TAG_HEAD, k->heads,
+                            sizeof *k->heads) &&
+               dc_post_finish(c, &k->post[0]) && dc_call_agrees(c, k->heads, rank_of(k, peer));
+    case DC_BROADCAST:
+        find_root(c, &place, &root);
+        if (place != c->team->place)
+            return true;
+        return c->team->me == peer ? exchange_heads(k, 0, k->n) : exchange_heads(k, root, root + 1);
+    case DC_ALL_REDUCE:
+    case DC_REDUCE_SCATTER:
+    case DC_ALL_GATHER:
+    case DC_ALL_TO_ALL:
+        return exchange_heads(k, 0, k->n);
+    }
+    return false;
+}
+
+static const struct kind {
+    bool (*begin)(work *k, chunk *u, int s);
+    bool (*end)(work *k, const chunk *u, int s);
+} kinds[] = {
+    [DC_ALL_REDUCE] = {begin_all_reduce, end_all_reduce},
+    [DC_REDUCE_SCATTER] = {begin_reduce_scatter, end_reduce_scatter},
+    [DC_ALL_GATHER] = {begin_all_gather, end_all_gather},
+    [DC_ALL_TO_ALL] = {begin_all_to_all, end_all_to_all},
+    [DC_BROADCAST] = {begin_broadcast, end_broadcast},
+    [DC_SEND] = {begin_send, end_send},
+    [DC_RECV] = {begin_recv, end_recv},
+};
+
+/* A chunk is begun before the one in front of it ends. */
+static bool run_chunks(work *k)
+{
+    const struct kind *kind = &kinds[k->c->x->kind];
+    const int64_t all = k->c->elements;
+    chunk u[2] = {{.n = dc_min_i64(k->most, all)}};
+    int64_t at = u[0].n;
+    if (!kind->begin(k, &u[0], 0))
+        return false;
+    for (int s = 0;; s = 1 - s) {
+        const bool last = at >= all;
+        if (!last) {
+            u[1 - s] = (chunk){.at = at, .n = dc_min_i64(k->most, all - at)};
+            at += u[1 - s].n;
+            if (!kind->begin(k, &u[1 - s], 1 - s))
+                return false;
+        }
+        if (!kind->end(k, &u[s], s))
+            return false;
+        if (last)
+            return true;
+    }
+}
+
 bool dc_messages_run(dc_call *c)
 {
-    return dc_world_break(c->w, true, "not yet");
+    work k;
+    if (!begin_work(c, &k))
+        return false;
+    const bool ok = compare_heads(&k) && run_chunks(&k);
+    for (int s = 0; s < 2; s++)
+        dc_post_drop(c, &k.post[s]);
+    dc_post_drop(c, &k.gather);
+    return ok && (!k.by_host || c->x->kind != DC_BROADCAST || dc_shared_await_read(c));
 }

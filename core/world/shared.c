@@ -27,11 +27,17 @@ static int rank_of(const dc_call *c, int place)
     return c->team->rank[c->team->local[place]];
 }
 
-static void give_all(dc_call *c)
+static void give_all(dc_call *c, int half)
 {
     const dc_team *t = c->team;
     for (int k = 1; k < t->nlocal; k++)
-        dc_board_give(c->w->board, rank_of(c, (t->place + k) % t->nlocal));
+        dc_board_give(c->w->board, rank_of(c, (t->place + k) % t->nlocal), half);
+}
+
+/* The half that was filled just now. */
+static void give_opened(dc_call *c)
+{
+    give_all(c, dc_board_opened(c->w->board));
 }
 
 static void done_all(dc_call *c)
@@ -71,7 +77,7 @@ static bool reduce_whole(dc_call *c, dc_combine_fn *fn, dc_row *own, dc_row *to,
     if (slot == NULL)
         return false;
     dc_row_read(own, at, n, slot);
-    give_all(c);
+    give_opened(c);
     if (!take_all(c, from))
         return false;
     dc_row_combine(fn, to, at, own, at, n, from, t->nlocal, t->place, c->size);
@@ -92,7 +98,7 @@ bool dc_shared_reduce_part(dc_call *c, dc_combine_fn *fn, dc_row *own, int64_t a
         return false;
     dc_row_read(own, at, begin, slot);
     dc_row_read(own, at + end, n - end, slot + (size_t)end * c->size);
-    give_all(c);
+    give_opened(c);
     if (!take_all(c, from))
         return false;
     for (int k = 0; k < t->nlocal; k++)
@@ -102,14 +108,15 @@ bool dc_shared_reduce_part(dc_call *c, dc_combine_fn *fn, dc_row *own, int64_t a
     return true;
 }
 
-bool dc_shared_gather_parts(dc_call *c, dc_row *to, int64_t at, int64_t n)
+bool dc_shared_gather_parts(dc_call *c, dc_row *to, int64_t at, int64_t n, int half)
 {
     const dc_team *t = c->team;
     const int64_t begin = dc_shared_part(n, t->place, t->nlocal),
                   end = dc_shared_part(n, t->place + 1, t->nlocal);
     const char **from = c->w->board->from;
-    dc_row_read(to, at + begin, end - begin, dc_board_half(c->w->board) + (size_t)begin * c->size);
-    give_all(c);
+    dc_row_read(to, at + begin, end - begin,
+                dc_board_half(c->w->board, half) + (size_t)begin * c->size);
+    give_all(c, half);
     if (!take_all(c, from))
         return false;
     for (int k = 1; k < t->nlocal; k++) {
@@ -136,7 +143,7 @@ static bool all_reduce(dc_call *c)
                       begin = dc_shared_part(n, t->place, t->nlocal);
         if (whole ? !reduce_whole(c, fn, &own, &to, at, n)
                   : !dc_shared_reduce_part(c, fn, &own, at, n, &to, at + begin) ||
-                        !dc_shared_gather_parts(c, &to, at, n))
+                        !dc_shared_gather_parts(c, &to, at, n, dc_board_opened(c->w->board)))
             return false;
         at += n;
     } while (at < c->elements);
@@ -168,7 +175,7 @@ static bool reduce_scatter(dc_call *c)
         if (slot == NULL)
             return false;
         put_parts(c, slot, at, n);
-        give_all(c);
+        give_opened(c);
         if (!take_all(c, from))
             return false;
         for (int k = 0; k < t->nlocal; k++)
@@ -196,7 +203,7 @@ static bool all_gather(dc_call *c)
         if (slot == NULL)
             return false;
         dc_row_read(&own, at, n, slot);
-        give_all(c);
+        give_opened(c);
         dc_row_write(&own_to, at, n, slot);
         if (!take_all(c, from))
             return false;
@@ -225,7 +232,7 @@ static bool all_to_all(dc_call *c)
         if (slot == NULL)
             return false;
         put_parts(c, slot, at, n);
-        give_all(c);
+        give_opened(c);
         if (!take_all(c, from))
             return false;
         for (int k = 1; k < t->nlocal; k++) {
@@ -273,20 +280,15 @@ static bool broadcast(dc_call *c)
             if (!dc_shared_take(c, t->rank[c->x->peer], &to, at, n))
                 return false;
         } else {
-            if (!dc_shared_put(c, &own, at, n))
+            if (!dc_shared_hand_on(c, &own, at, n))
                 return false;
-            give_all(c);
-            count_sent(c, n * (t->nlocal - 1));
         }
         at += n;
     } while (at < c->elements);
     if (t->me != c->x->peer)
         return true;
     dc_row_copy(&to, &own, c->elements);
-    for (int m = 0; m < t->n; m++)
-        if (m != t->me && !dc_board_await_read(c, t->rank[m]))
-            return false;
-    return true;
+    return dc_shared_await_read(c);
 }
 
 static bool send(dc_call *c)
@@ -299,7 +301,7 @@ static bool send(dc_call *c)
         const int64_t n = dc_min_i64(chunk, c->elements - at);
         if (!dc_shared_put(c, &own, at, n))
             return false;
-        dc_board_give(c->w->board, rank);
+        dc_board_give(c->w->board, rank, dc_board_opened(c->w->board));
         count_sent(c, n);
         at += n;
     } while (at < c->elements);
@@ -320,6 +322,87 @@ static bool recv(dc_call *c)
     } while (at < c->elements);
     return true;
 }
+
+/* ---- steps of exchanges between hosts ------------------------------------------------------------------ */
+
+/* The member of a host that is in a place. */
+static int beside(const dc_team *t, int place, int host)
+{
+    return t->beside[place * t->nhost + host];
+}
+
+bool dc_shared_reduce_places(dc_call *c, dc_combine_fn *fn, int64_t at, int64_t n, dc_row *to)
+{
+    const dc_team *t = c->team;
+    const char **from = c->w->board->from;
+    char *slot = dc_board_open(c);
+    if (slot == NULL)
+        return false;
+    for (int k = 1; k < t->nlocal; k++)
+        for (int h = 0; h < t->nhost; h++) {
+            const int member = beside(t, (t->place + k) % t->nlocal, h);
+            dc_row part = dc_row_from(c, member, t->n);
+            dc_row_read(&part, at, n, slot + (size_t)(member * n) * c->size);
+        }
+    give_opened(c);
+    if (!take_all(c, from))
+        return false;
+    const char **slots = from + t->nlocal; /* from[] moves */
+    memcpy(slots, from, (size_t)t->nlocal * sizeof *from);
+    for (int h = 0; h < t->nhost; h++) {
+        const int member = beside(t, t->place, h);
+        dc_row own = dc_row_from(c, member, t->n);
+        for (int k = 0; k < t->nlocal; k++)
+            if (k != t->place)
+                from[k] = slots[k] + (size_t)(member * n) * c->size;
+        dc_row_combine(fn, to, h * n, &own, at, n, from, t->nlocal, t->place, c->size);
+    }
+    done_all(c);
+    count_sent(c, n * t->nhost * (t->nlocal - 1));
+    return true;
+}
+
+bool dc_shared_gather_places(dc_call *c, int64_t at, int64_t n, const char *in)
+{
+    const dc_team *t = c->team;
+    const char **from = c->w->board->from;
+    char *slot = dc_board_open(c);
+    if (slot == NULL)
+        return false;
+    memcpy(slot, in, (size_t)(n * t->nhost) * c->size);
+    give_opened(c);
+    if (!take_all(c, from))
+        return false;
+    from[t->place] = in;
+    for (int k = 0; k < t->nlocal; k++)
+        for (int h = 0; h < t->nhost; h++) {
+            dc_row to = dc_row_to(c, beside(t, k, h), t->n);
+            dc_row_write(&to, at, n, from[k] + (size_t)(h * n) * c->size);
+        }
+    done_all(c);
+    count_sent(c, n * t->nhost * (t->nlocal - 1));
+    return true;
+}
+
+bool dc_shared_await_read(dc_call *c)
+{
+    const dc_team *t = c->team;
+    for (int k = 1; k < t->nlocal; k++)
+        if (!dc_board_await_read(c, rank_of(c, (t->place + k) % t->nlocal)))
+            return false;
+    return true;
+}
+
+bool dc_shared_hand_on(dc_call *c, dc_row *own, int64_t at, int64_t n)
+{
+    if (!dc_shared_put(c, own, at, n))
+        return false;
+    give_opened(c);
+    count_sent(c, n * (c->team->nlocal - 1));
+    return true;
+}
+
+/* ---- the whole exchange ---------------------------------------------------------------------------------- */
 
 bool dc_shared_run(dc_call *c)
 {

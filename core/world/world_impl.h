@@ -101,7 +101,7 @@ struct dc_world {
     atomic_bool told; /* and has */
     char failure[DC_TEXT_BYTES];
     atomic_uint_least64_t sent;
-    void *scratch; /* of messages.c, */
+    char *scratch; /* of messages.c */
     size_t scratch_bytes;
 };
 
@@ -153,13 +153,22 @@ static inline int64_t dc_shared_part(int64_t n, int i, int parts)
 {
     return n * i / parts;
 }
-/* This member's part of n elements is combined. What it was made of is given back by dc_shared_gather_parts. */
+/*
+ * This member's part of n elements is combined. What it was made of is given back by dc_shared_gather_parts, which is told the
+ * half that was opened, and completes n elements of which this member has its part in `to`.
+ */
 bool dc_shared_reduce_part(dc_call *c, dc_combine_fn *fn, dc_row *own, int64_t at, int64_t n,
                            dc_row *to, int64_t to_at);
-/* All parts of n elements, of which this member has its own in `to`; in the half of the step before. */
-bool dc_shared_gather_parts(dc_call *c, dc_row *to, int64_t at, int64_t n);
-/* n elements into this rank's slot; from what another has given. */
+bool dc_shared_gather_parts(dc_call *c, dc_row *to, int64_t at, int64_t n, int half);
+/* Of n elements of each part those for the members in this one's place are combined, to nhost * n elements. */
+bool dc_shared_reduce_places(dc_call *c, dc_combine_fn *fn, int64_t at, int64_t n, dc_row *to);
+/* n elements of each of the members in this one's place go to all on this host, and are written where they belong. */
+bool dc_shared_gather_places(dc_call *c, int64_t at, int64_t n, const char *in);
+/* n elements into this rank's slot; for all members on this host; from what another has given. */
 bool dc_shared_put(dc_call *c, dc_row *own, int64_t at, int64_t n);
+bool dc_shared_hand_on(dc_call *c, dc_row *own, int64_t at, int64_t n);
 bool dc_shared_take(dc_call *c, int rank, dc_row *to, int64_t at, int64_t n);
+/* Until those on this host have read all. */
+bool dc_shared_await_read(dc_call *c);
 
 #endif

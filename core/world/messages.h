@@ -1,0 +1,26 @@
+/* Messages under way, in groups that are waited for together. */
+#ifndef DC_CORE_WORLD_MESSAGES_H
+#define DC_CORE_WORLD_MESSAGES_H
+
+#include "core/world/world_impl.h"
+
+typedef struct dc_message {
+    dc_request q;
+    int rank;
+} dc_message;
+
+/* Room for as many as its owner knows of. */
+typedef struct dc_post {
+    dc_message *at;
+    int n;
+} dc_post;
+
+/* Of no bytes nothing is sent and received. False: the world has failed. */
+bool dc_post_send(dc_call *c, dc_post *p, int rank, int tag, const void *bytes, size_t n);
+bool dc_post_recv(dc_call *c, dc_post *p, int rank, int tag, void *bytes, size_t n);
+/* Until all are done; the post is empty then. */
+bool dc_post_finish(dc_call *c, dc_post *p);
+/* Lets go of those that are not done. */
+void dc_post_drop(dc_call *c, dc_post *p);
+
+#endif

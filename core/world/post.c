@@ -1,0 +1,66 @@
+/* Messages of an engine (core/world/messages.h). */
+#include "core/world/messages.h"
+
+bool dc_post_send(dc_call *c, dc_post *p, int rank, int tag, const void *bytes, size_t n)
+{
+    dc_engine *e = c->w->engine;
+    if (n == 0)
+        return true;
+    p->at[p->n].rank = rank;
+    if (!e->ops->send(e, rank, tag, bytes, n, &p->at[p->n].q))
+        return dc_world_engine_failed(c, "sending");
+    p->n++;
+    dc_world_count_sent(c->w, tag == DC_TAG_DATA ? n : 0);
+    return true;
+}
+
+bool dc_post_recv(dc_call *c, dc_post *p, int rank, int tag, void *bytes, size_t n)
+{
+    dc_engine *e = c->w->engine;
+    if (n == 0)
+        return true;
+    p->at[p->n].rank = rank;
+    if (!e->ops->recv(e, rank, tag, bytes, n, &p->at[p->n].q))
+        return dc_world_engine_failed(c, "receiving");
+    p->n++;
+    return true;
+}
+
+/* Takes those that are done off; false: one has failed. */
+static bool test_all(dc_call *c, dc_post *p)
+{
+    dc_engine *e = c->w->engine;
+    int left = 0;
+    for (int i = 0; i < p->n; i++) {
+        bool done = false;
+        if (!e->ops->test(e, &p->at[i].q, &done))
+            return dc_world_engine_failed(c, "a message");
+        if (!done)
+            p->at[left++] = p->at[i];
+    }
+    p->n = left;
+    return true;
+}
+
+bool dc_post_finish(dc_call *c, dc_post *p)
+{
+    dc_watch watch = {0};
+    while (p->n > 0) {
+        const int before = p->n;
+        if (!test_all(c, p))
+            return false;
+        if (p->n < before)
+            watch = (dc_watch){0};
+        else if (!dc_watch_pause(&watch, c, p->at[0].rank))
+            return false;
+    }
+    return true;
+}
+
+void dc_post_drop(dc_call *c, dc_post *p)
+{
+    dc_engine *e = c->w->engine;
+    for (int i = 0; i < p->n; i++)
+        e->ops->cancel(e, &p->at[i].q);
+    p->n = 0;
+}
