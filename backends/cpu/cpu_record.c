@@ -10,6 +10,7 @@
  * times in pieces and some times whole, and the better way stays, until it is tried again. Results are
  * the same either way.
  */
+#include "backends/cpu/cpu_exchange.h"
 #include "backends/cpu/cpu_impl.h"
 #include "core/base/control_word.h"
 #include "core/host/host_step.h"
@@ -51,8 +52,9 @@ struct dc_recording {
     uint32_t nbind, nstep;
     dc_walk *walk;
     step *step;
-    const dc_bind *bind; /* of all steps, one after the other; in the walk */
-    void **address;      /* of each bind, in the run at hand */
+    const dc_bind *bind;         /* of all steps, one after the other; in the walk */
+    void **address;              /* of each bind, in the run at hand */
+    dc_cpu_exchanges *exchanges; /* with other ranks; NULL: none go on while others run */
 };
 
 /* A run at hand; one launch of it, for the pool. */
@@ -105,6 +107,7 @@ static void release_recording(void *what)
     for (uint32_t i = 0; i < r->nstep && r->step != NULL; i++)
         dc_xfree(r->step[i].host);
     dc_walk_free(r->walk);
+    dc_cpu_exchanges_free(r->exchanges);
     dc_xfree(r->step);
     dc_xfree(r->address);
     dc_xfree(r);
@@ -129,6 +132,7 @@ static dc_status record_items(dc_recording *r, const dc_cpu *cpu, dc_job *j, con
         first += item[i].nbind;
         scratch = item[i].scratch > scratch ? item[i].scratch : scratch;
     }
+    r->exchanges = dc_cpu_exchanges_new(item, n);
     return dc_cpu_pool_scratch(cpu->pool, j, scratch);
 }
 
@@ -347,6 +351,7 @@ static dc_status run_bundle(void *ctx, uint32_t first, uint32_t n)
 {
     run *x = ctx;
     x->last = first + n - 1;
+    DC_TRY(dc_cpu_exchange_await(x->r->exchanges, x->j, first));
     parts p = {x, &x->r->step[first], n, dc_cpu_pool_width(x->pool)};
     if (p.width == 1 || (n == 1 && p.at[0].grid < 2))
         run_here(&p);
@@ -378,6 +383,10 @@ static dc_status run_host(void *ctx, uint32_t i)
         return run_launch(ctx, i);
     one_row row = {x, i, DC_OK};
     x->last = i;
+    DC_TRY(dc_cpu_exchange_await(x->r->exchanges, x->j, i));
+    if (x->j->world != NULL && dc_cpu_exchange_is(x->r->exchanges, i))
+        return dc_cpu_exchange_reach(x->r->exchanges, x->j, i, x->r->step[i].host,
+                                     x->r->address + x->r->step[i].first);
     dc_cpu_pool_run_here(x->pool, run_row, &row, 1);
     return row.status;
 }
@@ -389,6 +398,7 @@ static dc_status run_copy(void *ctx, uint32_t i)
     const step *s = &x->r->step[i];
     void *const *at = x->r->address + s->first;
     x->last = i;
+    DC_TRY(dc_cpu_exchange_await(x->r->exchanges, x->j, i));
     if (at[0] == at[1] || dc_host_move(at[0], at[1], s->bytes, ask, x))
         return DC_OK;
     return dc_fail(x->j, DC_ERR_INTERRUPTED, NULL);
@@ -403,6 +413,7 @@ static dc_status run_check(void *ctx, uint32_t i, int32_t *out, uint64_t *bits)
 {
     const run *x = ctx;
     const step *s = &x->r->step[i];
+    DC_TRY(dc_cpu_exchange_await(x->r->exchanges, x->j, i));
     memcpy(out, first_of(x, i), sizeof *out);
     if (*out >= 0 && s->bytes > 0)
         memcpy(bits, x->r->address[s->first + 1], s->bytes);
@@ -411,7 +422,9 @@ static dc_status run_check(void *ctx, uint32_t i, int32_t *out, uint64_t *bits)
 
 static dc_status run_test(void *ctx, uint32_t i, bool *out)
 {
+    const run *x = ctx;
     uint8_t byte;
+    DC_TRY(dc_cpu_exchange_await(x->r->exchanges, x->j, i));
     memcpy(&byte, first_of(ctx, i), 1);
     *out = byte != 0;
     return DC_OK;
@@ -420,6 +433,7 @@ static dc_status run_test(void *ctx, uint32_t i, bool *out)
 static dc_status run_limit(void *ctx, uint32_t i, int32_t *out)
 {
     const run *x = ctx;
+    DC_TRY(dc_cpu_exchange_await(x->r->exchanges, x->j, i));
     memcpy(out, x->r->address[x->r->step[i].first + 2], sizeof *out);
     return DC_OK;
 }
@@ -442,6 +456,7 @@ static dc_status run_count(void *ctx, uint32_t i, int32_t element)
 {
     const run *x = ctx;
     uint32_t n;
+    DC_TRY(dc_cpu_exchange_await(x->r->exchanges, x->j, i));
     memcpy(x->r->address[x->r->step[i].first + 1], &element, sizeof element);
     const dc_bind_move *move = dc_walk_moves(x->r->walk, i, &n);
     for (uint32_t k = 0; k < n; k++)
@@ -478,7 +493,8 @@ dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot
     if (j->opt->flush)
         dc_set_control_word(control | DC_CONTROL_FLUSH);
     dc_control_denormals(); /* what the host has met is not ours */
-    const dc_status status = dc_walk_run(r->walk, j, &ops, &x, info);
+    const dc_status status =
+        dc_cpu_exchanges_finish(r->exchanges, j, dc_walk_run(r->walk, j, &ops, &x, info));
     if (info != NULL)
         info->denormals = dc_control_denormals();
     dc_set_control_word(control);

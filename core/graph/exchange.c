@@ -237,24 +237,33 @@ static dc_status exchange(dc_job *j, const dc_exchange *x)
     return DC_OK;
 }
 
+bool dc_exchange_describe(dc_op op, const int64_t *attr, const dc_type *in, const char *label,
+                          void *to, const void *from, dc_exchange *x, dc_transfer *t)
+{
+    const dc_exchange_attr a = dc_exchange_read(attr);
+    const bool combines = op == DC_OP_ALL_REDUCE || op == DC_OP_REDUCE_SCATTER;
+    *t = transfer_of(op, &a, in, to, from);
+    *x = (dc_exchange){.kind = kind_of(op),
+                       .combine = combines ? (dc_combine)a.other : DC_COMBINE_SUM,
+                       .dtype = (dc_dtype)in->dtype,
+                       .axes = a.group,
+                       .peer = op == DC_OP_BROADCAST ? (int)a.other : 0,
+                       .label = label,
+                       .n = 1,
+                       .at = t};
+    return !turns(op, &a);
+}
+
 dc_status dc_exchange_run(dc_job *j, dc_op op, const int64_t *attr, const dc_type *in,
                           const char *label, void *to, const void *from, void *scratch)
 {
-    const dc_exchange_attr x = dc_exchange_read(attr);
-    void *at = turns(op, &x) ? scratch : to;
-    const dc_transfer t = transfer_of(op, &x, in, at, from);
-    const dc_exchange all = {.kind = kind_of(op),
-                             .combine = op == DC_OP_ALL_REDUCE || op == DC_OP_REDUCE_SCATTER
-                                            ? (dc_combine)x.other
-                                            : DC_COMBINE_SUM,
-                             .dtype = (dc_dtype)in->dtype,
-                             .axes = x.group,
-                             .peer = op == DC_OP_BROADCAST ? (int)x.other : 0,
-                             .label = label,
-                             .n = 1,
-                             .at = &t};
-    DC_TRY(exchange(j, &all));
+    const dc_exchange_attr a = dc_exchange_read(attr);
+    void *at = turns(op, &a) ? scratch : to;
+    dc_exchange x;
+    dc_transfer t;
+    dc_exchange_describe(op, attr, in, label, at, from, &x, &t);
+    DC_TRY(exchange(j, &x));
     if (at != to)
-        put_parts(&x, in, to, at);
+        put_parts(&a, in, to, at);
     return DC_OK;
 }

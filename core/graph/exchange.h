@@ -40,6 +40,13 @@ dc_ref dc_graph_all_gather(dc_func *f, dc_ref a, int axis, const dc_group_axes *
 double dc_exchange_bytes(dc_op op, const dc_exchange_attr *x, const dc_type *t);
 
 /*
+ * The same for core/world: an exchange of one array, *t. False: the result has to be put in order afterwards, which
+ * dc_exchange_run does.
+ */
+bool dc_exchange_describe(dc_op op, const int64_t *attr, const dc_type *in, const char *label,
+                          void *to, const void *from, dc_exchange *x, dc_transfer *t);
+
+/*
  * Carries one out, on dense arrays; what it is about is said of it as `label`. The world is the job's; without one the
  * group has to be of one member. scratch: dc_exchange_scratch bytes, for all_to_all along two axes.
  */

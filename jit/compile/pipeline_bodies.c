@@ -189,14 +189,14 @@ size_t dc_pipeline_work(dc_part *x, uint32_t group)
     return c->bytes;
 }
 
-/* Only of a loop that begins a carry or a y with the operand, and reads it for nothing else. */
+/* Only of a loop that begins a carry or a y with the operand, and reads it for nothing else; and of a sum over ranks. */
 bool dc_pipeline_control_in_place(const dc_part *x, uint32_t group, uint32_t out, uint32_t in)
 {
     const dc_group *g = &x->groups.at[group];
     const dc_node *n = control_node(x, group);
     int reads = 0;
     if (x->control[group]->is_host)
-        return false;
+        return n->op == DC_OP_ALL_REDUCE;
     for (int i = 0; i < n->nin; i++)
         reads += n->in[i] == g->in[in];
     return reads == 1 && dc_loop_start(x->fn, g->out[out]) == g->in[in];

@@ -14,8 +14,8 @@ typedef struct dc_free_ranges {
     dc_arena *a;
     dc_free_range *last;      /* the piece that reaches highest, which is no gap */
     dc_free_range **of_class; /* a list of gaps for each class of sizes */
-    dc_bitset some;    /* classes that have any */
-    dc_free_range *spare; /* pieces of nothing, to be used again */
+    dc_bitset some;           /* classes that have any */
+    dc_free_range *spare;     /* pieces of nothing, to be used again */
 } dc_free_ranges;
 
 dc_free_ranges dc_free_ranges_make(dc_arena *a);

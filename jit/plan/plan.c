@@ -149,12 +149,14 @@ static void list_wishes(dc_planner *p)
         qsort(p->wishes.at, p->wishes.n, sizeof *p->wishes.at, by_bytes);
 }
 
-/* What a scatter changes, or a loop begins a pick with; else 0. */
+/* What a scatter changes, a loop begins a pick with or ranks make a sum of; else 0. */
 static dc_ref begins_as(const dc_planner *p, dc_ref r)
 {
     const dc_node *n = dc_plan_node(p, r);
     if (n->op == DC_OP_PICK)
         return dc_loop_start(p->fn, r);
+    if (n->op == DC_OP_ALL_REDUCE)
+        return n->in[0];
     return dc_op_is((dc_op)n->op, DC_CLASS_IDX) ? dc_below_sizes(p->fn, n->in[0]) : 0;
 }
 

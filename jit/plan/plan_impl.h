@@ -108,8 +108,8 @@ static inline uint32_t dc_plan_new_temp(dc_planner *p, dc_ref r)
 static inline bool dc_plan_is_empty(const dc_planner *p, uint32_t group)
 {
     const dc_group *g = &p->g->at[group];
-    return g->is_join || ((g->control == 0 || g->control == g->out[0]) &&
-                          dc_plan_bytes(p, g->out[0]) == 0);
+    return g->is_join ||
+           ((g->control == 0 || g->control == g->out[0]) && dc_plan_bytes(p, g->out[0]) == 0);
 }
 
 static inline bool dc_plan_in_arena(const dc_planner *p, dc_ref r)
@@ -141,5 +141,12 @@ void dc_plan_make_steps(dc_planner *p);
 
 /* What each step has to wait for. After packing: memory that temporaries share counts. */
 void dc_plan_find_deps(dc_planner *p);
+
+/* Does the vertex stand for what ranks do together? */
+static inline bool dc_plan_exchanges(const dc_planner *p, uint32_t v)
+{
+    return v < p->g->n && p->g->at[v].control != 0 &&
+           dc_op_is((dc_op)dc_plan_node(p, p->g->at[v].control)->op, DC_CLASS_COM);
+}
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * The order of a plan: of the vertices that wait for nothing any more, what a check needs goes first, because it
- * holds up every donated writer; then what frees most memory; then what comes first in the function.
+ * holds up every donated writer; then what ranks exchange, which goes on while kernels run; what reads that goes last. Else
+ * what frees most memory goes first; then what comes first in the function.
  *
  * What is ready is a heap. What a vertex frees changes once for each value that it is the last to read: when the
  * last but one has been ordered.
@@ -9,8 +10,12 @@
 
 enum { WAITING = UINT32_MAX, ORDERED = UINT32_MAX - 1 };
 
+/* Which of those that are ready goes first. */
+enum { TURN_URGENT, TURN_EXCHANGE, TURN_ANY, TURN_LATE };
+
 typedef struct ordering {
     dc_planner *p;
+    uint8_t *turn;   /* by vertex: */
     int64_t *growth; /* by vertex: what the arena's live bytes change by when it runs next */
     uint32_t *at;    /* by vertex: its place in the heap, or one of the above */
     dc_plan_list heap;
@@ -30,6 +35,20 @@ static void mark_urgent(dc_planner *p)
                     p->v[v].urgent = again = true;
             }
     }
+}
+
+static uint8_t turn_of(const dc_planner *p, uint32_t v)
+{
+    if (p->v[v].urgent)
+        return TURN_URGENT;
+    if (dc_plan_exchanges(p, v))
+        return TURN_EXCHANGE;
+    for (uint32_t i = 0; i < dc_plan_reads(p, v); i++) {
+        const uint32_t from = p->g->group_of[dc_plan_read(p, v, i)];
+        if (from != DC_NO_GROUP && dc_plan_exchanges(p, from))
+            return TURN_LATE;
+    }
+    return TURN_ANY;
 }
 
 static int64_t growth_of(const dc_planner *p, uint32_t v)
@@ -53,8 +72,8 @@ static int64_t growth_of(const dc_planner *p, uint32_t v)
 
 static bool goes_first(const ordering *o, uint32_t a, uint32_t b)
 {
-    if (o->p->v[a].urgent != o->p->v[b].urgent)
-        return o->p->v[a].urgent;
+    if (o->turn[a] != o->turn[b])
+        return o->turn[a] < o->turn[b];
     return o->growth[a] != o->growth[b] ? o->growth[a] < o->growth[b] : a < b;
 }
 
@@ -138,12 +157,14 @@ static void take(ordering *o, uint32_t v)
 void dc_plan_make_order(dc_planner *p)
 {
     ordering o = {.p = p,
+                  .turn = DC_NEW_ARRAY(p->a, uint8_t, p->nv),
                   .growth = DC_NEW_ARRAY(p->a, int64_t, p->nv),
                   .at = DC_NEW_ARRAY(p->a, uint32_t, p->nv)};
     mark_urgent(p);
     for (uint32_t i = 0; i < p->fn->result.n; i++)
         p->unread[p->fn->result.at[i]] += i < p->d->nresult + p->d->nset; /* copies at the end */
     for (uint32_t v = 0; v < p->nv; v++) {
+        o.turn[v] = turn_of(p, v);
         o.growth[v] = growth_of(p, v);
         o.at[v] = WAITING;
     }

@@ -131,12 +131,46 @@ static void find_lifetimes(dc_planner *p)
     }
 }
 
+/* Does the step read what the group makes? */
+static bool reads_of(const dc_planner *p, const dc_step *s, uint32_t group)
+{
+    const dc_place at = p->out->home[p->g->at[group].out[0]];
+    if (s->kind == DC_STEP_COPY)
+        return s->from.kind == at.kind && s->from.index == at.index;
+    if (s->kind != DC_STEP_GROUP)
+        return s->kind == DC_STEP_CHECK;
+    for (uint32_t k = 0; k < p->g->at[s->index].nin; k++)
+        if (p->g->group_of[p->g->at[s->index].in[k]] == group)
+            return true;
+    return false;
+}
+
+/* An exchange goes on until something reads its result: until then nothing else is stored where its operand is. */
+static void lengthen_exchanges(dc_planner *p)
+{
+    for (uint32_t i = 0; i < p->steps.n; i++) {
+        const dc_step *s = &p->steps.at[i];
+        uint32_t last = i;
+        if (s->kind != DC_STEP_GROUP || !dc_plan_exchanges(p, s->index))
+            continue;
+        while (last + 1 < p->steps.n && !reads_of(p, &p->steps.at[last], s->index))
+            last++;
+        const dc_group *g = &p->g->at[s->index];
+        for (uint32_t k = 0; k < g->nin; k++) {
+            const dc_place at = p->out->home[g->in[k]];
+            if (at.kind == DC_PLACE_TEMP && p->temps.at[at.index].last < last)
+                p->temps.at[at.index].last = last;
+        }
+    }
+}
+
 void dc_plan_make_steps(dc_planner *p)
 {
     copies_at_start(p);
     kernels_and_checks(p);
     copies_at_end(p);
     find_lifetimes(p);
+    lengthen_exchanges(p);
 }
 
 /* ---- dependencies ---------------------------------------------------------------------------- */
