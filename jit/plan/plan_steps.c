@@ -158,8 +158,9 @@ static void lengthen_exchanges(dc_planner *p)
         const dc_group *g = &p->g->at[s->index];
         for (uint32_t k = 0; k < g->nin; k++) {
             const dc_place at = p->out->home[g->in[k]];
-            if (at.kind == DC_PLACE_TEMP && p->temps.at[at.index].last < last)
-                p->temps.at[at.index].last = last;
+            dc_temp *t = at.kind == DC_PLACE_TEMP ? &p->temps.at[at.index] : NULL;
+            if (t != NULL && t->first != UINT32_MAX && t->last < last)
+                t->last = last;
         }
     }
 }
