@@ -22,10 +22,11 @@
 #define MS 1000000u
 
 enum {
-    PAUSES = 16,         /* between two looks, while spinning */
-    LOOK_NS = 2 * MS,    /* from one look at the clock's business to the next */
-    DEATHS_NS = 50 * MS, /* at other processes */
-    YIELD_NS = 1 * MS,   /* from then on it sleeps */
+    PAUSES = 16,          /* between two looks, while spinning */
+    LOOK_NS = 2 * MS,     /* from one look at the clock's business to the next */
+    DEATHS_NS = 50 * MS,  /* at other processes */
+    YIELD_NS = 1 * MS,    /* from then on it sleeps; */
+    CROWDED_NS = MS / 10, /* the same where there are more ranks than processors */
     MOST_SLEEP_NS = 1 * MS
 };
 
@@ -234,7 +235,7 @@ bool dc_watch_pause(dc_watch *p, dc_call *c, int rank)
     }
     if (now >= p->look_ns && !look_round(p, c, rank, now))
         return false;
-    if (now - p->begun_ns < YIELD_NS)
+    if (now - p->begun_ns < (c->w->spins > 0 ? YIELD_NS : CROWDED_NS))
         sched_yield();
     else
         sleep_ns((now - p->begun_ns) / 16);

@@ -293,15 +293,15 @@ static void copy_alone(dc_world *w, const dc_exchange *x, const dc_team *t)
 static uint64_t enqueue(dc_world *w, item *it)
 {
     pthread_mutex_lock(&w->lock);
-    it->ticket = ++w->given;
+    const uint64_t ticket = it->ticket = ++w->given;
     if (w->last != NULL)
         w->last->next = it;
     else
         w->first = it;
     w->last = it;
     pthread_cond_signal(&w->wake);
-    pthread_mutex_unlock(&w->lock);
-    return it->ticket;
+    pthread_mutex_unlock(&w->lock); /* from here on the thread may free it */
+    return ticket;
 }
 
 static dc_status begin(dc_world *w, const dc_exchange *x, const dc_team *t, dc_ticket *out)
