@@ -1,6 +1,7 @@
 /*
  * The part of deepc.h that needs no Lua: contexts. This is where core, jit and the backends meet.
  */
+#include "backends/mpi/mpi.h"
 #include "backends/registry.h"
 #include "core/base/heap.h"
 #include "core/runtime/entry.h"
@@ -186,6 +187,7 @@ static dc_status make_context(dc_job *j, void *arg)
     o->rt = dc_rt_new(&opt, &log);
     o->rt->heap = o->heap;
     o->rt->version = DC_VERSION;
+    o->rt->open_world = dc_mpi_open;
     o->rt->on_bug = o->cfg.on_bug;
     o->rt->on_bug_ctx = o->cfg.bug_ctx;
     return DC_OK;

@@ -69,12 +69,21 @@ static dc_status refuse_exchange(const dc_partitioner *p, dc_ref r)
                     "ranks give each other values of their own");
 }
 
+/* Axes of the mesh of one rank split nothing. */
+static dc_sharding without_ones(const dc_mesh *m, dc_sharding s)
+{
+    for (uint32_t a = 0; a < m->naxis; a++)
+        s.dim[a] = m->size[a] == 1 ? 0 : s.dim[a];
+    return s;
+}
+
 static void reshard(dc_partitioner *p, dc_ref r)
 {
     const dc_node *n = dc_shard_node(p, r);
     dc_sharding s = {0};
     for (uint32_t a = 0; a < p->mesh->naxis; a++)
         s.dim[a] = (uint8_t)n->attr[a];
+    s = without_ones(p->mesh, s);
     p->written = true;
     const dc_ref at = dc_shard_as(p, n->in[0], &s);
     p->written = false;
@@ -208,9 +217,8 @@ dc_status dc_shard_body(dc_partitioner *outer, const dc_func *body, const dc_sha
     const dc_node *n = dc_shard_node(outer, outer->user);
     const uint32_t places = loop ? 1 + (uint32_t)dc_loop_of(n).nconst : body->param.n;
     bool *data = DC_NEW_ARRAY(&outer->j->scratch, bool, body->param.n + 1);
-    dc_partition tried = {.mesh = outer->mesh, .wide = outer->p->wide};
     dc_partitioner p = {.j = outer->j,
-                        .p = out != NULL ? outer->p : &tried,
+                        .p = outer->p,
                         .mesh = outer->mesh,
                         .to = dc_func_new(outer->to->module, body->name),
                         .from_data = data};
@@ -232,10 +240,12 @@ dc_status dc_shard_body(dc_partitioner *outer, const dc_func *body, const dc_sha
         if (wanted != NULL)
             DC_PUSH(p.to->result, dc_shard_as(&p, r, &wanted[i]));
     }
-    if (out != NULL)
-        *out = p.to;
-    else
+    if (out == NULL) {
         dc_func_drop(p.to);
+        return DC_OK;
+    }
+    dc_shard_keep_steps(&p, loop ? dc_loop_of(n).n : 1, outer, NULL);
+    *out = p.to;
     return DC_OK;
 }
 
@@ -261,26 +271,37 @@ static dc_status check_strict(dc_job *j, const dc_partition *p)
     return DC_OK;
 }
 
+static const dc_sharding *simplified(dc_job *j, const dc_mesh *m, const dc_sharding *s, uint32_t n)
+{
+    dc_sharding *to = DC_NEW_ARRAY(&j->scratch, dc_sharding, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        to[i] = without_ones(m, s[i]);
+    return to;
+}
+
 dc_status dc_partition_func(dc_job *j, const dc_func *f, dc_partition *how, dc_func **out)
 {
+    const dc_sharding *param = simplified(j, how->mesh, how->param, f->param.n);
+    const dc_sharding *result = simplified(j, how->mesh, how->result, f->result.n);
     bool *data = DC_NEW_ARRAY(&j->scratch, bool, f->param.n + 1);
     dc_func *to = dc_func_new(f->module, f->name);
     dc_partitioner p = {.j = j, .p = how, .mesh = how->mesh, .to = to, .from_data = data};
     for (uint32_t i = 0; i < f->param.n; i++)
         data[i] = i < how->before;
-    begin(&p, f, how->result);
+    begin(&p, f, result);
     for (uint32_t i = 0; i <= f->param.n; i++) {
         if (i == how->before)
             add_places(&p);
         if (i < f->param.n)
-            add_param(&p, i, &how->param[i]);
+            add_param(&p, i, &param[i]);
     }
     DC_TRY(make_all(&p));
     p.written = true;
     for (uint32_t i = 0; i < f->result.n; i++) {
         p.user = f->result.at[i];
-        DC_PUSH(to->result, dc_shard_as(&p, f->result.at[i], &how->result[i]));
+        DC_PUSH(to->result, dc_shard_as(&p, f->result.at[i], &result[i]));
     }
+    dc_shard_keep_steps(&p, 1, NULL, how);
     DC_TRY(check_strict(j, how));
     *out = dc_func_clone(f->module, to, NULL);
     dc_func_drop(to);

@@ -50,7 +50,8 @@ typedef struct dc_partition_step {
     dc_op op;
     uint32_t mask; /* of axes of the mesh */
     dc_type type;  /* of what is given */
-    double bytes;  /* that a rank gives to others */
+    double bytes;  /* that a rank gives to others, each time */
+    int64_t times; /* in a call: as many as loops around it go round, at most */
     bool written;  /* asked for by dc.reshard, or by the sharding of a parameter or result */
     const char *where;
 } dc_partition_step;

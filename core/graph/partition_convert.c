@@ -144,10 +144,36 @@ static const char *where_of(const dc_partitioner *p)
     return origin != 0 ? p->from->origins.at[origin].where : NULL;
 }
 
-static void note_step(dc_partitioner *p, dc_op op, uint32_t mask, const dc_type *t, double bytes)
+static void note_step(dc_partitioner *p, dc_ref at, uint32_t mask, const dc_type *t, double bytes)
 {
-    const dc_partition_step step = {op, mask, *t, bytes, p->written, where_of(p)};
-    DC_PUSH_IN(&p->to->module->arena, p->p->step, step);
+    const dc_partition_step step = {.op = (dc_op)dc_node_at(p->to, at)->op,
+                                    .mask = mask,
+                                    .type = *t,
+                                    .bytes = bytes,
+                                    .times = 1,
+                                    .written = p->written,
+                                    .where = where_of(p)};
+    for (uint32_t i = 0; i < p->step.n; i++)
+        if (p->step.at[i].at == at)
+            return;
+    DC_PUSH_IN(&p->j->scratch, p->step, ((dc_shard_step){at, step}));
+}
+
+void dc_shard_keep_steps(const dc_partitioner *p, int64_t times, dc_partitioner *outer,
+                         dc_partition *out)
+{
+    const bool *live = dc_func_live(p->to, &p->j->scratch);
+    for (uint32_t i = 0; i < p->step.n; i++) {
+        dc_shard_step s = p->step.at[i];
+        if (s.at != 0 && !live[s.at])
+            continue;
+        s.at = 0;
+        s.step.times *= times;
+        if (outer != NULL)
+            DC_PUSH_IN(&p->j->scratch, outer->step, s);
+        if (out != NULL)
+            DC_PUSH_IN(&p->to->module->arena, out->step, s.step);
+    }
 }
 
 static void exchange(route *w, dc_op op, int axis, int64_t other, uint32_t mask)
@@ -157,8 +183,8 @@ static void exchange(route *w, dc_op op, int axis, int64_t other, uint32_t mask)
     const double bytes = dc_exchange_bytes(op, &x, &w->type);
     w->bytes += bytes;
     if (w->at != 0) {
-        note_step(w->p, op, mask, &w->type, bytes);
         w->at = dc_graph_exchange(w->p->to, op, w->at, &x);
+        note_step(w->p, w->at, mask, &w->type, bytes);
     }
     if (op == DC_OP_ALL_GATHER)
         w->type.dim[axis] *= n;
@@ -388,8 +414,9 @@ dc_ref dc_shard_reduce(dc_partitioner *p, dc_ref at, dc_combine by, uint32_t mas
     const dc_type t = dc_node_type(p->to, at);
     if (mask == 0)
         return at;
-    note_step(p, DC_OP_ALL_REDUCE, mask, &t, dc_exchange_bytes(DC_OP_ALL_REDUCE, &x, &t));
-    return dc_graph_all_reduce(p->to, at, by, &group);
+    const dc_ref all = dc_graph_all_reduce(p->to, at, by, &group);
+    note_step(p, all, mask, &t, dc_exchange_bytes(DC_OP_ALL_REDUCE, &x, &t));
+    return all;
 }
 
 dc_ref dc_shard_make(dc_partitioner *p, dc_ref r, const dc_ref *in, const dc_sharding *s)

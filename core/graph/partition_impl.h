@@ -20,9 +20,16 @@ typedef struct dc_version {
     struct dc_version *next;
 } dc_version;
 
+/* An exchange in the function that is made, or in a body. */
+typedef struct dc_shard_step {
+    dc_ref at; /* 0: in a body */
+    dc_partition_step step;
+} dc_shard_step;
+
 typedef struct dc_partitioner {
     dc_job *j;
-    dc_partition *p;
+    const dc_partition *p;
+    DC_VEC(dc_shard_step) step; /* each once; some are not needed in the end */
     const dc_mesh *mesh;
     const dc_func *from;
     dc_func *to;
@@ -79,6 +86,10 @@ dc_ref dc_shard_number(dc_partitioner *p, const dc_sharding *s, int dim);
 dc_ref dc_shard_make(dc_partitioner *p, dc_ref r, const dc_ref *in, const dc_sharding *s);
 /* Operand shardings of an operation that only moves elements, or works by element, for one of the result. False: none. */
 bool dc_shard_back(const dc_partitioner *p, dc_ref r, const dc_sharding *result, dc_sharding *in);
+
+/* Those of the steps that are needed are added to the list of another function, a body's `times` as often. */
+void dc_shard_keep_steps(const dc_partitioner *p, int64_t times, dc_partitioner *outer,
+                         dc_partition *out);
 
 /* Rules: make node r. */
 void dc_shard_ew(dc_partitioner *p, dc_ref r);

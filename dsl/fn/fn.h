@@ -69,7 +69,8 @@ typedef struct dc_fn_exchange {
     dc_op op;
     uint32_t mask;
     dc_type type;
-    double bytes;      /* that this rank gives to others */
+    double bytes; /* that this rank gives to others, each of so many times */
+    int64_t times;
     bool written;      /* asked for by a type or by dc.reshard */
     const char *where; /* interned in the context, or NULL */
 } dc_fn_exchange;
@@ -148,6 +149,8 @@ void dc_fn_part(const dc_fn *fn, const dc_sig_type *declared, dc_type *t);
 bool dc_spec_is_split(const dc_fn *fn, const dc_trace *t);
 /* Makes of what was traced what a rank runs; the parameters and results of the description follow. */
 dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc *desc);
+void dc_spec_print_exchanges(const dc_spec *s, dc_text *out);
+int dc_fn_exchanges(lua_State *L);
 /* The numbers of this rank among the arguments of calls. */
 void dc_spec_set_places(dc_spec *s);
 

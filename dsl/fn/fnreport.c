@@ -390,6 +390,7 @@ static dc_status explain_body(dc_job *j, void *arg)
         dc_text_printf(out, "     per call      %u launches of %u kernels, %u copies\n",
                        info.launches, info.kernels, info.copies);
         print_memory(a->s, &info, out);
+        dc_spec_print_exchanges(a->s, out);
         print_derived(a->s, &info, out);
         print_choices(a, out);
     }

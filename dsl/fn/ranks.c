@@ -3,6 +3,7 @@
  * values; a caller gives its part and gets its part. What was traced is partitioned before it is compiled, and all ranks
  * say then that they have the same.
  */
+#include "core/base/number.h"
 #include "core/graph/partition.h"
 #include "dsl/base/place.h"
 #include "dsl/fn/fn.h"
@@ -162,7 +163,7 @@ static void keep_exchanges(dc_spec *s, const dc_partition *p)
         const dc_partition_step *x = &p->step.at[i];
         const char *where = x->where != NULL ? dc_name_intern_text(names, x->where) : NULL;
         DC_PUSH(s->exchange,
-                ((dc_fn_exchange){x->op, x->mask, x->type, x->bytes, x->written, where}));
+                ((dc_fn_exchange){x->op, x->mask, x->type, x->bytes, x->times, x->written, where}));
     }
 }
 
@@ -210,4 +211,94 @@ void dc_spec_set_places(dc_spec *s)
         s->arg[s->nleaf + s->size.n + a] = (dc_arg){.bits = (uint64_t)(place % rt->mesh->size[a])};
         place /= rt->mesh->size[a];
     }
+}
+
+/* ---- what is told ------------------------------------------------------------------------------ */
+
+static void print_axes(const dc_mesh *m, uint32_t mask, dc_text *out)
+{
+    const char *between = "";
+    for (uint32_t a = 0; a < m->naxis; a++)
+        if (mask >> a & 1) {
+            dc_text_printf(out, "%s%s", between, m->name[a]);
+            between = "+";
+        }
+}
+
+static void print_bytes(dc_text *out, double bytes)
+{
+    char text[DC_NUMBER_TEXT];
+    dc_text_puts(out, dc_number_bytes((uint64_t)bytes, text));
+}
+
+/* "exchanged     all_reduce f32[784, 128] over data, 196 KiB   train.lua:12", and what nobody asked for. */
+void dc_spec_print_exchanges(const dc_spec *s, dc_text *out)
+{
+    char type[DC_TYPE_TEXT];
+    double all = 0;
+    for (uint32_t i = 0; i < s->exchange.n; i++) {
+        const dc_fn_exchange *x = &s->exchange.at[i];
+        dc_type_print(&x->type, type, sizeof type);
+        dc_text_printf(out, "     exchanged     %s %s over ", dc_op_row_of(x->op)->name, type);
+        print_axes(s->d->rt->mesh, x->mask, out);
+        dc_text_puts(out, ", ");
+        print_bytes(out, x->bytes);
+        if (x->times > 1)
+            dc_text_printf(out, " %lld times", (long long)x->times);
+        dc_text_printf(out, "%s%s%s\n", x->written ? "" : ", not written",
+                       x->where != NULL ? "   " : "", x->where != NULL ? x->where : "");
+        all += x->bytes * (double)x->times;
+    }
+    if (s->exchange.n == 0)
+        return;
+    dc_text_puts(out, "     given         ");
+    print_bytes(out, all);
+    dc_text_puts(out, " to other ranks in a call\n");
+}
+
+static void push_exchange(lua_State *L, const dc_mesh *m, const dc_fn_exchange *x)
+{
+    char type[DC_TYPE_TEXT];
+    dc_type_print(&x->type, type, sizeof type);
+    lua_newtable(L);
+    lua_pushstring(L, dc_op_row_of(x->op)->name);
+    lua_setfield(L, -2, "op");
+    lua_pushstring(L, type);
+    lua_setfield(L, -2, "type");
+    lua_newtable(L);
+    for (uint32_t a = 0; a < m->naxis; a++)
+        if (x->mask >> a & 1) {
+            lua_pushstring(L, m->name[a]);
+            lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+        }
+    lua_setfield(L, -2, "over");
+    lua_pushnumber(L, x->bytes);
+    lua_setfield(L, -2, "bytes");
+    lua_pushinteger(L, x->times);
+    lua_setfield(L, -2, "times");
+    lua_pushboolean(L, x->written);
+    lua_setfield(L, -2, "written");
+    lua_pushstring(L, x->where);
+    lua_setfield(L, -2, "where");
+}
+
+/* f:exchanges(): { { op, over, type, bytes, times, written, where }, ... } of all specialisations */
+int dc_fn_exchanges(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_fn_check(L, 1);
+    dc_fn_push_specs(L, 1);
+    const int list = lua_gettop(L), n = (int)lua_rawlen(L, list);
+    lua_newtable(L);
+    const int out = lua_gettop(L);
+    for (int i = 1; i <= n; i++) {
+        lua_rawgeti(L, list, i);
+        const dc_spec *s = dc_spec_at(L, -1);
+        for (uint32_t k = 0; k < s->exchange.n; k++) {
+            push_exchange(L, d->rt->mesh, &s->exchange.at[k]);
+            lua_rawseti(L, out, (lua_Integer)lua_rawlen(L, out) + 1);
+        }
+        lua_settop(L, out);
+    }
+    return 1;
 }

@@ -365,7 +365,8 @@ static void place_work(dc_planner *p, uint32_t g)
     DC_PUSH_IN(p->a, p->temps,
                ((dc_temp){.ref = p->g->at[g].control,
                           .bytes = p->in->work(p->in->ctx, g),
-                          .first = UINT32_MAX}));
+                          .first = UINT32_MAX,
+                          .last = UINT32_MAX}));
     p->out->work[g] = p->temps.n - 1;
 }
 

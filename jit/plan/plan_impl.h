@@ -101,7 +101,10 @@ static inline bool dc_plan_is_cell(const dc_planner *p, dc_ref r, uint32_t *cell
 static inline uint32_t dc_plan_new_temp(dc_planner *p, dc_ref r)
 {
     DC_PUSH_IN(p->a, p->temps,
-               ((dc_temp){.ref = r, .bytes = dc_plan_bytes(p, r), .first = UINT32_MAX}));
+               ((dc_temp){.ref = r,
+                          .bytes = dc_plan_bytes(p, r),
+                          .first = UINT32_MAX, /* nothing touches it */
+                          .last = UINT32_MAX}));
     return p->temps.n - 1;
 }
 
