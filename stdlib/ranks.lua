@@ -3,6 +3,7 @@
 
 local dc = require "deepc"
 local _, core = ...
+require "deepc.cells"
 require "deepc.operands"
 
 local ranks = {}

@@ -27,6 +27,9 @@ core.optim = class
 ---updates with their mean in each n-th; `maximize = true` climbs. What is not given when the optimiser is
 ---made costs nothing and cannot be assigned later.
 ---
+---`shard = "data"`: the ranks along that axis of the mesh share the states between them, each keeps and updates a part
+---(ZeRO, stage 1: Rajbhandari and others, 2020). States of parameters in parts are in the same parts.
+---
 ---Groups have settings of their own: `optim.SGD({ { params = a }, { params = b, lr = 1e-3 } }, { lr = 1e-2 })`.
 ---What a group does not give is the optimiser's; `lr_scale` of a group multiplies the rate that it has.
 ---`clip_norm`, `clip_value`, `clip_adaptive` and `accumulate` are of all groups together.
@@ -150,13 +153,20 @@ local function parts(x)
   return is_complex(x) and x:view_as_real() or x
 end
 
--- The type of a state with a number for each of a parameter's.
-local function type_of(p)
-  local shape = p.shape
-  if is_complex(p) then
-    shape[#shape + 1] = 2
+-- The type of a state with a number for each of a parameter's: in parts as that is, and along one more axis of the
+-- mesh, where there is an axis that the ranks can share (Rajbhandari and others, ZeRO, 2020).
+local function type_of(p, shard)
+  local sizes, _, split = core.cell_split(p)
+  local dims = {}
+  for k, size in ipairs(sizes or p.shape) do
+    local axes = split and table.concat(split[k], "+") or ""
+    if shard and axes == "" and size > 0 and size % core.mesh_size(shard) == 0 then
+      axes, shard = shard, nil
+    end
+    dims[k] = axes == "" and tostring(size) or ("%d @ %s"):format(size, axes)
   end
-  return ("%s[%s]"):format(working_dtype(p), table.concat(shape, ", "))
+  dims[#dims + 1] = is_complex(p) and "2" or nil
+  return ("%s[%s]"):format(working_dtype(p), table.concat(dims, ", "))
 end
 
 -- One state for every parameter, named after it; false where wanted(group, p) is. It begins with init(group), or 0.
@@ -171,8 +181,8 @@ local function like(own, name, wanted, init)
     if wanted and not wanted(group, p) then
       list[i] = false
     else
-      list[i] = new_state(own, ("%s.%s"):format(name, path), ("%s.%s.%s"):format(own.name, name, label), type_of(p),
-        init and init(group))
+      list[i] = new_state(own, ("%s.%s"):format(name, path), ("%s.%s.%s"):format(own.name, name, label),
+        type_of(p, own.shard), init and init(group))
     end
   end
   return list
@@ -265,6 +275,10 @@ local function read_options(own, op, options, spec, groups, several)
     end
   end
   read_settings(own, op, options or {}, spec, own, "")
+  own.shard = options and options.shard
+  if own.shard ~= nil then
+    core.mesh_size(own.shard) -- the mesh has it
+  end
   own.groups = {}
   for i, given in ipairs(groups) do
     local group = { params = given.params, own = {},
@@ -408,6 +422,7 @@ function class.new(spec)
   for _, key in ipairs(sorted(spec.defaults, spec.chosen, spec.flags)) do
     spec.known[key], spec.known_of_group[key] = true, true
   end
+  spec.known.shard = true
   new._decays = function() return "gradient" end
   local meta = new_meta(name, new, spec.settings, spec.chosen)
   return setmetatable(new, {
