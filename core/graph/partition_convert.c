@@ -9,6 +9,7 @@
  */
 #include "core/graph/partition_impl.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { DEEPEST = 200 }; /* made again from, one of the other */
@@ -291,14 +292,9 @@ static const dc_version *nearest(const dc_partitioner *p, dc_ref r, const dc_sha
     return best;
 }
 
-double dc_shard_cost(const dc_partitioner *p, dc_ref r, const dc_sharding *s)
-{
-    double bytes = 0;
-    nearest(p, r, s, &bytes);
-    return bytes;
-}
-
 /* ---- made again ---------------------------------------------------------------------------------- */
+
+enum { COST_DEEP = 6 };
 
 static bool only_splits_more(const dc_sharding *from, const dc_sharding *to)
 {
@@ -308,12 +304,53 @@ static bool only_splits_more(const dc_sharding *from, const dc_sharding *to)
     return from->partial == 0 && to->partial == 0;
 }
 
-static bool makes_again(const dc_partitioner *p, dc_ref r, const dc_sharding *s)
+/* Is it cheap to compute, and does it say how its operands lie if it lies so? */
+static bool may_make(const dc_partitioner *p, dc_ref r, const dc_sharding *s, dc_sharding *of)
 {
     const dc_op op = (dc_op)dc_shard_node(p, r)->op;
     const bool kind = op == DC_OP_CONST || op == DC_OP_IOTA || dc_op_is(op, DC_CLASS_EW) ||
                       op == DC_OP_EXPAND || op == DC_OP_RESHAPE || op == DC_OP_PERMUTE;
-    return kind && only_splits_more(dc_shard_of(p, r), s);
+    return kind && s->partial == 0 && dc_shard_of(p, r)->partial == 0 && dc_shard_back(p, r, s, of);
+}
+
+/* What is given to others, in bytes, if it is exchanged or if it is made of operands that are. */
+static double cost_of(const dc_partitioner *p, dc_ref r, const dc_sharding *s, int deep);
+
+static double cost_made(const dc_partitioner *p, dc_ref r, const dc_sharding *s, int deep)
+{
+    const dc_node *n = dc_shard_node(p, r);
+    dc_sharding of[DC_MAX_TYPED];
+    double all = 0;
+    if (deep == 0 || !may_make(p, r, s, of))
+        return INFINITY;
+    for (int i = 0; i < n->nin; i++)
+        all += cost_of(p, n->in[i], &of[i], deep - 1);
+    return all;
+}
+
+static double cost_of(const dc_partitioner *p, dc_ref r, const dc_sharding *s, int deep)
+{
+    double bytes = 0;
+    nearest(p, r, s, &bytes);
+    if (bytes == 0)
+        return 0;
+    const double made = cost_made(p, r, s, deep);
+    return made < bytes ? made : bytes;
+}
+
+double dc_shard_cost(const dc_partitioner *p, dc_ref r, const dc_sharding *s)
+{
+    return cost_of(p, r, s, COST_DEEP);
+}
+
+static bool makes_again(const dc_partitioner *p, dc_ref r, const dc_sharding *s)
+{
+    dc_sharding of[DC_MAX_TYPED];
+    double bytes = 0;
+    if (!may_make(p, r, s, of))
+        return false;
+    nearest(p, r, s, &bytes);
+    return only_splits_more(dc_shard_of(p, r), s) || cost_made(p, r, s, COST_DEEP) < bytes;
 }
 
 dc_ref dc_shard_number(dc_partitioner *p, const dc_sharding *s, int dim)

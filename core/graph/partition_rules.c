@@ -129,18 +129,19 @@ static bool all_terms(const dc_partitioner *p, const dc_node *n)
 static uint8_t choose(const dc_partitioner *p, dc_ref r, uint32_t a, const dc_sharding *so_far)
 {
     const dc_node *n = dc_shard_node(p, r);
-    uint8_t best = 0;
-    bool data = false, terms = false;
+    uint8_t best = 0, wish = 0;
+    bool data = false;
     for (int i = 0; i < n->nin; i++) {
         const dc_sharding *s = dc_shard_of(p, n->in[i]);
-        terms |= (s->partial >> a & 1) != 0;
+        if (s->partial >> a & 1)
+            wish = p->hint[r].dim[a] != 0 ? p->hint[r].dim[a] : p->hint[n->in[i]].dim[a];
         if (s->dim[a] == 0 || (best != 0 && (data || !p->data[n->in[i]])))
             continue;
         best = s->dim[a];
         data = p->data[n->in[i]];
     }
-    if (best == 0 && terms)
-        best = p->hint[r].dim[a];
+    if (best == 0)
+        best = wish;
     dc_sharding s = *so_far;
     s.dim[a] = best;
     return dc_shard_fits(p, r, &s) ? best : 0;
