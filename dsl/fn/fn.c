@@ -99,6 +99,23 @@ static int read_limit(lua_State *L, dc_dsl *d, int idx)
     return n < INT_MAX ? (int)n : INT_MAX;
 }
 
+/* strict = true; reduce = "f32" */
+static void read_ranks(lua_State *L, dc_dsl *d, dc_fn *fn, int idx)
+{
+    if (lua_isnoneornil(L, idx))
+        return;
+    if (lua_getfield(L, idx, "strict") != LUA_TNIL && !lua_isboolean(L, -1))
+        dc_error_raisef(L, d, DC_ERR_ARG, "fn", "strict is true or false");
+    fn->strict = lua_toboolean(L, -1);
+    if (lua_getfield(L, idx, "reduce") != LUA_TNIL) {
+        const char *text = dc_args_text(L, d, lua_gettop(L), "fn");
+        if (strcmp(text, "f32") != 0)
+            dc_error_raisef(L, d, DC_ERR_ARG, "fn", "reduce is \"f32\", not '%.40s'", text);
+        fn->wide = true;
+    }
+    lua_pop(L, 2);
+}
+
 static void name_function(dc_dsl *d, dc_fn *fn, const char *where)
 {
     const dc_sig *sig = &fn->sig;
@@ -261,8 +278,9 @@ static int l_fn(lua_State *L)
     dc_run(L, d, parse_signature_body, &p);
     check_body(L, d, 2, &fn->sig);
     dc_args_options(L, d, 3, "fn", (const char *const *)fn->sig.var);
-    dc_args_options(L, d, 4, "fn", (const char *const[]){"limit", NULL});
+    dc_args_options(L, d, 4, "fn", (const char *const[]){"limit", "strict", "reduce", NULL});
     fn->limit = read_limit(L, d, 4);
+    read_ranks(L, d, fn, 4);
     name_function(d, fn, dc_place_find(L, d).where);
     lua_pushvalue(L, 2);
     lua_setiuservalue(L, at, DC_FN_BODY);

@@ -52,6 +52,8 @@ typedef struct dc_fn {
     bool flat_results; /* each result is a tensor */
     bool bounded;      /* a dim is: its size is no part of a key */
     bool split;        /* an axis is, among ranks */
+    bool strict;       /* what ranks have to bring together is asked for, or an error */
+    bool wide;         /* sums over ranks of 16-bit floats are made of terms in f32 */
     bool ready;        /* parsed: sig is owned */
     dc_uses seen;      /* places of operations of its traces so far */
 } dc_fn;
@@ -145,10 +147,14 @@ void dc_fn_check_mesh(lua_State *L, dc_dsl *d, dc_fn *fn);
 /* A type as the caller has it becomes that of all parts together; and back. */
 void dc_fn_whole(const dc_fn *fn, const dc_sig_type *declared, dc_type *t);
 void dc_fn_part(const dc_fn *fn, const dc_sig_type *declared, dc_type *t);
+/* How a value of a declared type, of so many axes, lies; false: it is whole. */
+bool dc_fn_sharding(const dc_fn *fn, const dc_sig_type *declared, int rank, dc_sharding *out);
 /* Are values of the function in parts? */
 bool dc_spec_is_split(const dc_fn *fn, const dc_trace *t);
 /* Makes of what was traced what a rank runs; the parameters and results of the description follow. */
 dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc *desc);
+/* Have all ranks the same values in cells that are whole? Before the first call. */
+dc_status dc_spec_agree(dc_job *j, const dc_spec *s);
 void dc_spec_print_exchanges(const dc_spec *s, dc_text *out);
 int dc_fn_exchanges(lua_State *L);
 /* The numbers of this rank among the arguments of calls. */

@@ -389,10 +389,31 @@ static inner *push_frame(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_
     return g;
 }
 
-/* Pushes the tensor or number at idx as a traced tensor of this type (its names are what changes). */
-static void push_renamed(lua_State *L, dc_dsl *d, const char *op, int idx, const dc_type *type,
-                         const char *origin)
+typedef struct resharding {
+    dc_trace *trace;
+    dc_sharding s;
+    dc_val *v;
+} resharding;
+
+static dc_status reshard_body(dc_job *j, void *arg)
 {
+    const resharding *a = arg;
+    int64_t attr[DC_MESH_AXES];
+    DC_UNUSED(j);
+    for (int k = 0; k < DC_MESH_AXES; k++)
+        attr[k] = a->s.dim[k];
+    a->v->ref = dc_graph_make(a->trace->f, DC_OP_RESHARD, &a->v->ref, 1, attr, DC_MESH_AXES, NULL);
+    return DC_OK;
+}
+
+/*
+ * Pushes the tensor or number at idx as a traced tensor of this type: its names are what changes, and how it lies on the
+ * ranks, where the declared type says so.
+ */
+static void push_renamed(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const dc_type *type,
+                         const dc_sig_type *declared, const char *origin)
+{
+    const char *op = fn->name;
     dc_operand in = {.h = dc_handle_test(L, idx), .type = *type};
     if (in.h == NULL)
         in.bits = dc_args_element(L, d, idx, op, (dc_dtype)type->dtype);
@@ -400,6 +421,9 @@ static void push_renamed(lua_State *L, dc_dsl *d, const char *op, int idx, const
     to->origin = origin != NULL || in.h == NULL ? origin : in.h->origin;
     dc_val v = dc_trace_operand(L, d->trace, &in);
     memcpy(v.type.name, type->name, sizeof v.type.name);
+    resharding a = {.trace = d->trace, .v = &v};
+    if (dc_fn_sharding(fn, declared, type->rank, &a.s))
+        dc_run(L, d, reshard_body, &a);
     dc_handle_trace(to, d->trace, &v);
 }
 
@@ -419,7 +443,7 @@ static void push_inner(void *ctx, lua_State *L, const dc_sig_type *declared, con
         DC_BUG("argument '%s' of '%s' has no size", label, a->fn->name);
     const char *origin =
         dc_place_intern(a->d, "argument '%s' of %s%s", label, a->fn->name, a->fn->place);
-    push_renamed(L, a->d, a->fn->name, a->v->idx[a->next++], &type, origin);
+    push_renamed(L, a->d, a->fn, a->v->idx[a->next++], &type, declared, origin);
 }
 
 /* Results under the caller's names, from `first` on. */
@@ -434,7 +458,7 @@ static void rename_results(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_si
             dc_fn_outside(fn, b, v->declared[i], dc_handle_type(h), &out);
         else
             out = dc_type_scalar(v->declared[i]->dtype);
-        push_renamed(L, d, fn->name, v->idx[i], &out, NULL);
+        push_renamed(L, d, fn, v->idx[i], &out, v->declared[i], NULL);
     }
 }
 

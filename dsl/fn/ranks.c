@@ -3,6 +3,7 @@
  * values; a caller gives its part and gets its part. What was traced is partitioned before it is compiled, and all ranks
  * say then that they have the same.
  */
+#include "core/base/bits.h"
 #include "core/base/number.h"
 #include "core/graph/partition.h"
 #include "dsl/base/place.h"
@@ -90,6 +91,11 @@ void dc_fn_part(const dc_fn *fn, const dc_sig_type *declared, dc_type *t)
         return;
     for (int k = 0; k < t->rank; k++)
         t->dim[k] /= dc_sharding_parts(&s, mesh_of(fn), k);
+}
+
+bool dc_fn_sharding(const dc_fn *fn, const dc_sig_type *declared, int rank, dc_sharding *out)
+{
+    return fn->split && sharding_of(fn, declared, rank, out) && !dc_sharding_whole(out);
 }
 
 /* ---- partitioning ------------------------------------------------------------------------------ */
@@ -181,6 +187,55 @@ static dc_status agree(dc_job *j, const dc_fn *fn, const dc_spec *s, const dc_fu
     return dc_world_agree(w, j, what, dc_func_hash(f), text);
 }
 
+static dc_status digest_of(dc_job *j, const dc_cell *c, uint64_t *out, double *first)
+{
+    dc_device *d = c->rt->device;
+    const size_t bytes = dc_type_bytes(&c->type);
+    const void *at = c->store->mem;
+    void *copy = NULL;
+    if (!d->ops->host) {
+        copy = dc_try_alloc(bytes + 1);
+        if (copy == NULL)
+            return dc_fail_memory(j, bytes);
+        const dc_status status = d->ops->download(d, j, copy, at, bytes);
+        if (status != DC_OK) {
+            dc_xfree(copy);
+            return status;
+        }
+        at = copy;
+    }
+    const dc_dtype t = (dc_dtype)c->type.dtype;
+    *out = dc_hash_bytes(bytes, at, bytes);
+    *first = bytes > 0 && !dc_dtype_is_complex(t) ? dc_value_of(t, dc_bits_load(t, at)) : 0;
+    dc_xfree(copy);
+    return DC_OK;
+}
+
+/* A cell that is whole has one value on all ranks: else they would go on as several runs. Each is looked at once. */
+dc_status dc_spec_agree(dc_job *j, const dc_spec *s)
+{
+    dc_world *w = s->d->rt->world;
+    char what[160], text[DC_TYPE_TEXT + 80], type[DC_TYPE_TEXT];
+    for (uint32_t i = 0; w != NULL && s->nplace > 0 && i < s->trace->cell.n; i++) {
+        dc_cell *c = s->trace->cell.at[i].cell;
+        uint64_t digest = 0;
+        double first = 0;
+        if (c->agreed || c->split != NULL)
+            continue;
+        DC_TRY(dc_cell_check(c, j, NULL, true));
+        DC_TRY(digest_of(j, c, &digest, &first));
+        dc_type_print(&c->type, type, sizeof type);
+        snprintf(text, sizeof text, "%s, which begins with %.9g", type, first);
+        snprintf(what, sizeof what, "the value of %.80s (dc.seed makes draws equal)",
+                 c->label != NULL       ? c->label
+                 : c == s->d->generator ? "the generator"
+                                        : "a cell");
+        DC_TRY(dc_world_agree(w, j, what, digest, text));
+        c->agreed = true;
+    }
+    return DC_OK;
+}
+
 dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc *desc)
 {
     dc_sharding *param = DC_NEW_ARRAY(&j->scratch, dc_sharding, desc->fn->param.n + 1);
@@ -188,7 +243,9 @@ dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc
     dc_partition p = {.mesh = mesh_of(fn),
                       .param = param,
                       .result = result,
-                      .before = s->trace->arg.n + s->size.n};
+                      .before = s->trace->arg.n + s->size.n,
+                      .strict = fn->strict,
+                      .wide = fn->wide};
     dc_func *f;
     DC_TRY(param_shardings(j, fn, s, desc, param));
     DC_TRY(result_shardings(j, fn, s, desc, result));

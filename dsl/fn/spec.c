@@ -349,6 +349,7 @@ dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s)
         DC_TRY(dc_fntune_first(d, j, s));
     if (s->inst != NULL)
         return DC_OK;
+    DC_TRY(dc_spec_agree(j, s));
     dc_cell **cell = DC_NEW_ARRAY(&j->scratch, dc_cell *, t->cell.n + 1);
     for (uint32_t i = 0; i < t->cell.n; i++)
         cell[i] = t->cell.at[i].cell;
