@@ -114,6 +114,8 @@ need_tests() {
     need libclang-rt-14-dev have_fuzzer
     need pocl-opencl-icd test -e /etc/OpenCL/vendors/pocl.icd
     need g++ command -v g++
+    need openmpi-bin command -v mpirun.openmpi
+    need mpich command -v mpirun.mpich
 }
 
 need_data() {

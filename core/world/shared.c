@@ -10,10 +10,10 @@
 #include <string.h>
 
 /*
- * Bytes of a chunk that all members read whole, and of one of which each reads its part: both halves stay in a core's cache. Fewer members than
- * FEW, or fewer bytes than LITTLE, and each member combines everything: that saves waiting for each other once more.
+ * Bytes of a chunk that others read whole, and of one of which each reads its part: both halves stay in a core's cache. Of LITTLE
+ * bytes or fewer each member combines everything, which saves waiting for each other once more.
  */
-enum { CHUNK = 256 << 10, CHUNK_IN_PARTS = 1 << 20, FEW = 4, LITTLE = 8 << 10 };
+enum { CHUNK = 256 << 10, CHUNK_IN_PARTS = 512 << 10, LITTLE = 16 << 10 };
 
 /* Elements of a chunk with `parts` parts. At least one: halves have room for a part of each of a thousand members. */
 static int64_t chunk_of(const dc_call *c, int64_t parts, size_t most)
@@ -134,7 +134,7 @@ static bool all_reduce(dc_call *c)
 {
     const dc_team *t = c->team;
     dc_combine_fn *fn = dc_combine_find(c->x->combine, c->x->dtype, c->x->dtype);
-    const bool whole = t->nlocal < FEW || (size_t)c->elements * c->size <= LITTLE;
+    const bool whole = (size_t)c->elements * c->size <= LITTLE;
     const int64_t chunk = chunk_of(c, 1, whole ? CHUNK : CHUNK_IN_PARTS);
     dc_row own = dc_row_from(c, 0, 1), to = dc_row_to(c, 0, 1);
     int64_t at = 0;

@@ -144,12 +144,12 @@ static double rate(size_t bytes, uint64_t ns)
 static dc_status bench_size(dc_job *j, state *s, size_t bytes)
 {
     const int64_t n = (int64_t)(bytes / sizeof(float));
-    const int times = bytes > 1 << 22 ? 10 : bytes > 1 << 16 ? 200 : 5000;
+    const int times = bytes > 1 << 22 ? 3 : bytes > 1 << 16 ? 50 : 1000;
     float *from = malloc(bytes), *to = malloc(bytes);
     uint64_t best = UINT64_MAX, copy = UINT64_MAX;
     memset(from, 0, bytes);
     memset(to, 0, bytes);
-    for (int round = 0; round < 5; round++) {
+    for (int round = 0; round < 25; round++) {
         DC_TRY(dc_world_barrier(s->w, j, "barrier, a.lua:1"));
         uint64_t begin = dc_clock_ns();
         for (int i = 0; i < times; i++)
