@@ -70,11 +70,12 @@ dc_board *dc_board_new(const int *host, int size, int rank)
     return b;
 }
 
-void dc_board_attach(dc_board *b, void *segment, int pid)
+void dc_board_attach(dc_board *b, void *segment, int pid, uint64_t space)
 {
     b->segment = segment;
     dc_board_rank *mine = dc_board_rank_of(b, b->me);
     mine->pid = pid;
+    mine->space = space;
     atomic_store(&mine->state, DC_BOARD_HERE);
 }
 

@@ -24,6 +24,7 @@ typedef struct dc_board_rank {
     _Alignas(DC_BOARD_LINE) _Atomic uint32_t state; /* dc_board_state */
     atomic_bool knows;                              /* of a failure */
     int pid;
+    uint64_t space; /* in which that is the number of a process */
 } dc_board_rank;
 
 typedef struct dc_board_pair { /* what src has put for dst */
@@ -49,7 +50,7 @@ typedef struct dc_board {
 size_t dc_board_bytes(int n);
 /* NULL: no memory. `rank` of each rank of the world its host; the segment is zeroed, and stays the caller's. */
 dc_board *dc_board_new(const int *host, int size, int rank);
-void dc_board_attach(dc_board *b, void *segment, int pid);
+void dc_board_attach(dc_board *b, void *segment, int pid, uint64_t space);
 void dc_board_free(dc_board *b);
 
 dc_board_rank *dc_board_rank_of(const dc_board *b, int local);

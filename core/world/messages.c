@@ -7,9 +7,8 @@
  * Where the hosts have equal numbers of members, those on one host combine what they have first and share the work: each
  * exchanges one part with the members that are in its place on the other hosts. Between the two steps 16-bit floats are f32.
  */
-#include "core/world/messages.h"
-
 #include "core/base/heap.h"
+#include "core/world/post.h"
 
 #include <string.h>
 

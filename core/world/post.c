@@ -1,5 +1,5 @@
-/* Messages of an engine (core/world/messages.h). */
-#include "core/world/messages.h"
+/* Messages of an engine (core/world/post.h). */
+#include "core/world/post.h"
 
 bool dc_post_send(dc_call *c, dc_post *p, int rank, int tag, const void *bytes, size_t n)
 {

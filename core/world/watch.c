@@ -174,12 +174,13 @@ static bool all_there(dc_watch *p, dc_call *c, int awaited)
 {
     dc_world *w = c->w;
     const dc_board *b = w->board;
+    const dc_board_rank *mine = b != NULL ? dc_board_rank_of(b, b->me) : NULL;
     int missing = -1;
     for (int k = 0; b != NULL && k < b->n && missing < 0; k++) {
         const dc_board_rank *r = dc_board_rank_of(b, k);
         const uint32_t state = atomic_load(&r->state);
         const bool closed = state == DC_BOARD_CLOSED && b->rank[k] == awaited;
-        const bool gone = state == DC_BOARD_HERE && k != b->me &&
+        const bool gone = state == DC_BOARD_HERE && k != b->me && r->space == mine->space &&
                           w->engine->ops->gone(w->engine, b->rank[k], r->pid);
         if (closed || gone)
             missing = b->rank[k];
@@ -222,7 +223,8 @@ static void sleep_ns(uint64_t ns)
 
 bool dc_watch_pause(dc_watch *p, dc_call *c, int rank)
 {
-    if (p->rounds++ < c->w->spins) {
+    const uint32_t spins = c->job != NULL ? c->w->spins : c->w->thread_spins;
+    if (p->rounds++ < spins) {
         for (int i = 0; i < PAUSES; i++)
             relax();
         return true;
@@ -235,7 +237,7 @@ bool dc_watch_pause(dc_watch *p, dc_call *c, int rank)
     }
     if (now >= p->look_ns && !look_round(p, c, rank, now))
         return false;
-    if (now - p->begun_ns < (c->w->spins > 0 ? YIELD_NS : CROWDED_NS))
+    if (now - p->begun_ns < (spins > 0 ? YIELD_NS : CROWDED_NS))
         sched_yield();
     else
         sleep_ns((now - p->begun_ns) / 16);

@@ -5,14 +5,16 @@
  * whose shared memory needs no engine, the caller of dc_world_run performs its exchange itself: `taken` says that one is
  * being performed, whoever does it.
  */
-#define _DEFAULT_SOURCE /* sysconf, gethostname */
+#define _GNU_SOURCE /* sysconf, gethostname, sched_getaffinity */
 #include "core/base/heap.h"
 #include "core/base/thread.h"
 #include "core/world/world_impl.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -127,7 +129,28 @@ static bool end_together(dc_world *w)
     const dc_exchange x = {
         .dtype = DC_U8, .axes = w->all->axes, .label = "the end", .n = 1, .at = &at};
     dc_call c = dc_call_of(w, &x, w->all, NULL);
+    w->limit_ns = 0; /* others may have much to save */
     return w->size == 1 || dc_call_run(&c);
+}
+
+/* Numbers of processes mean something to those in the same namespace; containers may have one each. */
+static uint64_t process_space(void)
+{
+    struct stat s;
+    return stat("/proc/self/ns/pid", &s) == 0 ? (uint64_t)s.st_ino : 0;
+}
+
+/*
+ * Who waits spins only where all ranks have a processor; the thread, which waits while its rank computes, only where each has
+ * two.
+ */
+static void choose_spins(dc_world *w, int nlocal)
+{
+    const long all = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t mine;
+    const bool alone = sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_COUNT(&mine) < 2;
+    w->spins = nlocal <= all ? SPINS : 0;
+    w->thread_spins = 2 * nlocal <= all && !alone ? SPINS : 0;
 }
 
 static bool open_engine(dc_world *w)
@@ -138,11 +161,11 @@ static bool open_engine(dc_world *w)
     w->rank = e->rank;
     w->size = e->size;
     dc_board *b = dc_board_new(e->host, e->size, e->rank);
+    choose_spins(w, b != NULL ? b->n : 1);
     void *segment = b != NULL && b->n > 1 ? e->ops->segment(e, dc_board_bytes(b->n)) : NULL;
     if (segment != NULL) {
-        dc_board_attach(b, segment, (int)getpid());
+        dc_board_attach(b, segment, (int)getpid(), process_space());
         w->board = b;
-        w->spins = b->n <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
         return true;
     }
     const bool fine = b != NULL && b->n == 1;

@@ -78,7 +78,8 @@ struct dc_world {
     char alone[64];    /* the host's name then */
     dc_board *board;   /* NULL: no other rank is on this host */
     uint64_t limit_ns; /* of waiting without progress; 0: none */
-    uint32_t spins;    /* looks at memory before a thread gives its core away */
+    /* Looks at memory before a thread gives its core away: of callers, of the world's thread. */
+    uint32_t spins, thread_spins;
 
     dc_team *team;      /* all that have been asked for; */
     const dc_team *all; /* that of all ranks */

@@ -512,6 +512,18 @@ static dc_status come_late(dc_job *j, rank_of *r)
     return reduce(j, r, 20, "all_reduce, a.lua:2");
 }
 
+/* Rank 1 interrupts rank 0, which waits for it. */
+static dc_status interrupt_one(dc_job *j, rank_of *r)
+{
+    DC_TRY(reduce(j, r, 10, "all_reduce, a.lua:1"));
+    if (r->rank == 1) {
+        atomic_store(&r->all->at[0].cancel, true);
+        while (dc_world_failure(r->w) == NULL)
+            DC_TRY(dc_job_ended(j));
+    }
+    return reduce(j, r, 20, "all_reduce, a.lua:2");
+}
+
 static void check_error(const ranks *all, int from, const char *words)
 {
     for (int r = from; r < all->n; r++)
@@ -533,6 +545,9 @@ static void test_failures(int n, const int *host)
     check_error(&all, 1, "rank 0 (host0) failed: train.lua:3: no such file");
     ranks_run(&all, n, host, leave_one, NULL);
     check_error(&all, 1, "rank 0: the end u8 x 1; rank ");
+    ranks_run(&all, n, host, interrupt_one, NULL);
+    CHECK_STR(all.at[0].error, "interrupted");
+    check_error(&all, 1, "rank 0 (host0) was interrupted ");
     if (n != 3) /* it takes a second */
         return;
     all.seconds = 1;

@@ -25,6 +25,7 @@ static void *run_rank(void *arg)
     dc_opts_init(&opt, &bad);
     opt.rank_seconds = r->all->seconds;
     dc_job_init(&j, &opt, NULL);
+    j.cancel = &r->cancel;
     r->status = dc_protect(&j, live, r);
     if (r->status != DC_OK)
         dc_err_render(&j.err, 1, r->error, sizeof r->error);
@@ -41,7 +42,8 @@ void ranks_run(ranks *all, int n, const int *host, dc_status (*body)(dc_job *j, 
     *all = (ranks){.n = n, .body = body, .ctx = ctx, .seconds = seconds > 0 ? seconds : 60};
     all->engine = dc_threads_new(n, host);
     for (int r = 0; r < n; r++) {
-        all->at[r] = (rank_of){.all = all, .rank = r};
+        all->at[r].all = all;
+        all->at[r].rank = r;
         if (!dc_thread_start(&thread[r], 0, run_rank, &all->at[r]))
             DC_BUG("no thread");
     }

@@ -4,6 +4,8 @@
 
 #include "core/world/threads.h"
 
+#include <stdatomic.h>
+
 enum { RANKS_MOST = 8, RANKS_TEXT = 600 };
 
 typedef struct ranks ranks;
@@ -12,6 +14,7 @@ typedef struct rank_of {
     ranks *all;
     int rank;
     dc_world *w;
+    atomic_bool cancel; /* of its job */
     dc_status status;
     char error[RANKS_TEXT];   /* of the body that failed, */
     char failure[RANKS_TEXT]; /* and what the world said; "" nothing */

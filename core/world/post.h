@@ -1,6 +1,6 @@
 /* Messages under way, in groups that are waited for together. */
-#ifndef DC_CORE_WORLD_MESSAGES_H
-#define DC_CORE_WORLD_MESSAGES_H
+#ifndef DC_CORE_WORLD_POST_H
+#define DC_CORE_WORLD_POST_H
 
 #include "core/world/world_impl.h"
 
