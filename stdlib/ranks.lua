@@ -1,7 +1,6 @@
--- Ranks: the processes that a launcher started with the same script, their mesh, what they do together, values in parts.
--- Annotations are in api/ranks.lua.
+-- Ranks: the processes that a launcher started with the same script, their mesh, what they do together, values in
+-- parts. Annotations are in api/ranks.lua.
 
-local dc = require "deepc"
 local _, core = ...
 require "deepc.cells"
 require "deepc.operands"
@@ -18,7 +17,7 @@ end
 
 function ranks.world()
   local rank, size, hosts = core.world()
-  return { rank = rank, size = size, host = hosts[rank + 1], hosts = hosts }
+  return { rank = rank, size = size, host = hosts[rank + 1], hosts = hosts, sent = core.sent() }
 end
 
 local function check_axis(name, size)

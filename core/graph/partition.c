@@ -210,41 +210,75 @@ static void add_param(dc_partitioner *p, uint32_t i, const dc_sharding *s)
     dc_shard_add(p, r, s, at);
 }
 
-dc_status dc_shard_body(dc_partitioner *outer, const dc_func *body, const dc_sharding *param,
-                        const dc_sharding *wanted, dc_sharding *result, dc_func **out)
+/* Does parameter i of a body depend on an argument? Carries do. */
+static bool body_data(const dc_partitioner *outer, const dc_node *n, uint32_t i)
 {
-    const bool loop = dc_shard_node(outer, outer->user)->op == DC_OP_LOOP;
+    if (n->op != DC_OP_LOOP)
+        return outer->data[n->in[i + 1]];
+    const dc_loop l = dc_loop_of(n);
+    const int operand = (int)i - 1 + dc_loop_const(&l);
+    const bool carry = operand >= dc_loop_carry(&l) && operand < dc_loop_x(&l);
+    return i > 0 && (carry || outer->data[n->in[operand]]);
+}
+
+/* The body of the loop or branch that `outer` is at, up to its results. */
+static dc_status begin_body(dc_partitioner *outer, const dc_func *body, const dc_sharding *param,
+                            const dc_sharding *wanted, dc_partitioner *p)
+{
     const dc_node *n = dc_shard_node(outer, outer->user);
+    const bool loop = n->op == DC_OP_LOOP;
     const uint32_t places = loop ? 1 + (uint32_t)dc_loop_of(n).nconst : body->param.n;
     bool *data = DC_NEW_ARRAY(&outer->j->scratch, bool, body->param.n + 1);
-    dc_partitioner p = {.j = outer->j,
-                        .p = outer->p,
-                        .mesh = outer->mesh,
-                        .to = dc_func_new(outer->to->module, body->name),
-                        .from_data = data};
+    *p = (dc_partitioner){.j = outer->j,
+                          .p = outer->p,
+                          .mesh = outer->mesh,
+                          .to = dc_func_new(outer->to->module, body->name),
+                          .from_data = data};
     for (uint32_t i = 0; i < body->param.n; i++)
-        data[i] = outer->data[outer->user];
-    begin(&p, body, wanted);
+        data[i] = body_data(outer, n, i);
+    begin(p, body, wanted);
     for (uint32_t i = 0; i <= body->param.n; i++) {
         if (i == places)
-            add_places(&p);
+            add_places(p);
         if (i < body->param.n)
-            add_param(&p, i, &param[i]);
+            add_param(p, i, &param[i]);
     }
-    DC_TRY(make_all(&p));
+    return make_all(p);
+}
+
+/* The one sharding that a parameter is exchanged to. */
+static dc_sharding asked_for(const dc_partitioner *p, dc_ref r)
+{
+    const dc_version *v = p->version[r];
+    const dc_version *other = v->next;
+    const bool one = other != NULL && other->next == NULL && other->s.partial == 0;
+    return one && dc_shard_gives(p, r, &other->s) ? other->s : v->s;
+}
+
+dc_status dc_shard_body(dc_partitioner *outer, const dc_func *body, const dc_sharding *param,
+                        dc_sharding *result, dc_sharding *asked)
+{
+    dc_partitioner p;
+    DC_TRY(begin_body(outer, body, param, NULL, &p));
+    for (uint32_t i = 0; i < body->result.n; i++)
+        result[i] = dc_shard_summed(&p, body->result.at[i]);
+    for (uint32_t i = 0; i < body->param.n; i++)
+        asked[i] = asked_for(&p, body->param.at[i]);
+    dc_func_drop(p.to);
+    return DC_OK;
+}
+
+dc_status dc_shard_make_body(dc_partitioner *outer, const dc_func *body, const dc_sharding *param,
+                             const dc_sharding *wanted, dc_func **out)
+{
+    const dc_node *n = dc_shard_node(outer, outer->user);
+    dc_partitioner p;
+    DC_TRY(begin_body(outer, body, param, wanted, &p));
     for (uint32_t i = 0; i < body->result.n; i++) {
-        const dc_ref r = body->result.at[i];
-        p.user = r;
-        if (result != NULL)
-            result[i] = dc_shard_summed(&p, r);
-        if (wanted != NULL)
-            DC_PUSH(p.to->result, dc_shard_as(&p, r, &wanted[i]));
+        p.user = body->result.at[i];
+        DC_PUSH(p.to->result, dc_shard_as(&p, p.user, &wanted[i]));
     }
-    if (out == NULL) {
-        dc_func_drop(p.to);
-        return DC_OK;
-    }
-    dc_shard_keep_steps(&p, loop ? dc_loop_of(n).n : 1, outer, NULL);
+    dc_shard_keep_steps(&p, n->op == DC_OP_LOOP ? dc_loop_of(n).n : 1, outer, NULL);
     *out = p.to;
     return DC_OK;
 }

@@ -40,7 +40,7 @@ typedef struct looping {
     const dc_node *n;
     dc_loop l;
     const dc_func *body;
-    dc_sharding *operand, *param, *result; /* of the loop; of the body */
+    dc_sharding *operand, *param, *result, *asked; /* of the loop; of the body */
 } looping;
 
 /* Operands of the loop by the parameter of the body that they are; 0 the number of the element, which is none. */
@@ -87,6 +87,20 @@ static bool grow_carries(looping *w)
             *s = more;
             changed = true;
         }
+    }
+    return changed;
+}
+
+/* Constants that every iteration would exchange are exchanged before the loop. */
+static bool ask_constants(looping *w)
+{
+    bool changed = false;
+    for (int i = 1; i <= w->l.nconst; i++) {
+        dc_sharding *s = &w->operand[operand_of_param(w, i)];
+        if (dc_sharding_same(s, &w->asked[i]))
+            continue;
+        *s = w->asked[i];
+        changed = true;
     }
     return changed;
 }
@@ -147,18 +161,20 @@ static dc_status partition_loop(dc_partitioner *p, dc_ref r)
     w.operand = DC_NEW_ARRAY(a, dc_sharding, (uint32_t)n->nin);
     w.param = DC_NEW_ARRAY(a, dc_sharding, w.body->param.n);
     w.result = DC_NEW_ARRAY(a, dc_sharding, w.body->result.n);
+    w.asked = DC_NEW_ARRAY(a, dc_sharding, w.body->param.n);
     dc_sharding *wanted = DC_NEW_ARRAY(a, dc_sharding, w.body->result.n);
     room_for_results(p, r, w.l.ncarry + w.l.ny);
     start(&w);
     for (int round = 0; round < ROUNDS; round++) {
         set_params(&w);
-        DC_TRY(dc_shard_body(p, w.body, w.param, NULL, w.result, NULL));
-        if (!grow_carries(&w))
+        DC_TRY(dc_shard_body(p, w.body, w.param, w.result, w.asked));
+        const bool constants = ask_constants(&w);
+        if (!grow_carries(&w) && !constants)
             break;
     }
     set_params(&w);
     want_results(&w, wanted);
-    DC_TRY(dc_shard_body(p, w.body, w.param, wanted, NULL, &body));
+    DC_TRY(dc_shard_make_body(p, w.body, w.param, wanted, &body));
     make_loop(&w, body, wanted);
     dc_func_drop(body);
     return DC_OK;
@@ -185,12 +201,13 @@ static dc_status partition_branch(dc_partitioner *p, dc_ref r)
     }
     for (uint32_t k = 0; k < places; k++)
         in[(uint32_t)n->nin + k] = p->index[k];
-    DC_TRY(dc_shard_body(p, side[0], param, NULL, result, NULL));
+    dc_sharding *asked = DC_NEW_ARRAY(a, dc_sharding, (uint32_t)n->nin);
+    DC_TRY(dc_shard_body(p, side[0], param, result, asked));
     for (uint32_t i = 0; i < nresult; i++)
         result[i].partial = 0;
     for (int k = 0; k < 2; k++) {
         dc_func *made;
-        DC_TRY(dc_shard_body(p, side[k], param, result, NULL, &made));
+        DC_TRY(dc_shard_make_body(p, side[k], param, result, &made));
         body[k] = dc_body_add(p->to->module, made);
         dc_func_drop(made);
     }

@@ -292,6 +292,11 @@ static const dc_version *nearest(const dc_partitioner *p, dc_ref r, const dc_sha
     return best;
 }
 
+bool dc_shard_gives(const dc_partitioner *p, dc_ref r, const dc_sharding *s)
+{
+    return take((dc_partitioner *)(uintptr_t)p, r, p->version[r], s, false).bytes > 0;
+}
+
 /* ---- made again ---------------------------------------------------------------------------------- */
 
 enum { COST_DEEP = 6 };
@@ -350,7 +355,7 @@ static bool makes_again(const dc_partitioner *p, dc_ref r, const dc_sharding *s)
     if (!may_make(p, r, s, of))
         return false;
     nearest(p, r, s, &bytes);
-    return only_splits_more(dc_shard_of(p, r), s) || cost_made(p, r, s, COST_DEEP) < bytes;
+    return only_splits_more(dc_shard_of(p, r), s) || cost_made(p, r, s, COST_DEEP) <= bytes;
 }
 
 dc_ref dc_shard_number(dc_partitioner *p, const dc_sharding *s, int dim)

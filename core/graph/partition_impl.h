@@ -72,6 +72,8 @@ void dc_shard_add(dc_partitioner *p, dc_ref r, const dc_sharding *s, dc_ref at);
 
 /* r, made in that sharding, or exchanged. */
 dc_ref dc_shard_as(dc_partitioner *p, dc_ref r, const dc_sharding *s);
+/* Is r exchanged for that, as it is computed? */
+bool dc_shard_gives(const dc_partitioner *p, dc_ref r, const dc_sharding *s);
 /* What is given to others for it, in bytes. */
 double dc_shard_cost(const dc_partitioner *p, dc_ref r, const dc_sharding *s);
 dc_ref dc_shard_whole(dc_partitioner *p, dc_ref r);
@@ -104,10 +106,13 @@ void dc_shard_fallback(dc_partitioner *p, dc_ref r);
 dc_status dc_shard_control(dc_partitioner *p, dc_ref r);
 
 /*
- * The body of a loop, or a side of a branch: its parameters lie as `param` says; *result receives how its results do, or,
- * where `wanted` is given, they are made so. index: numbers of parameters that are places in the mesh.
+ * The body of a loop, or a side of a branch: its parameters lie as `param` says. *result receives how its results do, and
+ * *asked how the body would rather be given its parameters: for each the one sharding that it exchanges it to, else as it
+ * is. Where `wanted` is given, results are made so, and *out receives the function.
  */
 dc_status dc_shard_body(dc_partitioner *p, const dc_func *body, const dc_sharding *param,
-                        const dc_sharding *wanted, dc_sharding *result, dc_func **out);
+                        dc_sharding *result, dc_sharding *asked);
+dc_status dc_shard_make_body(dc_partitioner *p, const dc_func *body, const dc_sharding *param,
+                             const dc_sharding *wanted, dc_func **out);
 
 #endif
