@@ -128,6 +128,22 @@ char *dc_board_open(dc_call *c)
     return half + DC_BOARD_HEAD;
 }
 
+bool dc_board_is_free(const dc_board *b)
+{
+    const uint64_t *due = b->due[1 - b->next];
+    for (int dst = 0; dst < b->n; dst++)
+        if (due[dst] > 0 &&
+            atomic_load_explicit(&pair_of(b, b->me, dst)->done, memory_order_acquire) < due[dst])
+            return false;
+    return true;
+}
+
+bool dc_board_has(const dc_board *b, int rank)
+{
+    const int src = b->local[rank];
+    return atomic_load_explicit(&pair_of(b, src, b->me)->put, memory_order_acquire) > b->taken[src];
+}
+
 char *dc_board_half(const dc_board *b, int half)
 {
     return half_at(b, b->me, half) + DC_BOARD_HEAD;

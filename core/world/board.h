@@ -60,6 +60,8 @@ char *dc_board_failure(const dc_board *b);
 
 /* A half to be written, when all have read what was in it; NULL: the world has failed. Its head is filled in. */
 char *dc_board_open(struct dc_call *c);
+/* Would that not wait? */
+bool dc_board_is_free(const dc_board *b);
 /* Which one that was, and where its data is. */
 static inline int dc_board_opened(const dc_board *b)
 {
@@ -70,6 +72,8 @@ char *dc_board_half(const dc_board *b, int half);
 void dc_board_give(dc_board *b, int rank, int half);
 /* What this rank has given next; NULL: the world has failed, also because the heads differ. */
 const char *dc_board_take(struct dc_call *c, int rank);
+/* Is there something? */
+bool dc_board_has(const dc_board *b, int rank);
 /* All that was taken has been read. */
 void dc_board_done(dc_board *b, int rank);
 /* Waits until what was given has been read. */

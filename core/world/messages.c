@@ -53,7 +53,7 @@ static bool combines(const dc_call *c)
 static int64_t chunk_size(const work *k)
 {
     const dc_call *c = k->c;
-    const bool whole = c->x->kind == DC_ALL_REDUCE || c->x->kind >= DC_BROADCAST;
+    const bool whole = c->x->kind == DC_ALL_REDUCE || c->x->kind == DC_BROADCAST;
     const int parts = whole ? 1 : k->n;
     size_t bytes = (size_t)MESSAGE * (c->x->kind == DC_ALL_REDUCE ? (size_t)k->n : 1);
     if (bytes * (size_t)parts > MOST_CHUNK)
@@ -87,8 +87,7 @@ static bool make_room(work *k)
         w->scratch = dc_try_alloc(w->scratch_bytes);
         if (w->scratch == NULL) {
             w->scratch_bytes = 0;
-            return dc_world_break(w, false, "rank %d (%s) has no memory for %s", w->rank,
-                                  dc_world_host(w, w->rank), dc_call_label(k->c));
+            return dc_world_no_memory(k->c);
         }
     }
     char *at = w->scratch + (ALIGN - (uintptr_t)w->scratch % ALIGN) % ALIGN;
@@ -108,8 +107,7 @@ static bool make_room(work *k)
 static bool begin_work(dc_call *c, work *k)
 {
     const dc_team *t = c->team;
-    const bool places = t->nhost > 0 && c->x->kind != DC_ALL_TO_ALL && c->x->kind != DC_SEND &&
-                        c->x->kind != DC_RECV;
+    const bool places = t->nhost > 0 && c->x->kind != DC_ALL_TO_ALL;
     *k = (work){.c = c, .n = places ? t->nhost : t->n, .me = places ? t->at_host : t->me};
     k->by_host = places && t->nlocal > 1;
     k->member = places ? t->beside + t->place * t->nhost : NULL;
@@ -370,51 +368,15 @@ static bool end_broadcast(work *k, const chunk *u, int s)
     return !k->by_host || dc_shared_hand_on(c, &in, 0, u->n);
 }
 
-static bool begin_send(work *k, chunk *u, int s)
-{
-    dc_row own = dc_row_from(k->c, 0, 1);
-    dc_row_read(&own, u->at, u->n, k->part[s]);
-    return dc_post_send(k->c, &k->post[s], rank_of(k, k->c->x->peer), DC_TAG_DATA, k->part[s],
-                        (size_t)u->n * k->size);
-}
-
-static bool end_send(work *k, const chunk *u, int s)
-{
-    DC_UNUSED(u);
-    return dc_post_finish(k->c, &k->post[s]);
-}
-
-static bool begin_recv(work *k, chunk *u, int s)
-{
-    return dc_post_recv(k->c, &k->post[s], rank_of(k, k->c->x->peer), DC_TAG_DATA, k->in[s],
-                        (size_t)u->n * k->size);
-}
-
-static bool end_recv(work *k, const chunk *u, int s)
-{
-    dc_row to = dc_row_to(k->c, 0, 1);
-    if (!dc_post_finish(k->c, &k->post[s]))
-        return false;
-    dc_row_write(&to, u->at, u->n, k->in[s]);
-    return true;
-}
-
 /* ---- the exchange ------------------------------------------------------------------------------------------ */
 
-/* Each hears what it is to the others, before anything else comes from them. One who sends does not wait for that. */
+/* Each hears what it is to the others, before anything else comes from them. */
 static bool compare_heads(work *k)
 {
     dc_call *c = k->c;
     const int peer = c->x->peer;
     int place, root;
     switch (c->x->kind) {
-    case DC_SEND:
-        return dc_post_send(c, &k->post[0], rank_of(k, peer), DC_TAG_HEAD, &c->head,
-                            sizeof c->head);
-    case DC_RECV:
-        return dc_post_recv(c, &k->post[0], rank_of(k, peer), DC_TAG_HEAD, k->heads,
-                            sizeof *k->heads) &&
-               dc_post_finish(c, &k->post[0]) && dc_call_agrees(c, k->heads, rank_of(k, peer));
     case DC_BROADCAST:
         find_root(c, &place, &root);
         if (place != c->team->place)
@@ -425,6 +387,9 @@ static bool compare_heads(work *k)
     case DC_ALL_GATHER:
     case DC_ALL_TO_ALL:
         return exchange_heads(k, 0, k->n);
+    case DC_SEND:
+    case DC_RECV:
+        break;
     }
     return false;
 }
@@ -438,8 +403,6 @@ static const struct kind {
     [DC_ALL_GATHER] = {begin_all_gather, end_all_gather},
     [DC_ALL_TO_ALL] = {begin_all_to_all, end_all_to_all},
     [DC_BROADCAST] = {begin_broadcast, end_broadcast},
-    [DC_SEND] = {begin_send, end_send},
-    [DC_RECV] = {begin_recv, end_recv},
 };
 
 /* A chunk is begun before the one in front of it ends. */
@@ -469,6 +432,8 @@ static bool run_chunks(work *k)
 bool dc_messages_run(dc_call *c)
 {
     work k;
+    if (c->x->kind == DC_SEND || c->x->kind == DC_RECV)
+        return dc_pair_run(c);
     if (!begin_work(c, &k))
         return false;
     const bool ok = compare_heads(&k) && run_chunks(&k);

@@ -26,8 +26,7 @@ bool dc_post_recv(dc_call *c, dc_post *p, int rank, int tag, void *bytes, size_t
     return true;
 }
 
-/* Takes those that are done off; false: one has failed. */
-static bool test_all(dc_call *c, dc_post *p)
+bool dc_post_test(dc_call *c, dc_post *p)
 {
     dc_engine *e = c->w->engine;
     int left = 0;
@@ -47,7 +46,7 @@ bool dc_post_finish(dc_call *c, dc_post *p)
     dc_watch watch = {0};
     while (p->n > 0) {
         const int before = p->n;
-        if (!test_all(c, p))
+        if (!dc_post_test(c, p))
             return false;
         if (p->n < before)
             watch = (dc_watch){0};

@@ -18,6 +18,8 @@ typedef struct dc_post {
 /* Of no bytes nothing is sent and received. False: the world has failed. */
 bool dc_post_send(dc_call *c, dc_post *p, int rank, int tag, const void *bytes, size_t n);
 bool dc_post_recv(dc_call *c, dc_post *p, int rank, int tag, void *bytes, size_t n);
+/* Takes those that are done off. */
+bool dc_post_test(dc_call *c, dc_post *p);
 /* Until all are done; the post is empty then. */
 bool dc_post_finish(dc_call *c, dc_post *p);
 /* Lets go of those that are not done. */

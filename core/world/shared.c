@@ -291,38 +291,6 @@ static bool broadcast(dc_call *c)
     return dc_shared_await_read(c);
 }
 
-static bool send(dc_call *c)
-{
-    const int rank = c->team->rank[c->x->peer];
-    dc_row own = dc_row_from(c, 0, 1);
-    const int64_t chunk = chunk_of(c, 1, CHUNK);
-    int64_t at = 0;
-    do {
-        const int64_t n = dc_min_i64(chunk, c->elements - at);
-        if (!dc_shared_put(c, &own, at, n))
-            return false;
-        dc_board_give(c->w->board, rank, dc_board_opened(c->w->board));
-        count_sent(c, n);
-        at += n;
-    } while (at < c->elements);
-    return true;
-}
-
-static bool recv(dc_call *c)
-{
-    const int rank = c->team->rank[c->x->peer];
-    dc_row to = dc_row_to(c, 0, 1);
-    const int64_t chunk = chunk_of(c, 1, CHUNK);
-    int64_t at = 0;
-    do {
-        const int64_t n = dc_min_i64(chunk, c->elements - at);
-        if (!dc_shared_take(c, rank, &to, at, n))
-            return false;
-        at += n;
-    } while (at < c->elements);
-    return true;
-}
-
 /* ---- steps of exchanges between hosts ------------------------------------------------------------------ */
 
 /* The member of a host that is in a place. */
@@ -418,9 +386,8 @@ bool dc_shared_run(dc_call *c)
     case DC_BROADCAST:
         return broadcast(c);
     case DC_SEND:
-        return send(c);
     case DC_RECV:
-        return recv(c);
+        return dc_pair_run(c);
     }
     return false;
 }

@@ -100,6 +100,12 @@ bool dc_world_engine_failed(dc_call *c, const char *what)
                           c->w->engine->why);
 }
 
+bool dc_world_no_memory(dc_call *c)
+{
+    return dc_world_break(c->w, false, "rank %d (%s) has no memory for %s", c->w->rank,
+                          dc_world_host(c->w, c->w->rank), dc_call_label(c));
+}
+
 bool dc_world_failed(dc_world *w)
 {
     if (atomic_load_explicit(&w->failed, memory_order_acquire))

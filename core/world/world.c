@@ -30,6 +30,7 @@ typedef struct dc_item {
     uint64_t ticket;
     const dc_team *team;
     dc_exchange x;
+    dc_pair *pair; /* of one that is under way with others */
     dc_transfer at[];
 } item;
 
@@ -100,6 +101,87 @@ static void perform_first(dc_world *w)
     dc_xfree(it);
 }
 
+static bool is_pair(const item *it)
+{
+    return it->x.kind == DC_SEND || it->x.kind == DC_RECV;
+}
+
+/* With the lock: those at the front of the queue that may join the ones that are under way. */
+static item **take_pairs(dc_world *w, item **end)
+{
+    while (w->first != NULL && is_pair(w->first)) {
+        *end = w->first;
+        end = &w->first->next;
+        w->first = *end;
+        *end = NULL;
+    }
+    if (w->first == NULL)
+        w->last = NULL;
+    return end;
+}
+
+/* A step of each whose turn it is. */
+static bool step_pairs(dc_world *w, item *all, bool *moved)
+{
+    for (item *it = all; it != NULL; it = it->next) {
+        dc_call c = dc_call_of(w, &it->x, it->team, NULL);
+        bool turn = true;
+        if (it->pair == NULL && (it->pair = dc_pair_new(&c)) == NULL)
+            return dc_world_no_memory(&c);
+        for (const item *before = all; before != it && turn; before = before->next)
+            turn = !dc_pair_waits_for(it->pair, before->pair);
+        if (turn && !dc_pair_step(it->pair, moved))
+            return false;
+    }
+    return true;
+}
+
+/* With the lock: ends those at the front that are done, or after a failure all. */
+static item *end_pairs(dc_world *w, item *all, bool ok)
+{
+    while (all != NULL && (!ok || dc_pair_done(all->pair))) {
+        item *next = all->next;
+        if (ok)
+            dc_pair_free(all->pair);
+        else if (all->pair != NULL)
+            dc_pair_give_up(all->pair);
+        end_ticket(w, all->ticket, ok);
+        w->taken = next != NULL;
+        dc_xfree(all);
+        all = next;
+    }
+    return all;
+}
+
+static bool wait_for_pair(dc_world *w, const item *first, dc_watch *watch)
+{
+    dc_call c = dc_call_of(w, &first->x, first->team, NULL);
+    return dc_pair_done(first->pair) || dc_watch_pause(watch, &c, first->team->rank[first->x.peer]);
+}
+
+/* SEND and RECV at the front of the queue, and those that come behind them meanwhile. */
+static void perform_pairs(dc_world *w)
+{
+    item *all = NULL, **end = take_pairs(w, &all);
+    dc_watch watch = {0};
+    w->taken = true;
+    while (all != NULL) {
+        pthread_mutex_unlock(&w->lock);
+        bool moved = false, ok = !dc_world_failed(w) && step_pairs(w, all, &moved);
+        if (moved)
+            watch = (dc_watch){0};
+        else if (ok)
+            ok = wait_for_pair(w, all, &watch);
+        if (!ok)
+            dc_world_look_out(w);
+        pthread_mutex_lock(&w->lock);
+        all = end_pairs(w, all, ok);
+        if (all == NULL)
+            return;
+        end = take_pairs(w, end);
+    }
+}
+
 static void look_out(dc_world *w)
 {
     pthread_mutex_unlock(&w->lock);
@@ -112,7 +194,9 @@ static void serve(dc_world *w)
     pthread_mutex_lock(&w->lock);
     while (!w->stop || w->first != NULL || w->taken) {
         const struct timespec until = in_ms(LOOK_OUT_MS);
-        if (w->first != NULL && !w->taken)
+        if (w->first != NULL && !w->taken && is_pair(w->first))
+            perform_pairs(w);
+        else if (w->first != NULL && !w->taken)
             perform_first(w);
         else if (pthread_cond_timedwait(&w->wake, &w->lock, &until) == ETIMEDOUT ||
                  (atomic_load(&w->failed) && !atomic_load(&w->told)))
@@ -224,6 +308,7 @@ static void free_world(dc_world *w)
     dc_board_free(w->board);
     dc_team_free(w->team);
     dc_xfree(w->scratch);
+    dc_pair_free(w->kept);
     pthread_cond_destroy(&w->done);
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->failing);

@@ -72,6 +72,8 @@ void dc_row_copy(dc_row *to, dc_row *from, int64_t n); /* from their beginnings 
 void dc_row_combine(dc_combine_fn *fn, dc_row *to, int64_t to_at, dc_row *own, int64_t own_at,
                     int64_t n, const char **from, int nfrom, int place, size_t size);
 
+typedef struct dc_pair dc_pair;
+
 struct dc_world {
     int rank, size;
     dc_engine *engine; /* NULL: alone */
@@ -102,6 +104,7 @@ struct dc_world {
     atomic_bool told; /* and has */
     char failure[DC_TEXT_BYTES];
     atomic_uint_least64_t sent;
+    dc_pair *kept; /* of pairs.c */
     char *scratch; /* of messages.c */
     size_t scratch_bytes;
 };
@@ -114,6 +117,8 @@ bool dc_world_failed(dc_world *w);
 bool dc_world_break(dc_world *w, bool here, const char *fmt, ...) DC_PRINTF(3, 4);
 /* The same in the words of an engine that failed. */
 bool dc_world_engine_failed(dc_call *c, const char *what);
+/* The same where this rank has no memory for an exchange. */
+bool dc_world_no_memory(dc_call *c);
 /* Takes what another host has told, tells other hosts what is to be told. On the world's thread. */
 void dc_world_look_out(dc_world *w);
 
@@ -146,6 +151,18 @@ bool dc_call_run(dc_call *c);
 bool dc_shared_run(dc_call *c);   /* all members are on this host */
 bool dc_messages_run(dc_call *c); /* they are not */
 void dc_world_count_sent(dc_world *w, size_t bytes);
+
+/* One SEND or RECV, which may be under way with others (pairs.c). */
+dc_pair *dc_pair_new(const dc_call *c); /* NULL: no memory */
+void dc_pair_free(dc_pair *p);          /* and those behind it */
+/* What can be done without waiting; `moved` where something was. */
+bool dc_pair_step(dc_pair *p, bool *moved);
+bool dc_pair_done(const dc_pair *p);
+/* Must `before`, which was begun before it, be done first? */
+bool dc_pair_waits_for(const dc_pair *p, const dc_pair *before);
+/* Of a world that has failed: the engine may still know of its memory, which the world keeps. */
+void dc_pair_give_up(dc_pair *p);
+bool dc_pair_run(dc_call *c);
 
 /* Steps of exchanges among the members on this host, for one chunk (shared.c). */
 
