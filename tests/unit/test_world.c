@@ -647,11 +647,64 @@ static void test_bytes(void)
     }
 }
 
+/* An engine that cannot be opened, and one whose ranks have no memory in common. */
+static bool refuse_open(dc_engine *e)
+{
+    snprintf(e->why, sizeof e->why, "no network");
+    return false;
+}
+
+static bool open_two(dc_engine *e)
+{
+    static const int host[] = {0, 0};
+    static const char *const name[] = {"a", "a"};
+    e->size = 2;
+    e->host = host;
+    e->name = name;
+    return true;
+}
+
+static void *refuse_segment(dc_engine *e, size_t bytes)
+{
+    snprintf(e->why, sizeof e->why, "no room for %zu bytes", bytes);
+    return NULL;
+}
+
+static void count_close(dc_engine *e, bool clean)
+{
+    e->rank += 10 + clean;
+}
+
+static dc_status open_refused(dc_job *j, void *arg)
+{
+    dc_world *w = NULL;
+    return dc_world_open(j, arg, &w);
+}
+
+static void test_engines(void)
+{
+    static const dc_engine_ops closed = {.open = refuse_open, .close = count_close},
+                               crowded = {.open = open_two,
+                                          .segment = refuse_segment,
+                                          .close = count_close};
+    static const dc_opts opt;
+    dc_job j;
+    dc_job_init(&j, &opt, NULL);
+    dc_engine e = {.ops = &closed};
+    CHECK_EQ(dc_protect(&j, open_refused, &e), DC_E_DEVICE);
+    CHECK(strstr(j.err.text, "no network") != NULL && e.rank == 10);
+    e = (dc_engine){.ops = &crowded};
+    CHECK_EQ(dc_protect(&j, open_refused, &e), DC_E_DEVICE);
+    CHECK(strstr(j.err.text, "no room for ") != NULL && e.rank == 10);
+    dc_job_fini(&j);
+}
+
 int main(void)
 {
     static const int sizes[] = {1, 2, 3, 4, 5, 8};
     test_groups();
     test_alone();
+    test_engines();
     for (size_t i = 0; i < DC_COUNTOF(sizes); i++) {
         run_all(sizes[i], NULL, "one host");
         run_all(sizes[i], each, "a host each");

@@ -31,7 +31,7 @@ struct ranks {
     rank_of at[RANKS_MOST];
 };
 
-/* host: of each rank; NULL: one host. The worlds are closed afterwards, by ranks that failed with dc_world_fail where `tell`. */
+/* host: of each rank the number of its host; NULL: one host. Each rank closes its world when its body has ended. */
 void ranks_run(ranks *all, int n, const int *host, dc_status (*body)(dc_job *j, rank_of *r),
                void *ctx);
 
