@@ -36,6 +36,7 @@ static int l_setting(lua_State *L)
 
 static const dc_binding bindings[] = {
     {"terminal", l_terminal, DC_ANY, DC_IN_LIBRARY},
+    {"clock", l_clock, 0, DC_IN_MODULE},
     {"clock", l_clock, DC_ANY, DC_IN_LIBRARY},
     {"setting", l_setting, DC_ANY, DC_IN_LIBRARY},
 };

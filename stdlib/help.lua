@@ -231,7 +231,7 @@ end
 local modules = {
   { "deepc", "deepc.api.values", "deepc.api.shape", "deepc.api.arrange", "deepc.api.elements", "deepc.api.numbers",
     "deepc.api.sums", "deepc.api.order", "deepc.api.indexing", "deepc.api.functions", "deepc.api.control",
-    "deepc.api.vmap", "deepc.api.scripts", "deepc.api.complex" },
+    "deepc.api.vmap", "deepc.api.ranks", "deepc.api.scripts", "deepc.api.complex" },
   { "deepc.nn", "deepc.nn.class", "deepc.nn.layers", "deepc.nn.activations", "deepc.nn.piecewise", "deepc.nn.smooth",
     "deepc.nn.norms", "deepc.nn.channel_norms", "deepc.nn.conv", "deepc.nn.padding", "deepc.nn.resample",
     "deepc.nn.patches", "deepc.nn.similarity", "deepc.nn.pool", "deepc.nn.unpool", "deepc.nn.cells",

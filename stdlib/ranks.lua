@@ -116,22 +116,26 @@ end
 
 function ranks.all_reduce(x, options)
   local over, combine = read("all_reduce", options, true)
-  return core.exchange("all_reduce", x, 0, combine, over)
+  local y = core.exchange("all_reduce", x, 0, combine, over)
+  return y
 end
 
 function ranks.reduce_scatter(x, axis, options)
   local over, combine = read("reduce_scatter", options, true)
-  return core.exchange("reduce_scatter", x, axis_of("reduce_scatter", x, axis), combine, over)
+  local y = core.exchange("reduce_scatter", x, axis_of("reduce_scatter", x, axis), combine, over)
+  return y
 end
 
 function ranks.all_gather(x, axis, options)
   local over = read("all_gather", options)
-  return core.exchange("all_gather", x, axis_of("all_gather", x, axis), 0, over)
+  local y = core.exchange("all_gather", x, axis_of("all_gather", x, axis), 0, over)
+  return y
 end
 
 function ranks.all_to_all(x, axis, to, options)
   local over = read("all_to_all", options)
-  return core.exchange("all_to_all", x, axis_of("all_to_all", x, axis), axis_of("all_to_all", x, to), over)
+  local y = core.exchange("all_to_all", x, axis_of("all_to_all", x, axis), axis_of("all_to_all", x, to), over)
+  return y
 end
 
 function ranks.broadcast(x, from, options)
@@ -139,7 +143,8 @@ function ranks.broadcast(x, from, options)
   if math.type(from) ~= "integer" or from < 0 then
     fail("broadcast", "the number of a rank from 0 on is needed, not %s", core.shown(from))
   end
-  return core.exchange("broadcast", x, 0, from, over)
+  local y = core.exchange("broadcast", x, 0, from, over)
+  return y
 end
 
 function ranks.barrier()
@@ -149,11 +154,13 @@ end
 -- ---- parts ----
 
 function ranks.reshard(x, type_text)
-  return core.reshard(x, type_text)
+  local y = core.reshard(x, type_text)
+  return y
 end
 
 function ranks.part(x, type_text)
-  return core.part(x, type_text)
+  local y = core.part(x, type_text)
+  return y
 end
 
 -- What all ranks have of a cell in parts, or of a tensor whose whole type is given.
@@ -250,4 +257,4 @@ function ranks.shard(what, spec)
   return what
 end
 
-return ranks
+return core.entries(ranks)

@@ -160,6 +160,14 @@ function dc.progress(source, options) end
 ---@return table<string, number|string>
 function dc.stats() end
 
+---Seconds of a clock that never goes back, from some moment on: differences are times that passed. os.clock counts what
+---processors worked, for all threads, and nothing while a rank waits.
+---
+---    local begun = dc.clock()
+---    print(dc.clock() - begun < 60)
+---@return number
+function dc.clock() end
+
 ---Whether operations that make infinities or NaN are errors from now on, as with `DEEPC_CHECK=nan`: a call
 ---whose results or cells hold some is run again on the interpreter, which names the operation, its line and its
 ---layer; cells keep their old values. Without an argument nothing changes.
