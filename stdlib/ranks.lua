@@ -66,8 +66,28 @@ local function refuse_size(names, list, size, world)
     ("mpirun -n %d deepc %s starts so many"):format(size, arg and arg[0] or "train.lua"))
 end
 
+-- deepc plan says how large the axes are that the script names.
+local function take_planned(names, list, planned)
+  local left = {}
+  for name, size in pairs(planned) do
+    left[name] = size
+  end
+  for i, name in ipairs(names) do
+    list[i] = left[name] or fail("mesh", "--mesh says nothing of axis '%s'", name)
+    left[name] = nil
+  end
+  local surplus = next(left)
+  if surplus then
+    fail("mesh", "--mesh names an axis '%s', which the mesh of the script has not", surplus)
+  end
+end
+
 function ranks.mesh(sizes)
   local names, list = axes_of(sizes)
+  local planned = core.plans()
+  if type(planned) == "table" then
+    take_planned(names, list, planned)
+  end
   local size, seen = 1, {}
   for i, name in ipairs(names) do
     check_axis(name, list[i])
@@ -77,7 +97,7 @@ function ranks.mesh(sizes)
     seen[name], size = true, size * list[i]
   end
   local rank, world = core.world()
-  if size ~= world and not core.plans() then
+  if size ~= world and not planned then
     refuse_size(names, list, size, world)
   end
   core.set_mesh(names, list)

@@ -25,7 +25,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SECONDS = 20, COUNT = 10000 };
+enum { COUNT = 10000 };
+
+static const char SECONDS[] = "20";
 
 typedef struct problem {
     char *file, *text;
@@ -399,6 +401,7 @@ typedef struct request {
     const char *file;
     int argc;
     char **argv; /* the file and what follows */
+    const dc_check_run *run;
 } request;
 
 static dc_status unused_body(dc_job *j, void *arg)
@@ -454,6 +457,8 @@ static int check_script(lua_State *L)
     run_script(L, r);
     d->watch = NULL;
     dc_protect(&d->rt->job, unused_body, r->c);
+    if (r->run->finish != NULL && r->c->errors == 0)
+        r->run->finish(L, r->run->ctx);
     return 0;
 }
 
@@ -472,7 +477,7 @@ static int check_file(const request *r)
 {
     dc_check *c = r->c;
     dc_config cfg = DC_CONFIG_INIT;
-    cfg.device = "eval";
+    cfg.device = r->run->device;
     cfg.log = dc_sink_stderr;
     if (dc_open(&cfg, &c->rt) != DC_OK) {
         fprintf(stderr, "deepc: %s\n", dc_errmsg(c->rt));
@@ -480,6 +485,8 @@ static int check_file(const request *r)
         return 1;
     }
     c->rt->check = true;
+    if (r->run->prepare != NULL)
+        r->run->prepare(c->rt, r->run->ctx);
     lua_State *L = luaL_newstate();
     if (L == NULL) {
         fputs("deepc: out of memory\n", stderr);
@@ -511,20 +518,35 @@ static bool read_seconds(const char *text, uint64_t *ns)
     return *text == '\0' && *ns > 0;
 }
 
+int dc_check_script(const dc_check_run *run)
+{
+    uint64_t ns;
+    if (!read_seconds(run->seconds, &ns)) {
+        fprintf(stderr, "deepc: -t is a number of seconds, not '%s'\n", run->seconds);
+        return 1;
+    }
+    dc_check c = {.deadline = dc_clock_ns() + ns};
+    const request r = {&c, run->argv[0], run->argc, run->argv, run};
+    const int status = check_file(&r);
+    free_check(&c);
+    return status;
+}
+
 int dc_check_main(int argc, char **argv)
 {
     static const char usage[] = "usage: deepc check [-t SECONDS] FILE [ARGS]\n";
-    uint64_t ns = (uint64_t)SECONDS * 1000000000;
+    dc_check_run run = {.device = "eval", .seconds = SECONDS};
+    uint64_t ns;
     int i = 0;
-    if (argc >= 2 && strcmp(argv[0], "-t") == 0)
+    if (argc >= 2 && strcmp(argv[0], "-t") == 0) {
+        run.seconds = argv[1];
         i = read_seconds(argv[1], &ns) ? 2 : argc;
+    }
     if (i >= argc || argv[i][0] == '-') {
         fputs(usage, stderr);
         return 1;
     }
-    dc_check c = {.deadline = dc_clock_ns() + ns};
-    const request r = {&c, argv[i], argc - i, argv + i};
-    const int status = check_file(&r);
-    free_check(&c);
-    return status;
+    run.argc = argc - i;
+    run.argv = argv + i;
+    return dc_check_script(&run);
 }

@@ -8,6 +8,23 @@
 #ifndef DC_VM_CHECK_MAIN_H
 #define DC_VM_CHECK_MAIN_H
 
+#include "core/runtime/rt.h"
+
+#include <lua.h>
+
 int dc_check_main(int argc, char **argv); /* behind the word check */
+
+/* The same for others that run scripts without effects. */
+typedef struct dc_check_run {
+    const char *device;  /* NULL: that of the settings */
+    const char *seconds; /* how long, as a user writes it */
+    int argc;
+    char **argv;                            /* the file and what follows */
+    void (*prepare)(dc_rt *rt, void *ctx);  /* before the script; NULL: nothing */
+    int (*finish)(lua_State *L, void *ctx); /* after it, unless there were errors; may raise */
+    void *ctx;
+} dc_check_run;
+
+int dc_check_script(const dc_check_run *run);
 
 #endif

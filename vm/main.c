@@ -1,7 +1,7 @@
 /*
  * The program: runs scripts as `lua` does, with a context attached.
  *
- *   deepc [-e CODE] [-l MODULE] [-i] [-v] [FILE ARGS | -] | kernel FILE | explain CODE |
+ *   deepc [-e CODE] [-l MODULE] [-i] [-v] [FILE ARGS | -] | plan FILE | kernel FILE | explain CODE |
  *         sandbox FILE | inspect FILE | convert FROM TO | cache | --replay FILE | --devices | --options | --help
  */
 #define _POSIX_C_SOURCE 200809L
@@ -16,6 +16,7 @@
 #include "vm/explain.h"
 #include "vm/kernel.h"
 #include "vm/luaerror.h"
+#include "vm/plan_main.h"
 #include "vm/prompt.h"
 #include "vm/replay.h"
 #include "vm/sandbox_main.h"
@@ -44,6 +45,8 @@ static const char usage[] =
     "  --          no more options\n"
     "  check FILE ARGS  look for mistakes: trace without a device, list what is wrong (-t SECONDS: "
     "how long)\n"
+    "  plan --mesh data=8 FILE ARGS  time and memory of a step on ranks that are not there; deepc plan "
+    "tells more\n"
     "  kernel FILE      schedule a kernel and print one of its forms; deepc kernel tells more\n"
     "  explain DC0301   what the code of an error means; without a code, all codes\n"
     "  sandbox FILE ARGS  run a script that may compute and print, and nothing else; deepc sandbox "
@@ -367,6 +370,8 @@ static int choose(int argc, char **argv)
         return answered;
     if (argc >= 2 && strcmp(argv[1], "check") == 0)
         return dc_check_main(argc - 2, argv + 2);
+    if (argc >= 2 && strcmp(argv[1], "plan") == 0)
+        return dc_plan_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "kernel") == 0)
         return dc_vm_kernel(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "explain") == 0)

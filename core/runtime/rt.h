@@ -46,6 +46,7 @@ typedef struct dc_rt {
     dc_world *world;            /* the ranks; NULL before it is asked for, or where there is one */
     struct dc_mesh *mesh;       /* of them, and of the types of scripts; NULL before it is made */
     dc_status (*open_world)(dc_job *j, dc_world **out); /* NULL: there are no others */
+    const struct dc_mesh *planned; /* of `deepc plan`: the mesh that is asked about; else NULL */
     dc_device *device; /* where tensors live; eval uses host memory of its own device */
     bool interpret;    /* device is `eval` */
     dc_stats stats;

@@ -57,6 +57,8 @@ dc_status dc_world_open(dc_job *j, dc_engine *e, dc_world **out);
 
 /* One rank, without an engine and a thread. */
 dc_status dc_world_alone(dc_job *j, dc_world **out);
+/* One rank of a world whose others are not there: what they would give is what this one has. */
+dc_status dc_world_pretend(dc_job *j, int rank, int size, dc_world **out);
 
 /* Has the process ended, or is it a zombie? For engines whose ranks are processes. */
 bool dc_world_process_gone(int pid);

@@ -74,10 +74,14 @@ void dc_row_combine(dc_combine_fn *fn, dc_row *to, int64_t to_at, dc_row *own, i
 
 typedef struct dc_pair dc_pair;
 
+/* Of a world that pretends. */
+void dc_world_pretend_run(const dc_exchange *x);
+
 struct dc_world {
     int rank, size;
     dc_engine *engine; /* NULL: alone */
     char alone[64];    /* the host's name then */
+    bool pretends;     /* there are no others, whatever `size` says */
     dc_board *board;   /* NULL: no other rank is on this host */
     uint64_t limit_ns; /* of waiting without progress; 0: none */
     /* Looks at memory before a thread gives its core away: of callers, of the world's thread. */

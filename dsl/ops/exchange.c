@@ -259,10 +259,19 @@ static int l_mesh_size(lua_State *L)
     return 1;
 }
 
-/* plans(): are ranks only counted, by deepc plan or deepc check? */
+/* plans(): of deepc plan the sizes by axis, of deepc check true: the ranks are not there; else false */
 static int l_plans(lua_State *L)
 {
-    lua_pushboolean(L, dc_dsl_of(L)->rt->check);
+    const dc_rt *rt = dc_dsl_of(L)->rt;
+    if (rt->planned == NULL) {
+        lua_pushboolean(L, rt->check);
+        return 1;
+    }
+    lua_newtable(L);
+    for (uint32_t a = 0; a < rt->planned->naxis; a++) {
+        lua_pushinteger(L, rt->planned->size[a]);
+        lua_setfield(L, -2, rt->planned->name[a]);
+    }
     return 1;
 }
 

@@ -2,6 +2,7 @@
 #ifndef DC_JIT_EXEC_EXECUTABLE_H
 #define DC_JIT_EXEC_EXECUTABLE_H
 
+#include "core/graph/exchange.h"
 #include "core/runtime/storage.h"
 #include "jit/base/exec_desc.h"
 
@@ -85,6 +86,24 @@ typedef struct dc_exec_derived {
 /* Value i of info.derived. */
 dc_exec_derived dc_exec_derived_of(const dc_exec *e, uint32_t i);
 
+/* A command of the body, as `deepc plan` looks at it: what it took, on average, and what it waits for. */
+typedef struct dc_exec_step {
+    const char *label, *where; /* of the script; NULL: not known */
+    double ns;                 /* of all its runs in a call */
+    int64_t times;             /* in a call, at most */
+    bool inside;               /* of a loop or a branch */
+    bool exchange;             /* with other ranks: its group, and what this rank gives */
+    dc_exchange_attr attr;
+    dc_op op;
+    dc_type type;
+    uint32_t ndep;
+    const uint32_t *dep; /* steps */
+} dc_exec_step;
+
+uint32_t dc_exec_step_count(const dc_exec *e);
+/* Times are those of the calls from now on. */
+void dc_exec_forget_times(dc_exec *e);
+void dc_exec_step_of(const dc_exec *e, uint32_t i, dc_exec_step *out);
 /* Commands in their order: what runs, what it writes and reads. */
 void dc_exec_plan(const dc_exec *e, dc_text *out);
 /* How the memory of a cell is laid out while it is called (jit/rewrite/weight_layout.h). */

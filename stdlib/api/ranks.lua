@@ -7,8 +7,8 @@ local dc = {}
 
 -- ---- Ranks ----
 
----The processes that a launcher such as mpirun started with the same script. Without a launcher there is one.
----rank counts from 0; host is the name of this rank's machine, hosts are those of all; sent is how many bytes this rank
+---The processes that a launcher such as mpirun started with the same script. Without a launcher there is one. rank
+---counts from 0; host is the name of this rank's machine, hosts are those of all; sent is how many bytes this rank
 ---has given to others so far.
 ---
 ---    local world = dc.world()
@@ -18,27 +18,27 @@ local dc = {}
 ---@return { rank: integer, size: integer, host: string, hosts: string[], sent: integer }
 function dc.world() end
 
----Names the axes along which ranks stand: an array of all ranks, in row-major order. A table by name is in the order of
----the names, a list of pairs in its own. There is one mesh in a program; all ranks make the same.
+---Names the axes along which ranks stand: an array of all ranks, in row-major order. A table by name is in the
+---order of the names, a list of pairs in its own. There is one mesh in a program; all ranks make the same.
 ---
 ---    local mesh = dc.mesh { data = dc.world().size }
 ---    print(mesh.size, mesh.sizes.data, mesh.place.data)
 ---
 ---Errors: DC0313 where the mesh has not one place for each rank.
 ---@param sizes table<string, integer>|{ [1]: string, [2]: integer }[]
----@return { size: integer, axes: string[], sizes: table<string, integer>, place: table<string, integer> } # place: where this rank stands, from 0
+---@return { size: integer, axes: string[], sizes: table<string, integer>, place: table<string, integer> } # place: from 0
 function dc.mesh(sizes) end
 
----Parameters, states, layers or tables of them are held in parts from now on: each rank keeps its own. The spec is a type,
----"f32[784, 256 @ model]" or "[784, 256 @ model]"; for a layer a table of such types by name, where * stands for
----anything; or an axis of the mesh, along which the first axis is split that the ranks can share equally. Returns what it
----was given. To be called before a typed function uses them.
+---Parameters, states, layers or tables of them are held in parts from now on: each rank keeps its own. The spec is
+---a type, "f32[784, 256 @ model]" or "[784, 256 @ model]"; for a layer a table of such types by name, where *
+---stands for anything; or an axis of the mesh, along which the first axis is split that the ranks can share
+---equally. Returns what it was given. To be called before a typed function uses them.
 ---
 ---    dc.mesh { data = 1 }
 ---    local w = dc.shard(dc.param "f32[8, 4]", "data")
 ---
----Errors: DC0313 for a type that does not fit, an axis that does not divide, a name that nothing has, a cell that is in
----parts or in use already.
+---Errors: DC0313 for a type that does not fit, an axis that does not divide, a name that nothing has, a cell that
+---is in parts or in use already.
 ---@param what any
 ---@param spec string|table<string, string>
 ---@return any
@@ -55,8 +55,8 @@ function dc.shard(what, spec) end
 ---@return deepc.Tensor
 function dc.part(x, type) end
 
----The whole of a value of which each rank has a part: all ranks call it and all get it. A cell in parts knows its type;
----of a tensor the type of the whole is given.
+---The whole of a value of which each rank has a part: all ranks call it and all get it. A cell in parts knows its
+---type; of a tensor the type of the whole is given.
 ---
 ---    dc.mesh { data = 1 }
 ---    print(dc.whole(dc.ones "f32[2]", "f32[2 @ data]"))
@@ -67,7 +67,8 @@ function dc.part(x, type) end
 ---@return deepc.Tensor
 function dc.whole(x, type) end
 
----In a typed function: the same value, in these parts from here on. Elsewhere, and where nothing is in parts, the value.
+---In a typed function: the same value, in these parts from here on. Elsewhere, and where nothing is in parts, the
+---value.
 ---
 ---    dc.mesh { data = 1 }
 ---    local f = dc.fn("f(x: f32[4 @ data, 2]) -> f32[4 @ data, 2]", function(x)
@@ -81,9 +82,10 @@ function dc.whole(x, type) end
 ---@return deepc.Tensor
 function dc.reshard(x, type) end
 
----The sum, element by element, of a tensor of each rank: all call it, all get it. { over = "data" } says along which axes
----of the mesh ("data+model"; all, if not given), { op = "max" } or "min" what else than a sum. Its gradient is that of the
----sum of what all ranks differentiate. Not in functions whose types split axes, whose values are whole ones.
+---The sum, element by element, of a tensor of each rank: all call it, all get it. { over = "data" } says along
+---which axes of the mesh ("data+model"; all, if not given), { op = "max" } or "min" what else than a sum. Its
+---gradient is that of the sum of what all ranks differentiate. Not in functions whose types split axes, whose
+---values are whole ones.
 ---
 ---    dc.mesh { data = 1 }
 ---    print(dc.all_reduce(dc.ones "f32[2]"))
@@ -118,7 +120,8 @@ function dc.reduce_scatter(x, axis, options) end
 ---@return deepc.Tensor
 function dc.all_gather(x, axis, options) end
 
----Each rank gives one of equal parts of `axis` to each, and puts those that it gets one behind the other along `to`.
+---Each rank gives one of equal parts of `axis` to each, and puts those that it gets one behind the other along
+---`to`.
 ---
 ---    dc.mesh { data = 1 }
 ---    print(dc.all_to_all(dc.ones "f32[2, 3]", 1, 2))

@@ -29,6 +29,19 @@ for model in mlp gpt cnn rnn; do
     check "$model in one process" test "$status" -eq 0
 done
 
+# A mesh that is not here: 8 ranks of which this process is one.
+run "$DEEPC" plan --mesh data=4,model=2 --link 50GB/s --link model=300GB/s,2us "$here/train.lua" gpt data "$dir/plan"
+check "plan tells the time of a call" says "  a call        "
+check "plan tells what is given to other ranks" says "  given         165 KiB to other ranks in a call"
+check "plan tells the memory of a rank" says " a rank: parameters 110 KiB, states 110 KiB"
+check "plan writes nothing" test ! -e "$dir/plan" -a "$status" -eq 0
+run "$DEEPC" plan --mesh data=4 "$here/train.lua" gpt data "$dir/plan"
+check "plan names the axis that is missing" says "--mesh says nothing of axis 'model'"
+run "$DEEPC" plan --mesh data=4,model=2 --link fast "$here/train.lua" mlp data "$dir/plan"
+check "plan refuses a rate that is none" says "--link fast: a rate such as 50GB/s or 10Gbit/s is needed"
+run "$DEEPC" plan "$here/train.lua"
+check "plan without a mesh says how it is used" warns "usage: deepc plan --mesh"
+
 if command -v mpirun.mpich >/dev/null 2>&1; then
     for model in mlp gpt cnn rnn; do
         for mode in data zero1 zero3 model; do

@@ -1,0 +1,190 @@
+/*
+ * For stdlib/plan.lua: typed functions whose values are in parts, as one rank runs them. Each is called some times with
+ * zeros, in a world whose other ranks are not there, so that its kernels are timed; what ranks exchange is listed.
+ */
+#include "dsl/base/binding.h"
+#include "dsl/base/run.h"
+#include "dsl/fn/fn.h"
+
+enum { WARM = 3, CALLS = 12, LONG_NS = 1000000000 };
+
+typedef struct planning {
+    dc_dsl *d;
+    dc_spec *s;
+} planning;
+
+static void release_zeros(dc_spec *s)
+{
+    for (uint32_t i = 0; i < s->nleaf; i++) {
+        dc_tensor_release((dc_tensor *)(uintptr_t)s->arg[i].tensor);
+        s->arg[i] = (dc_arg){.tensor = NULL};
+    }
+}
+
+static dc_status make_zeros(const planning *a, dc_job *j)
+{
+    const dc_func *f = dc_exec_desc_of(a->s->exec)->fn;
+    for (uint32_t i = 0; i < a->s->nleaf; i++) {
+        const dc_type t = dc_node_type(f, f->param.at[i]);
+        dc_tensor *x = NULL;
+        a->s->arg[i] = (dc_arg){.tensor = NULL};
+        if (t.rank == 0)
+            continue;
+        DC_TRY(dc_tensor_new(a->d->rt, j, &t, &x));
+        a->s->arg[i].tensor = x;
+        DC_TRY(dc_storage_clear(x->store, j));
+    }
+    return DC_OK;
+}
+
+static dc_status call_once(const planning *a, dc_job *j)
+{
+    dc_fault fault;
+    dc_tensor **out = DC_NEW_ARRAY(&j->scratch, dc_tensor *, a->s->nout + 1);
+    DC_TRY(dc_inst_call(a->s->inst, j, a->s->arg, out, &fault));
+    for (uint32_t i = 0; i < a->s->nout; i++)
+        dc_tensor_release(out[i]);
+    return DC_OK;
+}
+
+static dc_status call_some(const planning *a, dc_job *j)
+{
+    const uint64_t begun = dc_clock_ns();
+    DC_TRY(make_zeros(a, j));
+    for (int i = 0; i < WARM + CALLS; i++) {
+        if (i == WARM)
+            dc_exec_forget_times(a->s->exec);
+        DC_TRY(call_once(a, j));
+        if (i > WARM && dc_clock_ns() - begun > LONG_NS)
+            break;
+    }
+    return DC_OK;
+}
+
+static dc_status time_body(dc_job *j, void *arg)
+{
+    const planning *a = arg;
+    DC_TRY(dc_spec_ready(a->d, j, a->s));
+    for (uint32_t i = 0; i < a->s->nleaf; i++)
+        a->s->arg[i] = (dc_arg){.tensor = NULL};
+    const dc_status status = call_some(a, j);
+    release_zeros(a->s);
+    return status;
+}
+
+static void push_axes(lua_State *L, const dc_mesh *m, uint32_t mask)
+{
+    lua_newtable(L);
+    for (uint32_t a = 0; a < m->naxis; a++)
+        if (mask >> a & 1) {
+            lua_pushstring(L, m->name[a]);
+            lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+        }
+}
+
+static void push_step(lua_State *L, const dc_mesh *m, const dc_exec_step *x)
+{
+    lua_newtable(L);
+    lua_pushstring(L, x->label);
+    lua_setfield(L, -2, "label");
+    lua_pushnumber(L, x->ns * 1e-9);
+    lua_setfield(L, -2, "seconds");
+    lua_pushboolean(L, x->inside);
+    lua_setfield(L, -2, "inside");
+    lua_newtable(L);
+    for (uint32_t d = 0; d < x->ndep; d++) {
+        lua_pushinteger(L, (lua_Integer)x->dep[d] + 1);
+        lua_rawseti(L, -2, (lua_Integer)d + 1);
+    }
+    lua_setfield(L, -2, "after");
+    if (!x->exchange)
+        return;
+    lua_pushstring(L, dc_op_row_of(x->op)->name);
+    lua_setfield(L, -2, "op");
+    push_axes(L, m, x->attr.group.mask);
+    lua_setfield(L, -2, "over");
+    dc_binding_set_number(L, "ranks", (double)dc_group_size(&x->attr.group));
+    dc_binding_set_number(L, "bytes", (double)dc_type_bytes(&x->type));
+    dc_binding_set_number(L, "times", (double)x->times);
+}
+
+static double cell_bytes(const dc_spec *s, bool trainable)
+{
+    double all = 0;
+    for (uint32_t i = 0; i < s->trace->cell.n; i++) {
+        const dc_cell *c = s->trace->cell.at[i].cell;
+        all += c->trainable == trainable ? (double)c->store->bytes : 0;
+    }
+    return all;
+}
+
+static double leaf_bytes(const dc_spec *s)
+{
+    const dc_func *f = dc_exec_desc_of(s->exec)->fn;
+    double all = 0;
+    for (uint32_t i = 0; i < s->nleaf; i++) {
+        const dc_type t = dc_node_type(f, f->param.at[i]);
+        all += (double)dc_type_bytes(&t);
+    }
+    return all;
+}
+
+static void push_spec(lua_State *L, dc_dsl *d, dc_spec *s)
+{
+    dc_exec_info info;
+    dc_exec_info_of(s->exec, &info);
+    lua_newtable(L);
+    lua_pushstring(L, s->trace->name);
+    lua_setfield(L, -2, "name");
+    lua_pushstring(L, s->trace->where);
+    lua_setfield(L, -2, "where");
+    dc_binding_set_number(L, "parameters", cell_bytes(s, true));
+    dc_binding_set_number(L, "states", cell_bytes(s, false));
+    dc_binding_set_number(L, "arguments", leaf_bytes(s));
+    dc_binding_set_number(L, "temporaries", (double)(info.arena_bytes + info.derived_bytes));
+    const uint32_t n = dc_exec_step_count(s->exec);
+    lua_createtable(L, (int)n, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        dc_exec_step x;
+        dc_exec_step_of(s->exec, i, &x);
+        push_step(L, d->rt->mesh, &x);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    lua_setfield(L, -2, "steps");
+}
+
+/* plan_functions(): { { name, where, parameters, states, arguments, temporaries, steps } }, or { name, refused } */
+static int l_plan_functions(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    lua_newtable(L);
+    const int out = lua_gettop(L);
+    lua_gc(L, LUA_GCSTOP, 0); /* a finalizer would drop specialisations from the list */
+    for (dc_spec *s = d->specs; s != NULL; s = s->next) {
+        planning a = {d, s};
+        if (s->nplace == 0 || s->size.n > 0 || s->exec == NULL)
+            continue;
+        if (dc_run_once(d, time_body, &a) != DC_OK) {
+            char why[600];
+            dc_err_render(&d->rt->job.err, 1, why, sizeof why);
+            d->rt->job.err = (dc_err){0};
+            lua_newtable(L);
+            lua_pushstring(L, s->trace->name);
+            lua_setfield(L, -2, "name");
+            lua_pushstring(L, why);
+            lua_setfield(L, -2, "refused");
+        } else {
+            push_spec(L, d, s);
+        }
+        lua_rawseti(L, out, (lua_Integer)lua_rawlen(L, out) + 1);
+    }
+    lua_settop(L, out);
+    lua_gc(L, LUA_GCRESTART, 0);
+    return 1;
+}
+
+static const dc_binding rows[] = {
+    {"plan_functions", l_plan_functions, 0, DC_IN_LIBRARY},
+};
+
+const dc_bindings dc_fnplan_bindings = DC_BINDINGS(rows);
