@@ -42,10 +42,20 @@ bool dc_mpi_find_launch(dc_mpi_launch *out)
         const bool slurm = strcmp(l->rank, "SLURM_PROCID") == 0;
         if (dc_opts_system(l->rank)[0] == '\0' || (slurm && size < 2))
             continue;
-        *out = (dc_mpi_launch){l->name, size, l->first, l->only};
+        *out = (dc_mpi_launch){l->name, number_of(l->rank), size, l->first, l->only};
         return true;
     }
     return false;
+}
+
+bool dc_mpi_place(int *rank, int *size)
+{
+    dc_mpi_launch by;
+    if (!dc_mpi_find_launch(&by))
+        return false;
+    *rank = by.rank;
+    *size = by.size;
+    return true;
 }
 
 const char *dc_mpi_launcher(const dc_opts *opt)

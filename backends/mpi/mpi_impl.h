@@ -32,6 +32,7 @@ typedef struct dc_mpi_lib {
 /* What started this process. */
 typedef struct dc_mpi_launch {
     const char *name;
+    int rank;         /* of this process */
     int size;         /* processes; 0: it does not say */
     dc_mpi_abi first; /* where to look for the library first; */
     bool only;        /* nowhere else */

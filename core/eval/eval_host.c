@@ -13,6 +13,7 @@ dc_status dc_eval_host(dc_eval_state *s, dc_ref r)
 {
     const dc_node *n = dc_node_at(s->f, r);
     dc_host_call c = dc_host_call_of(s->f, r);
+    c.where = s->f->origins.at[n->origin].where;
     const void *in[DC_HOST_OPERANDS];
     dc_lapack lib;
     for (int i = 0; i < c.nin; i++) {

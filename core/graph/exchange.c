@@ -255,13 +255,15 @@ bool dc_exchange_describe(dc_op op, const int64_t *attr, const dc_type *in, cons
 }
 
 dc_status dc_exchange_run(dc_job *j, dc_op op, const int64_t *attr, const dc_type *in,
-                          const char *label, void *to, const void *from, void *scratch)
+                          const char *label, const char *where, void *to, const void *from,
+                          void *scratch)
 {
     const dc_exchange_attr a = dc_exchange_read(attr);
     void *at = turns(op, &a) ? scratch : to;
     dc_exchange x;
     dc_transfer t;
     dc_exchange_describe(op, attr, in, label, at, from, &x, &t);
+    x.where = where;
     DC_TRY(exchange(j, &x));
     if (at != to)
         put_parts(&a, in, to, at);

@@ -47,11 +47,12 @@ bool dc_exchange_describe(dc_op op, const int64_t *attr, const dc_type *in, cons
                           void *to, const void *from, dc_exchange *x, dc_transfer *t);
 
 /*
- * Carries one out, on dense arrays; what it is about is said of it as `label`. The world is the job's; without one the
+ * Carries one out, on dense arrays; what messages say of it are `label` and `where`. The world is the job's; without one the
  * group has to be of one member. scratch: dc_exchange_scratch bytes, for all_to_all along two axes.
  */
 size_t dc_exchange_scratch(dc_op op, const int64_t *attr, const dc_type *in);
 dc_status dc_exchange_run(dc_job *j, dc_op op, const int64_t *attr, const dc_type *in,
-                          const char *label, void *to, const void *from, void *scratch);
+                          const char *label, const char *where, void *to, const void *from,
+                          void *scratch);
 
 #endif

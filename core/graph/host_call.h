@@ -15,7 +15,8 @@ typedef struct dc_host_call {
     int nin, nattr;
     dc_type in[DC_HOST_OPERANDS], out;
     int64_t attr[DC_HOST_ATTRS];
-    const char *label; /* for messages of class COM; not among the numbers */
+    /* For messages of class COM, not among the numbers: dc_exchange has both. */
+    const char *label, *where;
 } dc_host_call;
 
 dc_host_call dc_host_call_of(const dc_func *f, dc_ref r);

@@ -127,7 +127,8 @@ dc_status dc_host_run(dc_job *j, const dc_host_call *c, const dc_lapack *lib, vo
                       const void *const *in, void *scratch, int64_t begin, int64_t end)
 {
     if (is_exchange(c))
-        return dc_exchange_run(j, c->op, c->attr, &c->in[0], c->label, out, in[0], scratch);
+        return dc_exchange_run(j, c->op, c->attr, &c->in[0], c->label, c->where, out, in[0],
+                               scratch);
     run_rows(c, lib, out, in, scratch, begin, end);
     return DC_OK;
 }

@@ -85,6 +85,9 @@ dc_status dc_rt_interrupted(dc_rt *rt, dc_job *j, const char *op)
     j->err = (dc_err){0}; /* of the place that noticed */
     if (why & DC_WHY_LATE)
         return dc_fail(j, DC_ERR_OVERDUE, &(dc_fact){.op = op, .num = {rt->late_ms}});
+    const char *failure = why == 0 && rt->world != NULL ? dc_world_failure(rt->world) : NULL;
+    if (failure != NULL) /* of another rank */
+        return dc_failf(j, DC_ERR_WORLD, NULL, "%s", failure);
     return dc_fail(j, why & DC_WHY_HOST ? DC_ERR_STOPPED : DC_ERR_INTERRUPTED,
                    &(dc_fact){.op = op});
 }

@@ -43,6 +43,7 @@ typedef struct dc_rt {
     dc_mark idle;     /* of its scratch memory between entries: what it keeps */
     dc_names *names;  /* names of dims, labels */
     struct dc_extents *extents; /* sizes that are known at run time */
+    int launched;               /* the rank of this process, as its launcher says; 0 without one */
     dc_world *world;            /* the ranks; NULL before it is asked for, or where there is one */
     struct dc_mesh *mesh;       /* of them, and of the types of scripts; NULL before it is made */
     dc_status (*open_world)(dc_job *j, dc_world **out); /* NULL: there are no others */

@@ -18,7 +18,12 @@ struct dc_head;
 
 enum { DC_BOARD_LINE = 64, DC_BOARD_HEAD = 256, DC_BOARD_TEXT = 400 };
 
-typedef enum dc_board_state { DC_BOARD_ABSENT, DC_BOARD_HERE, DC_BOARD_CLOSED } dc_board_state;
+typedef enum dc_board_state {
+    DC_BOARD_ABSENT,
+    DC_BOARD_HERE,
+    DC_BOARD_ASKED, /* a signal asks it to end, which it does */
+    DC_BOARD_CLOSED
+} dc_board_state;
 
 typedef struct dc_board_rank {
     _Alignas(DC_BOARD_LINE) _Atomic uint32_t state; /* dc_board_state */

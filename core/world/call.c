@@ -39,7 +39,8 @@ dc_call dc_call_of(dc_world *w, const dc_exchange *x, const dc_team *team, dc_jo
     c.head.digest = digest_of(&c);
     c.head.elements = c.elements;
     c.head.dtype = (int32_t)x->dtype;
-    snprintf(c.head.label, sizeof c.head.label, "%s", x->label);
+    snprintf(c.head.label, sizeof c.head.label, "%s%s%s", x->label, x->where != NULL ? ", " : "",
+             x->where != NULL ? x->where : "");
     return c;
 }
 
@@ -50,15 +51,21 @@ bool dc_call_run(dc_call *c)
     return c->team->nlocal == c->team->n ? dc_shared_run(c) : dc_messages_run(c);
 }
 
-/* "rank 0: all_reduce f32 x 1000, a.lua:3": the label with the elements behind its first word. */
-static void print_head(const dc_head *head, int rank, char *out, size_t size)
+/* "all_reduce f32 x 1000, a.lua:3": the label with the elements behind its first word. */
+static void print_head(const dc_head *head, char *out, size_t size)
 {
     const size_t n = strlen(head->label), word = strcspn(head->label, ",");
     const bool known = head->dtype >= 0 && head->dtype < DC_DTYPE__ALL;
-    snprintf(out, size, "rank %d: %.*s %s x %lld%.*s", rank, (int)(word < n ? word : n),
-             head->label, known ? dc_dtype_name((dc_dtype)head->dtype) : "?",
-             (long long)head->elements, (int)(word < n ? n - word : 0),
-             head->label + (word < n ? word : n));
+    snprintf(out, size, "%.*s %s x %lld%.*s", (int)(word < n ? word : n), head->label,
+             known ? dc_dtype_name((dc_dtype)head->dtype) : "?", (long long)head->elements,
+             (int)(word < n ? n - word : 0), head->label + (word < n ? word : n));
+}
+
+/* One has come to its end, and the other waits for it. */
+static bool fail_at_end(dc_world *w, int ended, int waits, const char *in)
+{
+    return dc_world_break(w, false, "rank %d (%s) has ended, and rank %d waits for it in %s", ended,
+                          dc_world_host(w, ended), waits, in);
 }
 
 bool dc_call_agrees(dc_call *c, const dc_head *other, int rank)
@@ -66,10 +73,15 @@ bool dc_call_agrees(dc_call *c, const dc_head *other, int rank)
     char here[DC_TEXT_BYTES / 2], there[DC_TEXT_BYTES / 2];
     if (other->digest == c->head.digest)
         return true;
-    print_head(&c->head, c->w->rank, here, sizeof here);
-    print_head(other, rank, there, sizeof there);
-    const bool before = c->w->rank < rank;
-    return dc_world_break(c->w, false, "ranks disagree: %s; %s", before ? here : there,
+    const int me = c->w->rank;
+    print_head(&c->head, here, sizeof here);
+    print_head(other, there, sizeof there);
+    if (other->end != c->head.end)
+        return other->end != 0 ? fail_at_end(c->w, rank, me, here)
+                               : fail_at_end(c->w, me, rank, there);
+    const bool before = me < rank;
+    return dc_world_break(c->w, true, "ranks disagree: rank %d: %s; rank %d: %s",
+                          before ? me : rank, before ? here : there, before ? rank : me,
                           before ? there : here);
 }
 

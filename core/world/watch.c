@@ -8,12 +8,14 @@
 #include "core/world/world_impl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -157,12 +159,12 @@ static bool is_zombie(int pid)
 {
     char path[40], text[512];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *f = fopen(path, "r");
-    if (f == NULL)
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
         return false;
-    const size_t n = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    text[n] = '\0';
+    const ssize_t n = read(file, text, sizeof text - 1);
+    close(file);
+    text[n > 0 ? n : 0] = '\0';
     const char *end = strrchr(text, ')');
     return end != NULL && (strncmp(end, ") Z", 3) == 0 || strncmp(end, ") X", 3) == 0);
 }
@@ -172,6 +174,26 @@ bool dc_world_process_gone(int pid)
     return (kill(pid, 0) != 0 && errno == ESRCH) || is_zombie(pid);
 }
 
+/* A rank of this host whose process has ended in this state, without a word; -1 none. */
+static int find_dead(const dc_world *w, dc_board_state state)
+{
+    const dc_board *b = w->board;
+    const dc_board_rank *mine = b != NULL ? dc_board_rank_of(b, b->me) : NULL;
+    for (int k = 0; b != NULL && k < b->n; k++) {
+        const dc_board_rank *r = dc_board_rank_of(b, k);
+        if (atomic_load(&r->state) == state && k != b->me && r->space == mine->space &&
+            w->engine->ops->gone(w->engine, b->rank[k], r->pid))
+            return b->rank[k];
+    }
+    return -1;
+}
+
+static bool has_closed(const dc_board *b, int rank)
+{
+    return b != NULL && b->local[rank] >= 0 &&
+           atomic_load(&dc_board_rank_of(b, b->local[rank])->state) == DC_BOARD_CLOSED;
+}
+
 /*
  * Is a rank of this host no longer there? All are looked at: the one that is waited for may wait for another itself. It has to
  * be so twice: what it did before it ended is there then.
@@ -179,23 +201,48 @@ bool dc_world_process_gone(int pid)
 static bool all_there(dc_watch *p, dc_call *c, int awaited)
 {
     dc_world *w = c->w;
-    const dc_board *b = w->board;
-    const dc_board_rank *mine = b != NULL ? dc_board_rank_of(b, b->me) : NULL;
-    int missing = -1;
-    for (int k = 0; b != NULL && k < b->n && missing < 0; k++) {
-        const dc_board_rank *r = dc_board_rank_of(b, k);
-        const uint32_t state = atomic_load(&r->state);
-        const bool closed = state == DC_BOARD_CLOSED && b->rank[k] == awaited;
-        const bool gone = state == DC_BOARD_HERE && k != b->me && r->space == mine->space &&
-                          w->engine->ops->gone(w->engine, b->rank[k], r->pid);
-        if (closed || gone)
-            missing = b->rank[k];
-    }
-    if (missing >= 0 && p->missed)
-        return dc_world_break(w, false, "rank %d (%s) ended while %s waited for it", missing,
-                              dc_world_host(w, missing), dc_call_label(c));
-    p->missed = missing >= 0;
+    const int dead = find_dead(w, DC_BOARD_HERE), asked = find_dead(w, DC_BOARD_ASKED);
+    const bool closed = dead < 0 && has_closed(w->board, awaited), missed = p->missed;
+    p->missed = dead >= 0 || asked >= 0 || closed;
+    if (dead >= 0 && missed)
+        return dc_world_break(w, false, "rank %d (%s) was killed or has crashed; %s waited for it",
+                              dead, dc_world_host(w, dead), dc_call_label(c));
+    if (asked >= 0 && missed)
+        return dc_world_break(w, false, "rank %d (%s) was told to end (SIGTERM); %s waited for it",
+                              asked, dc_world_host(w, asked), dc_call_label(c));
+    if (closed && missed)
+        return dc_world_break(w, false, "rank %d (%s) has ended, and rank %d waits for it in %s",
+                              awaited, dc_world_host(w, awaited), w->rank, dc_call_label(c));
     return true;
+}
+
+/* "rank 1 (host)", as failures begin that are of this rank. */
+static int name_rank(const dc_world *w, char *out, size_t size)
+{
+    return snprintf(out, size, "rank %d (%s)", w->rank, w->here);
+}
+
+bool dc_world_sentence(dc_world *w, bool asked, char *out, size_t size)
+{
+    char me[300], text[DC_TEXT_BYTES] = "";
+    int dead = -1;
+    pthread_mutex_lock(&w->failing);
+    if (atomic_load(&w->failed))
+        memcpy(text, w->failure, sizeof text);
+    else if (w->board != NULL && host_has_failed(w->board))
+        memcpy(text, dc_board_failure(w->board), sizeof text);
+    else if (asked && (dead = find_dead(w, DC_BOARD_HERE)) >= 0)
+        snprintf(text, sizeof text, "rank %d (%s) was killed or has crashed", dead,
+                 dc_world_host(w, dead));
+    if (asked && w->board != NULL)
+        atomic_store(&dc_board_rank_of(w->board, w->board->me)->state, DC_BOARD_ASKED);
+    pthread_mutex_unlock(&w->failing);
+    const int n = name_rank(w, me, sizeof me);
+    if (strncmp(text, me, (size_t)n) == 0)
+        snprintf(out, size, "%s", text);
+    else
+        snprintf(out, size, "%s: ended because %s", me, text);
+    return text[0] != '\0';
 }
 
 /* ---- waiting ------------------------------------------------------------------------------------------- */
@@ -214,7 +261,7 @@ static bool look_round(dc_watch *p, dc_call *c, int rank, uint64_t now)
         p->deaths_ns = now + (p->missed ? LOOK_NS : DEATHS_NS);
     }
     if (w->limit_ns > 0 && now - p->begun_ns >= w->limit_ns)
-        return dc_world_break(w, false, "no answer from rank %d (%s) for %.0f s in %s", rank,
+        return dc_world_break(w, false, "rank %d (%s) has not answered for %.0f s in %s", rank,
                               dc_world_host(w, rank), (double)w->limit_ns / 1e9, dc_call_label(c));
     if (c->job != NULL && dc_job_ended(c->job) != DC_OK)
         return dc_world_break(w, true, "rank %d (%s) was interrupted in %s", w->rank,

@@ -48,7 +48,7 @@ int dc_world_size(const dc_world *w)
 
 const char *dc_world_host(const dc_world *w, int rank)
 {
-    return w->engine != NULL ? w->engine->name[rank] : w->alone;
+    return w->engine != NULL && !atomic_load(&w->shut) ? w->engine->name[rank] : w->here;
 }
 
 uint64_t dc_world_sent(const dc_world *w)
@@ -182,11 +182,22 @@ static void perform_pairs(dc_world *w)
     }
 }
 
+/* A caller who waits hears of a failure anyway. With the lock: none is called after dc_world_alarm(w, NULL, NULL). */
+static void sound_alarm(dc_world *w)
+{
+    void (*alarm)(void *) = w->alarm;
+    if (alarm == NULL || w->waiting > 0 || !atomic_load(&w->failed) || w->failed_here)
+        return;
+    w->alarm = NULL;
+    alarm(w->alarm_arg);
+}
+
 static void look_out(dc_world *w)
 {
     pthread_mutex_unlock(&w->lock);
     dc_world_look_out(w);
     pthread_mutex_lock(&w->lock);
+    sound_alarm(w);
 }
 
 static void serve(dc_world *w)
@@ -213,6 +224,7 @@ static bool end_together(dc_world *w)
     const dc_exchange x = {
         .dtype = DC_U8, .axes = w->all->axes, .label = "the end", .n = 1, .at = &at};
     dc_call c = dc_call_of(w, &x, w->all, NULL);
+    c.head.end = 1;
     w->limit_ns = 0; /* others may have much to save */
     return w->size == 1 || dc_call_run(&c);
 }
@@ -244,6 +256,7 @@ static bool open_engine(dc_world *w)
         return false;
     w->rank = e->rank;
     w->size = e->size;
+    snprintf(w->here, sizeof w->here, "%s", e->name[e->rank]);
     dc_board *b = dc_board_new(e->host, e->size, e->rank);
     choose_spins(w, b != NULL ? b->n : 1);
     void *segment = b != NULL && b->n > 1 ? e->ops->segment(e, dc_board_bytes(b->n)) : NULL;
@@ -279,11 +292,16 @@ static void *run_thread(void *arg)
     }
     tell_opener(w, true);
     serve(w);
-    const bool clean = !dc_world_failed(w) && end_together(w);
+    w->clean = !dc_world_failed(w) && end_together(w);
     dc_world_look_out(w);
+    pthread_mutex_lock(&w->failing); /* dc_world_sentence looks at both */
     if (w->board != NULL)
         atomic_store(&dc_board_rank_of(w->board, w->board->me)->state, DC_BOARD_CLOSED);
-    e->ops->close(e, clean);
+    dc_board_free(w->board);
+    w->board = NULL;
+    atomic_store(&w->shut, true);
+    pthread_mutex_unlock(&w->failing);
+    e->ops->close(e, w->clean);
     return NULL;
 }
 
@@ -294,8 +312,8 @@ static dc_world *new_world(dc_job *j)
     dc_world *w = dc_xalloc(sizeof *w);
     w->size = 1;
     w->limit_ns = (uint64_t)dc_max_i64(0, dc_min_i64(j->opt->rank_seconds, 1 << 30)) * 1000000000u;
-    if (gethostname(w->alone, sizeof w->alone - 1) != 0)
-        strcpy(w->alone, "localhost");
+    if (gethostname(w->here, sizeof w->here - 1) != 0)
+        strcpy(w->here, "localhost");
     pthread_mutex_init(&w->lock, NULL);
     pthread_mutex_init(&w->failing, NULL);
     pthread_cond_init(&w->wake, NULL);
@@ -327,6 +345,30 @@ static void release_world(void *w)
     dc_world_close(w);
 }
 
+/*
+ * Until the world is open or shut. The library that opens it may wait for a rank that never comes, and cannot be told to stop:
+ * then the thread stays in it, with the world, and false is returned.
+ */
+static bool await_opening(dc_world *w, dc_job *j)
+{
+    const uint64_t begun = dc_clock_ns();
+    dc_status ended = DC_OK;
+    bool late = false;
+    pthread_mutex_lock(&w->lock);
+    while (w->state == DC_WORLD_OPENING && ended == DC_OK && !late) {
+        const struct timespec until = in_ms(LOOK_JOB_MS);
+        if (pthread_cond_timedwait(&w->done, &w->lock, &until) == ETIMEDOUT)
+            ended = dc_job_ended(j);
+        late = w->limit_ns > 0 && dc_clock_ns() - begun > w->limit_ns;
+    }
+    const bool done = w->state != DC_WORLD_OPENING;
+    pthread_mutex_unlock(&w->lock);
+    if (!done && ended == DC_OK)
+        dc_failf(j, DC_ERR_WORLD, NULL, "the other ranks have not begun for %.0f s",
+                 (double)w->limit_ns / 1e9);
+    return done;
+}
+
 dc_status dc_world_open(dc_job *j, dc_engine *e, dc_world **out)
 {
     dc_world *w = new_world(j);
@@ -336,10 +378,8 @@ dc_status dc_world_open(dc_job *j, dc_engine *e, dc_world **out)
         free_world(w);
         return dc_failf(j, DC_ERR_WORLD, NULL, "no thread for exchanges is to be had");
     }
-    pthread_mutex_lock(&w->lock);
-    while (w->state == DC_WORLD_OPENING)
-        pthread_cond_wait(&w->done, &w->lock);
-    pthread_mutex_unlock(&w->lock);
+    if (!await_opening(w, j))
+        return j->err.status;
     if (w->state == DC_WORLD_SHUT) {
         pthread_join(w->thread, NULL);
         dc_failf(j, DC_ERR_WORLD, NULL, "%s", w->failure);
@@ -353,17 +393,27 @@ dc_status dc_world_open(dc_job *j, dc_engine *e, dc_world **out)
     return DC_OK;
 }
 
+bool dc_world_finish(dc_world *w)
+{
+    if (w->engine == NULL)
+        return true;
+    if (!w->joined) {
+        pthread_mutex_lock(&w->lock);
+        w->stop = true;
+        w->alarm = NULL;
+        pthread_cond_signal(&w->wake);
+        pthread_mutex_unlock(&w->lock);
+        pthread_join(w->thread, NULL);
+        w->joined = true;
+    }
+    return w->clean;
+}
+
 void dc_world_close(dc_world *w)
 {
     if (w == NULL)
         return;
-    if (w->engine != NULL) {
-        pthread_mutex_lock(&w->lock);
-        w->stop = true;
-        pthread_cond_signal(&w->wake);
-        pthread_mutex_unlock(&w->lock);
-        pthread_join(w->thread, NULL);
-    }
+    dc_world_finish(w);
     free_world(w);
 }
 
@@ -371,6 +421,7 @@ void dc_world_close(dc_world *w)
 
 static dc_status failure_of(dc_world *w, dc_job *j)
 {
+    dc_world_alarm(w, NULL, NULL); /* the caller hears of it here */
     DC_TRY(dc_job_ended(j));
     return dc_failf(j, DC_ERR_WORLD, NULL, "%s", w->failure);
 }
@@ -434,6 +485,8 @@ dc_status dc_world_begin(dc_world *w, dc_job *j, const dc_exchange *x, dc_ticket
     }
     DC_TRY(dc_team_of(j, w, x, &t));
     DC_TRY(check_exchange(j, x, t));
+    if (t->n > 1 && w->stop)
+        return dc_failf(j, DC_ERR_WORLD, NULL, "%s: the ranks have come to their end", x->label);
     if (dc_world_failed(w))
         return failure_of(w, j);
     if (t->n > 1)
@@ -450,6 +503,7 @@ bool dc_world_ended(dc_world *w, dc_ticket t)
 dc_status dc_world_end(dc_world *w, dc_job *j, dc_ticket t)
 {
     pthread_mutex_lock(&w->lock);
+    w->waiting++;
     while (atomic_load(&w->ended) < t) {
         const struct timespec until = in_ms(LOOK_JOB_MS);
         if (pthread_cond_timedwait(&w->done, &w->lock, &until) != ETIMEDOUT ||
@@ -458,6 +512,7 @@ dc_status dc_world_end(dc_world *w, dc_job *j, dc_ticket t)
         dc_world_break(w, true, "rank %d (%s) was interrupted while it waited for others", w->rank,
                        dc_world_host(w, w->rank));
     }
+    w->waiting--;
     const bool ok = t == 0 || w->failed_from == 0 || t < w->failed_from;
     pthread_mutex_unlock(&w->lock);
     return ok ? DC_OK : failure_of(w, j);
@@ -468,8 +523,9 @@ static uint64_t take_place(dc_world *w)
 {
     uint64_t ticket = 0;
     pthread_mutex_lock(&w->lock);
-    if (w->first == NULL && !w->taken) {
+    if (w->first == NULL && !w->taken && !w->stop) {
         w->taken = true;
+        w->waiting++;
         ticket = ++w->given;
     }
     pthread_mutex_unlock(&w->lock);
@@ -482,6 +538,7 @@ static dc_status run_here(dc_world *w, dc_job *j, const dc_exchange *x, const dc
     dc_call c = dc_call_of(w, x, t, j);
     const bool ok = dc_call_run(&c);
     pthread_mutex_lock(&w->lock);
+    w->waiting--;
     end_ticket(w, ticket, ok);
     if (w->first != NULL || !ok || w->stop)
         pthread_cond_signal(&w->wake);
@@ -520,17 +577,33 @@ static bool all_know(const dc_world *w)
     return atomic_load(&w->told);
 }
 
-void dc_world_fail(dc_world *w, const char *text)
+bool dc_world_say(dc_world *w, const char *text)
 {
-    if (w->engine == NULL)
-        return;
-    dc_world_break(w, true, "rank %d (%s) failed: %s", w->rank, dc_world_host(w, w->rank), text);
+    if (w->engine == NULL || w->joined)
+        return w->engine == NULL;
+    dc_world_break(w, true, "rank %d (%s) failed: %s", w->rank, w->here, text);
     pthread_mutex_lock(&w->lock);
     pthread_cond_signal(&w->wake);
     pthread_mutex_unlock(&w->lock);
+    return w->failed_here;
+}
+
+void dc_world_fail(dc_world *w, const char *text)
+{
+    dc_world_say(w, text);
+    if (w->engine == NULL || w->joined)
+        return;
     const uint64_t until = dc_clock_ns() + TOLD_MS * (uint64_t)1000000;
     while (!all_know(w) && dc_clock_ns() < until)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+void dc_world_alarm(dc_world *w, void (*alarm)(void *), void *arg)
+{
+    pthread_mutex_lock(&w->lock);
+    w->alarm = alarm;
+    w->alarm_arg = arg;
+    pthread_mutex_unlock(&w->lock);
 }
 
 const char *dc_world_failure(dc_world *w)

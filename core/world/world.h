@@ -52,7 +52,8 @@ typedef struct dc_exchange {
     dc_dtype dtype;
     dc_group_axes axes;
     int peer; /* BROADCAST, SEND, RECV: number of a member */
-    const char *label; /* for messages: "all_reduce, train.lua:12"; stays until the end */
+    /* For messages: "all_reduce, train.lua:12", the same on all members; or "all_reduce" and its line, which may differ. */
+    const char *label, *where; /* stay until the end */
     uint32_t n;
     const dc_transfer *at; /* copied */
 } dc_exchange;
@@ -92,13 +93,31 @@ dc_status dc_world_barrier(dc_world *w, dc_job *j, const char *what);
  * them longer than a second.
  */
 void dc_world_fail(dc_world *w, const char *text);
+/* The first half of it, which waits for nobody. False: another failure was there before. */
+bool dc_world_say(dc_world *w, const char *text);
 /* What another rank has failed of, where it is known; NULL: none has. */
 const char *dc_world_failure(dc_world *w);
+/*
+ * For who reads it: "rank 0 (host): ended because rank 1 (host) failed: train.lua:12: boom". False: nothing has failed, as far
+ * as that is known. Any thread, until dc_world_close. `asked`: a signal asks this rank to end, which it does next; those of
+ * this host that are gone, and were not asked, are the reason then.
+ */
+bool dc_world_sentence(dc_world *w, bool asked, char *out, size_t size);
+/*
+ * Is called once, on a thread of the world, when a failure of another rank is known and this one is not in an exchange, which
+ * would fail of it. NULL: no longer.
+ */
+void dc_world_alarm(dc_world *w, void (*alarm)(void *), void *arg);
 
 /* Bytes that this rank has given to others, since the world was opened. */
 uint64_t dc_world_sent(const dc_world *w);
 
-/* In order, with the others; after dc_world_fail without them. NULL is fine. */
+/*
+ * The end, together with the others, for whom it waits as long as they live; after a failure without them. No exchange is
+ * possible from then on. False: a rank has failed, also because it waits for one that has come here.
+ */
+bool dc_world_finish(dc_world *w);
+/* The same, and frees it. NULL is fine. */
 void dc_world_close(dc_world *w);
 
 #endif

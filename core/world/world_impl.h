@@ -32,7 +32,7 @@ void dc_team_free(dc_team *t); /* and those behind it */
 typedef struct dc_head {
     uint64_t digest;  /* of all that has to agree */
     int64_t elements; /* of this one, for messages */
-    int32_t kind, dtype;
+    int32_t end, dtype; /* end: the rank has come to its end */
     char label[160];
 } dc_head;
 
@@ -80,7 +80,8 @@ void dc_world_pretend_run(const dc_exchange *x);
 struct dc_world {
     int rank, size;
     dc_engine *engine; /* NULL: alone */
-    char alone[64];    /* the host's name then */
+    char here[256];    /* the name of this host */
+    atomic_bool shut;  /* the engine is gone */
     bool pretends;     /* there are no others, whatever `size` says */
     dc_board *board;   /* NULL: no other rank is on this host */
     uint64_t limit_ns; /* of waiting without progress; 0: none */
@@ -99,6 +100,10 @@ struct dc_world {
     _Atomic uint64_t ended; /* those up to here are done; */
     uint64_t failed_from;   /* from here on they have failed; 0: none has */
     bool stop, taken;       /* taken: an exchange is being performed */
+    bool joined, clean;     /* the thread has ended, in order */
+    int waiting;            /* callers in an exchange; */
+    void (*alarm)(void *);  /* else this hears of a failure of others */
+    void *alarm_arg;
     enum { DC_WORLD_OPENING, DC_WORLD_OPEN, DC_WORLD_SHUT } state;
 
     pthread_mutex_t failing; /* of the text */
@@ -141,7 +146,7 @@ bool dc_watch_word(dc_call *c, const _Atomic uint64_t *word, uint64_t least, int
 
 static inline const char *dc_call_label(const dc_call *c)
 {
-    return c->x->label;
+    return c->head.label;
 }
 
 /* Compares the head of another member, which is an error on both where it differs. */

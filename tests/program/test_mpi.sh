@@ -43,7 +43,7 @@ check "without a launcher one rank is alone" test "$out" = "rank 0 of 1"
 if command -v mpirun.openmpi >/dev/null 2>&1; then
     library "mpirun.openmpi --oversubscribe" "mpirun.openmpi --oversubscribe --enable-recovery"
     run timeout 60 mpirun.openmpi --oversubscribe --enable-recovery -n 3 "$ranks" kill
-    check "ranks say who was killed" lines 2 '^rank [01]: rank 2 \(.*\) ended while all_reduce, train.lua:12 waited for it$'
+    check "ranks say who was killed" lines 2 '^rank [01]: rank 2 \(.*\) was killed or has crashed; all_reduce, train.lua:12 waited for it$'
     mpich=$(ls /usr/lib/*/libmpich.so.12 2>/dev/null | head -n 1)
     if [ -n "$mpich" ]; then
         run env DEEPC_MPI="$mpich" timeout 60 mpirun.openmpi --oversubscribe --enable-recovery -n 2 "$ranks" size

@@ -513,6 +513,36 @@ static dc_status come_late(dc_job *j, rank_of *r)
     return reduce(j, r, 20, "all_reduce, a.lua:2");
 }
 
+static void hear(void *heard)
+{
+    atomic_store((atomic_bool *)heard, true);
+}
+
+/* Rank 1 fails, rank 0 waits for nobody: it is told, and what it says of it names both. */
+static dc_status hear_one(dc_job *j, rank_of *r)
+{
+    atomic_bool heard = false;
+    char text[500] = "";
+    DC_TRY(reduce(j, r, 10, "all_reduce, a.lua:1"));
+    if (r->rank == 1) {
+        CHECK(dc_world_say(r->w, "a.lua:3: boom"));
+        dc_world_fail(r->w, "later words");
+        CHECK(dc_world_sentence(r->w, false, text, sizeof text));
+        CHECK(strncmp(text, "rank 1 (host", 12) == 0 && strstr(text, "ended because") == NULL);
+        return DC_OK;
+    }
+    CHECK(!dc_world_sentence(r->w, false, text, sizeof text));
+    dc_world_alarm(r->w, hear, &heard);
+    while (r->rank == 0 && !atomic_load(&heard))
+        DC_TRY(dc_job_ended(j));
+    const dc_status status = reduce(j, r, 20, "all_reduce, a.lua:2");
+    CHECK(!dc_world_finish(r->w));
+    CHECK(dc_world_sentence(r->w, false, text, sizeof text));
+    CHECK(strstr(text, "): ended because rank 1 (host") != NULL);
+    CHECK(strstr(text, ") failed: a.lua:3: boom") != NULL);
+    return status;
+}
+
 /* Rank 1 interrupts rank 0, which waits for it. */
 static dc_status interrupt_one(dc_job *j, rank_of *r)
 {
@@ -545,7 +575,9 @@ static void test_failures(int n, const int *host)
     CHECK_STR(all.at[0].failure, "");
     check_error(&all, 1, "rank 0 (host0) failed: train.lua:3: no such file");
     ranks_run(&all, n, host, leave_one, NULL);
-    check_error(&all, 1, "rank 0: the end u8 x 1; rank ");
+    check_error(&all, 1, "rank 0 (host0) has ended, and rank ");
+    ranks_run(&all, n, host, hear_one, NULL);
+    check_error(&all, 2, ") failed: a.lua:3: boom");
     ranks_run(&all, n, host, interrupt_one, NULL);
     CHECK_STR(all.at[0].error, "interrupted");
     check_error(&all, 1, "rank 0 (host0) was interrupted ");
@@ -553,15 +585,16 @@ static void test_failures(int n, const int *host)
         return;
     all.seconds = 2;
     ranks_run(&all, n, host, come_late, NULL);
-    check_error(&all, 0, "no answer from rank ");
-    check_error(&all, 0, " for 2 s in all_reduce, a.lua:2");
+    check_error(&all, 0, " has not answered");
+    check_error(&all, 0, " for 1 s in all_reduce, a.lua:2");
 }
 
 static void test_deaths(int n)
 {
     ranks all = {.seconds = 0};
     ranks_run(&all, n, NULL, kill_one, NULL);
-    check_error(&all, 1, "rank 0 (host0) ended while all_reduce, a.lua:2 waited for it");
+    check_error(&all, 1,
+                "rank 0 (host0) was killed or has crashed; all_reduce, a.lua:2 waited for it");
 }
 
 /* ---- agreement, barriers, one rank --------------------------------------------------------------------- */
