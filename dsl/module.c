@@ -7,6 +7,7 @@
 #include "dsl/base/hints.h"
 #include "dsl/base/interrupt.h"
 #include "dsl/base/late.h"
+#include "dsl/base/ranks.h"
 #include "dsl/base/scope.h"
 #include "dsl/base/size.h"
 #include "dsl/batch_gather.h"
@@ -189,9 +190,11 @@ static int l_ops(lua_State *L)
 /* os.exit, which may leave the state open; upvalues: the context, the function that was there. */
 static int l_exit(lua_State *L)
 {
-    const dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
-    if (!dc_dsl_gone(d))
+    dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
+    if (!dc_dsl_gone(d)) {
         dc_jit_stop(d->rt);
+        dc_ranks_exit(L, d);
+    }
     lua_pushvalue(L, lua_upvalueindex(2));
     lua_insert(L, 1);
     lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
@@ -484,6 +487,7 @@ static int l_context_gc(lua_State *L)
         dc_cell_release(d->generator);
     }
     d->generator = NULL;
+    dc_ranks_leave(d);
     d->rt->stop_lua = NULL;
     d->rt = NULL;
     if (d->closed != NULL)

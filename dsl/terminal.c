@@ -4,6 +4,7 @@
  *   terminal()    its number of columns, 80 if it does not tell, or nil where stderr is no terminal
  *   clock()       seconds of a clock that never goes back
  *   setting()     DEEPC_PROGRESS: "auto", "bar", "lines" or "off"
+ *   speaks()      is it rank 0, which alone shows what all ranks do?
  */
 #define _DEFAULT_SOURCE
 #include "dsl/base/binding.h"
@@ -34,11 +35,20 @@ static int l_setting(lua_State *L)
     return 1;
 }
 
+/* The world is not opened for that. */
+static int l_speaks(lua_State *L)
+{
+    const dc_rt *rt = dc_dsl_of(L)->rt;
+    lua_pushboolean(L, (rt->world != NULL ? dc_world_rank(rt->world) : rt->launched) == 0);
+    return 1;
+}
+
 static const dc_binding bindings[] = {
     {"terminal", l_terminal, DC_ANY, DC_IN_LIBRARY},
     {"clock", l_clock, 0, DC_IN_MODULE},
     {"clock", l_clock, DC_ANY, DC_IN_LIBRARY},
     {"setting", l_setting, DC_ANY, DC_IN_LIBRARY},
+    {"speaks", l_speaks, DC_ANY, DC_IN_LIBRARY},
 };
 
 const dc_bindings dc_terminal_bindings = DC_BINDINGS(bindings);

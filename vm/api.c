@@ -89,6 +89,8 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
     if (strcmp(opt->progress, "auto") != 0 && strcmp(opt->progress, "bar") != 0 &&
         strcmp(opt->progress, "lines") != 0 && strcmp(opt->progress, "off") != 0)
         variable = "DEEPC_PROGRESS", wanted = "'auto', 'bar', 'lines' or 'off'";
+    if (strcmp(opt->rank_prefix, "on") != 0 && strcmp(opt->rank_prefix, "off") != 0)
+        variable = "DEEPC_RANK_PREFIX", wanted = "'on' or 'off'";
     if (dc_opts_files(opt) && strcmp(opt->allow, "all") != 0)
         variable = "DEEPC_ALLOW", wanted = "'all' or 'compute'";
     if (variable == NULL)
@@ -188,6 +190,9 @@ static dc_status make_context(dc_job *j, void *arg)
     o->rt->heap = o->heap;
     o->rt->version = DC_VERSION;
     o->rt->open_world = dc_mpi_open;
+    int size;
+    if (dc_mpi_launcher(&opt) == NULL || !dc_mpi_place(&o->rt->launched, &size))
+        o->rt->launched = 0;
     o->rt->on_bug = o->cfg.on_bug;
     o->rt->on_bug_ctx = o->cfg.bug_ctx;
     return DC_OK;

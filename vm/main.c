@@ -15,6 +15,7 @@
 #include "vm/deepc.h"
 #include "vm/explain.h"
 #include "vm/kernel.h"
+#include "vm/launched.h"
 #include "vm/luaerror.h"
 #include "vm/plan_main.h"
 #include "vm/prompt.h"
@@ -77,14 +78,15 @@ static void print_option(void *ctx, const char *env, const char *dflt, const cha
     printf("\n                %s\n", help);
 }
 
-/* Prints the error value on top. */
-static int report_error(lua_State *L, int status)
+/* Prints the error value on top, where it is not another rank's. */
+static int report_error(lua_State *L, int status, bool interrupted)
 {
     if (status == LUA_OK)
         return LUA_OK;
     dc_luaerror e;
     dc_luaerror_read(L, -1, &e);
-    fprintf(stderr, "deepc: %.*s\n", (int)e.n, e.text);
+    if (!dc_launched_report(dc_dsl_rt(L), e.text, interrupted))
+        fprintf(stderr, "deepc: %.*s\n", (int)e.n, e.text);
     lua_pop(L, 1);
     return status;
 }
@@ -105,15 +107,16 @@ static int docall(lua_State *L, int narg, int nresult)
         status = lua_pcall(L, 0, 0, base);
     }
     dc_signals_leave();
+    const bool interrupted = dc_signals_pending() > 0;
     dc_signals_forget(L);
     lua_remove(L, base);
-    return report_error(L, status);
+    return report_error(L, status, interrupted);
 }
 
 static int run_text(lua_State *L, const char *text, const char *name)
 {
     const int status = luaL_loadbuffer(L, text, strlen(text), name);
-    return status == LUA_OK ? docall(L, 0, 0) : report_error(L, status);
+    return status == LUA_OK ? docall(L, 0, 0) : report_error(L, status, false);
 }
 
 /* MODULE, or NAME=MODULE. */
@@ -134,7 +137,7 @@ static int run_file(lua_State *L, const char *name, int argc, char **argv)
 {
     const int status = luaL_loadfile(L, name);
     if (status != LUA_OK)
-        return report_error(L, status);
+        return report_error(L, status, false);
     luaL_checkstack(L, argc, "too many arguments");
     for (int i = 0; i < argc; i++)
         lua_pushstring(L, argv[i]);
@@ -268,6 +271,7 @@ static int run_command(lua_State *L)
     lua_settop(L, 0);
     luaL_openlibs(L);
     set_arg(L, c->argc, c->argv, c->script < c->argc ? c->script : 0);
+    dc_launched_guard_exit(L);
     if (dc_attach(L, c->rt) != DC_OK)
         return luaL_error(L, "%s", dc_errmsg(c->rt));
     lua_gc(L, LUA_GCGEN, 0, 0);
@@ -346,6 +350,8 @@ static int run_program(int argc, char **argv)
         dc_close(c.rt);
         return 1;
     }
+    if (!c.i && c.tool == NULL)
+        dc_launched_begin(c.rt);
     lua_State *L = luaL_newstate();
     if (L == NULL) {
         fputs("deepc: out of memory\n", stderr);
@@ -354,9 +360,11 @@ static int run_program(int argc, char **argv)
     }
     lua_pushcfunction(L, run_command);
     lua_pushlightuserdata(L, &c);
-    if (report_error(L, lua_pcall(L, 1, 0, 0)) != LUA_OK && c.status == 0)
+    if (report_error(L, lua_pcall(L, 1, 0, 0), false) != LUA_OK && c.status == 0)
         c.status = 1;
     const bool attached = dc_dsl_rt(L) != NULL;
+    c.status = dc_launched_finish(dc_dsl_rt(L), c.status);
+    dc_launched_leave();
     lua_close(L);
     if (!attached)
         dc_close(c.rt);

@@ -1,19 +1,28 @@
 #include "dsl/base/ranks.h"
 
 #include "core/graph/signature.h"
+#include "core/runtime/entry.h"
 #include "dsl/base/args.h"
 #include "dsl/base/error.h"
+#include "dsl/base/place.h"
 #include "dsl/base/run.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+/* On a thread of the world: another rank has failed, and the script is not waiting for it. */
+static void end_script(void *rt)
+{
+    dc_entry_ask(rt, 0);
+}
+
 static dc_status open_body(dc_job *j, void *arg)
 {
     dc_rt *rt = arg;
     DC_TRY(rt->open_world(j, &rt->world));
     rt->job.world = rt->world;
+    dc_world_alarm(rt->world, end_script, rt);
     return DC_OK;
 }
 
@@ -26,6 +35,30 @@ dc_world *dc_ranks_world(lua_State *L, dc_dsl *d)
             rt->open_world = NULL; /* there are no others */
     }
     return rt->world;
+}
+
+void dc_ranks_leave(dc_dsl *d)
+{
+    if (d->rt->world != NULL && !dc_rt_forked(d->rt))
+        dc_world_alarm(d->rt->world, NULL, NULL);
+}
+
+void dc_ranks_exit(lua_State *L, dc_dsl *d)
+{
+    char text[120];
+    dc_world *w = d->rt->world;
+    const bool boolean = lua_isboolean(L, 1);
+    const int64_t status = boolean ? !lua_toboolean(L, 1) : lua_tointeger(L, 1);
+    if (w == NULL || dc_rt_forked(d->rt))
+        return;
+    if (status == 0) {
+        dc_world_finish(w);
+        return;
+    }
+    const dc_place here = dc_place_find(L, d);
+    snprintf(text, sizeof text, "%s%sos.exit(%" PRId64 ")", here.where != NULL ? here.where : "",
+             here.where != NULL ? ": " : "", status);
+    dc_world_fail(w, text);
 }
 
 /* ---- axes of the mesh -------------------------------------------------------------------------- */

@@ -9,6 +9,10 @@
 
 /* NULL: there is one rank. Raises where the others cannot be reached. */
 dc_world *dc_ranks_world(lua_State *L, dc_dsl *d);
+/* The state is closed: no failure of another rank ends its script any more. */
+void dc_ranks_leave(dc_dsl *d);
+/* os.exit with the status at 1: the world ends in order, or the other ranks hear where that was. */
+void dc_ranks_exit(lua_State *L, dc_dsl *d);
 /* Raises for op where there is none. */
 const dc_mesh *dc_ranks_mesh(lua_State *L, dc_dsl *d, const char *op);
 /* Axes of the mesh that a text names, "data+model", or all of them where it is nil; raises. */
