@@ -229,13 +229,13 @@ local function read_options(o)
   return o
 end
 
--- How it shows itself: what the call says, else the setting, else what stderr is.
+-- How it shows itself: what the call says, else the setting, else what stderr is. Of several ranks the first one does.
 local function choose(show)
   show = show or "auto"
   if show == "auto" then
     show = shows[core.setting()] and core.setting() or "auto"
   end
-  if core.checking() or not (io and io.stderr) then
+  if core.checking() or not (io and io.stderr) or not core.speaks() then
     return "off"
   elseif show == "auto" then
     return core.terminal() and "bar" or "lines"

@@ -545,7 +545,7 @@ function train.fit(options)
   return self.run
 end
 
----Prints the numbers of the last epoch: for `on_epoch`.
+---Prints the numbers of the last epoch: for `on_epoch`. Of several ranks the first one does.
 ---
 ---    train.report { epoch = 1, step = 10, history = { { epoch = 1, step = 10, loss = 0.5 } } }
 ---@param run deepc.train.Run
@@ -560,5 +560,7 @@ function train.report(run)
       parts[#parts + 1] = name .. " " .. core.number("%.4g", row[name])
     end
   end
-  print(table.concat(parts, "  "))
+  if core.speaks() then
+    print(table.concat(parts, "  "))
+  end
 end
