@@ -257,9 +257,10 @@ function ranks.shard(what, spec)
     end
     return what
   end
+  local by_name = type(spec) == "table"
   if type(spec) == "string" then
     spec = { ["*"] = spec, [""] = spec }
-  elseif type(spec) ~= "table" then
+  elseif not by_name then
     fail("shard", "a type, an axis of the mesh or a table of types by name is needed, not %s", describe(spec))
   end
   for _, x in ipairs(cells) do
@@ -270,7 +271,7 @@ function ranks.shard(what, spec)
     end
   end
   for pattern in pairs(spec) do
-    if pattern ~= "" and not used[pattern] and spec["*"] ~= spec[""] then
+    if by_name and not used[pattern] then
       fail("shard", "nothing has a name like '%s'", pattern)
     end
   end

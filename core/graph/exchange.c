@@ -53,7 +53,8 @@ static dc_status check_member(const dc_site *s, int64_t member, int64_t n)
 {
     if (member >= 0 && member < n)
         return DC_OK;
-    return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "member %" PRId64 " of %" PRId64, member, n);
+    return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s),
+                    "there is no rank %" PRId64 " of %" PRId64 ": they count from 0", member, n);
 }
 
 static dc_status check_combine(const dc_site *s, int64_t by)

@@ -289,7 +289,9 @@ static dc_status refuse_unwritten(dc_job *j, const dc_mesh *m, const dc_partitio
     dc_type_print(&s->type, type, sizeof type);
     const uint32_t first = (uint32_t)__builtin_ctz(s->mask);
     return dc_failf(j, DC_ERR_SHARDING, NULL,
-                    "%s%s%s of %s over '%s' is needed, which was not asked for",
+                    "%s%s%s of %s over '%s' is needed, which was not asked for; without strict, "
+                    "f:explain() lists "
+                    "all of them",
                     s->where != NULL ? s->where : "", s->where != NULL ? ": " : "",
                     dc_op_row_of(s->op)->name, type, m->name[first]);
 }

@@ -67,7 +67,7 @@ const dc_mesh *dc_ranks_mesh(lua_State *L, dc_dsl *d, const char *op)
 {
     if (d->rt->mesh == NULL)
         dc_error_raisef(L, d, DC_ERR_SHARDING, op,
-                        "there is no mesh yet: dc.mesh { data = dc.world.size }");
+                        "there is no mesh yet: dc.mesh { data = dc.world().size }");
     return d->rt->mesh;
 }
 

@@ -180,6 +180,20 @@ static dc_status write_file(exporting *e, dc_job *j)
     return dc_ststore_write(j, e->d->rt->device, e->path, item, mem, e->parts.n, text, n);
 }
 
+/* Hosts call it alone. */
+static dc_status check_ranks(const exporting *e, dc_job *j, const dc_spec *s)
+{
+    const dc_func *f = dc_exec_desc_of(s->exec)->fn;
+    bool shared = s->nplace > 0;
+    for (dc_ref r = 1; r < f->node.n; r++)
+        shared |= dc_op_is((dc_op)dc_node_at(f, r)->op, DC_CLASS_COM);
+    if (!shared)
+        return DC_OK;
+    return dc_failf(j, DC_ERR_SHARDING, "export",
+                    "hosts call functions of files alone, and ranks share what '%s' computes",
+                    e->fn->name);
+}
+
 /* Begins anew where it is run again (dc_run_again). */
 static dc_status export_body(dc_job *j, void *arg)
 {
@@ -192,6 +206,7 @@ static dc_status export_body(dc_job *j, void *arg)
     for (uint32_t i = 0; i < e->nspec; i++) {
         dc_spec *s = e->spec[i];
         DC_TRY(dc_spec_ready(e->d, j, s)); /* captured tensors have values then */
+        DC_TRY(check_ranks(e, j, s));
         DC_TRY(check_apart(e, j, i));
         for (uint32_t c = 0; c < s->trace->cell.n; c++)
             DC_TRY(dc_cell_check(s->trace->cell.at[c].cell, j, "export", true));

@@ -227,6 +227,8 @@ static DC_NORETURN void wrong_leaf(lua_State *L, dc_dsl *d, const dc_fn *fn, con
         snprintf(cast, sizeof cast, ":cast \"%s\" converts", dc_dtype_name(v->declared[i]->dtype));
         hint = cast;
     }
+    if (*words != '\0' && tensor && strchr(declared, '@') != NULL)
+        hint = "a rank gives its part: of a whole tensor dc.part(x, type) is that";
     const dc_operand in = {
         .h = h, .role = v->label[i], .type = tensor ? *dc_handle_type(h) : (dc_type){0}};
     dc_error_fact(

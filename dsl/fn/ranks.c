@@ -67,7 +67,7 @@ void dc_fn_check_mesh(lua_State *L, dc_dsl *d, dc_fn *fn)
     if (d->rt->mesh == NULL)
         dc_error_raisef(L, d, DC_ERR_SHARDING, "fn",
                         "types split axes with '@', and there is no mesh yet: dc.mesh { data = "
-                        "dc.world.size }");
+                        "dc.world().size }");
     for (int i = 0; i < fn->sig.nparam; i++)
         if (fn->sig.param[i].type != NULL)
             check_type(L, d, fn, fn->sig.param[i].type);

@@ -13,6 +13,8 @@
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- the world and the mesh -------------------------------------------------------------------- */
@@ -61,6 +63,27 @@ static int l_barrier(lua_State *L)
     return 0;
 }
 
+static dc_status agree_body(dc_job *j, void *arg)
+{
+    const meeting *a = arg;
+    return dc_world_agree(a->rt->world, j, "the mesh", dc_hash_bytes(1, a->what, strlen(a->what)),
+                          a->what);
+}
+
+/* All ranks make the same one. */
+static void agree_on_mesh(lua_State *L, dc_dsl *d, const dc_mesh *m)
+{
+    char text[300] = "";
+    meeting a = {d->rt, text};
+    for (uint32_t k = 0; k < m->naxis; k++) {
+        const size_t n = strlen(text);
+        snprintf(text + n, sizeof text - n, "%s%s = %" PRId64, k > 0 ? ", " : "", m->name[k],
+                 m->size[k]);
+    }
+    if (!d->rt->check && dc_ranks_world(L, d) != NULL)
+        dc_run(L, d, agree_body, &a);
+}
+
 /* set_mesh(names, sizes): the lists are checked by the caller */
 static int l_set_mesh(lua_State *L)
 {
@@ -73,6 +96,7 @@ static int l_set_mesh(lua_State *L)
         lua_rawgeti(L, 2, a + 1);
         m.size[a] = lua_tointeger(L, -1);
     }
+    agree_on_mesh(L, d, &m);
     dc_mesh *kept = d->rt->mesh != NULL ? d->rt->mesh : dc_try_alloc(sizeof *kept);
     if (kept == NULL)
         dc_error_raisef(L, d, DC_ERR_NOMEM_TEXT, "mesh", "a mesh");
@@ -135,12 +159,9 @@ static int l_reshard(lua_State *L)
     dc_handle *h = dc_handle_check(L, d, 1, "reshard");
     dc_ranks_type(L, d, 2, "reshard", &whole, &s);
     const dc_type *t = dc_handle_type(h);
-    if (!dc_type_same_shape(&whole, t) || whole.dtype != t->dtype) {
-        const dc_operand in = {.h = h, .role = "of", .type = *t};
-        dc_error_fact(L, d, DC_ERR_SHARDING,
-                      &(dc_fact){.op = "reshard", .word = {"a value of another type"}},
-                      &(dc_blame){.in = &in, .n = 1});
-    }
+    if (!dc_type_same_shape(&whole, t) || whole.dtype != t->dtype)
+        dc_error_raisef(L, d, DC_ERR_SHARDING, "reshard", "%s is not of the type '%s'",
+                        dc_handle_describe(L, 1), lua_tostring(L, 2));
     for (int a = 0; a < DC_MESH_AXES; a++)
         attr[a] = s.dim[a];
     dc_apply_to(L, d, "reshard", &at, 1, build_reshard, attr);

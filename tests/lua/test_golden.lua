@@ -32,6 +32,7 @@ local without = {
   DC1003 = "a compiler has to fail; tests/lua/test_cli.lua",
   DC1004 = "settings are read before the script runs; tests/lua/test_cli.lua",
   DC1005 = "a kernel has to be wrong",
+  DC1007 = "several processes have to run; tests/program/test_ranks.sh",
   DC1009 = "deepc has to be wrong",
 }
 

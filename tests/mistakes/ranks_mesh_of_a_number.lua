@@ -1,0 +1,3 @@
+local dc = require "deepc"
+
+dc.mesh(dc.world().size)
