@@ -56,8 +56,8 @@ void dc_ranks_exit(lua_State *L, dc_dsl *d)
         return;
     }
     const dc_place here = dc_place_find(L, d);
-    snprintf(text, sizeof text, "%s%sos.exit(%" PRId64 ")", here.where != NULL ? here.where : "",
-             here.where != NULL ? ": " : "", status);
+    snprintf(text, sizeof text, "%s%sos.exit with status %" PRId64,
+             here.where != NULL ? here.where : "", here.where != NULL ? ": " : "", status);
     dc_world_fail(w, text);
 }
 
