@@ -585,7 +585,7 @@ static void test_failures(int n, const int *host)
     all.seconds = 2;
     ranks_run(&all, n, host, come_late, NULL);
     check_error(&all, 0, " has not answered");
-    check_error(&all, 0, " for 1 s in all_reduce, a.lua:2");
+    check_error(&all, 0, " for 2 s in all_reduce, a.lua:2");
 }
 
 static void test_deaths(int n)
