@@ -2,8 +2,10 @@
  * Batches of the rows of a data set, gathered on other threads while the script works on those before
  * them. Internals for stdlib/data:
  *
- *   batches(parts, order or nil, n, size, last, start)   of n rows in that order, `start` batches left out; parts:
- *                                                        a list of tensors and rows of files
+ *   batches(parts, order or nil, n, size, last, start [, place, places])
+ *                                                        of n rows in that order, `start` batches left out; parts: a list of
+ *                                                        tensors and rows of files. Of every batch the share at a place of
+ *                                                        so many, from 0, of which size, and what "keep" leaves, is a multiple
  *   batch_next(batches)      a value of each part and, with last = "pad", a mask, on loan; nil behind the last batch
  *   batch_close(batches)     before the end; again is fine
  *   give_back(x)             ends a loan
@@ -18,6 +20,8 @@
  * an instance owns is left first), the order, and memory of its stretch. Rows that are read or decoded
  * (formats/rows.h) are filled by several tasks at once, each with a share of the rows of every batch, on threads of
  * their own. What fails there is done once more on the context's thread, which tells why.
+ *
+ * Ranks that share the batches have the same order each; rows of other shares are not touched.
  *
  * Devices whose memory is not the host's are the context's thread's alone. There the rows stay where they are, and a
  * batch is one launch that gathers them (dsl/batch_gather.h), or one copy where they are in order; it is given to the
@@ -89,9 +93,11 @@ typedef struct dc_batches {
     bool staged;           /* they are, and the device has its own memory */
     const dc_order *order; /* kept alive by the userdata; NULL: as they are */
     last_rows last;
-    int64_t n, size, count; /* rows; of a batch; batches */
-    int64_t start, at;      /* the first batch; the next one */
-    int per, ntasks;        /* batches of a stretch, tasks that fill it */
+    int64_t n, count;      /* rows of all shares; batches */
+    int64_t size, whole;   /* rows of a batch, of the share here and of all */
+    int64_t place, places; /* of the share here; how many there are */
+    int64_t start, at;     /* the first batch; the next one */
+    int per, ntasks;       /* batches of a stretch, tasks that fill it */
     stretch stretch[2];
     piece tail[PARTS]; /* LAST_KEEP: the smaller batch at the end, if there is one */
     bool has_tail;
@@ -107,9 +113,23 @@ typedef struct holder { /* the userdata */
 
 /* ---- gathering ------------------------------------------------------------------------------- */
 
+/* Rows of all shares of a batch. */
+static int64_t whole_of(const dc_batches *b, int64_t batch)
+{
+    return dc_min_i64(b->whole, b->n - batch * b->whole);
+}
+
+/* Where the share begins: of a batch that is filled up all are as large but for what is not there. */
+static int64_t first_of(const dc_batches *b, int64_t batch)
+{
+    const int64_t size = b->last == LAST_PAD ? b->size : whole_of(b, batch) / b->places;
+    return dc_min_i64(batch * b->whole + b->place * size, b->n);
+}
+
 static int64_t rows_of(const dc_batches *b, int64_t batch)
 {
-    return dc_min_i64(b->size, b->n - batch * b->size);
+    const int64_t size = b->last == LAST_PAD ? b->size : whole_of(b, batch) / b->places;
+    return dc_min_i64(size, b->n - first_of(b, batch));
 }
 
 static int64_t row_at(const dc_batches *b, int64_t i)
@@ -156,7 +176,7 @@ static dc_status gather(const dc_batches *b, dc_job *j, int number, int64_t batc
                         int which, int shares)
 {
     const part *p = &b->part[number];
-    const int64_t first = batch * b->size, count = rows_of(b, batch);
+    const int64_t first = first_of(b, batch), count = rows_of(b, batch);
     const int64_t lo = count * which / shares, hi = count * (which + 1) / shares;
     if (p->rows != NULL)
         DC_TRY(read_rows(b, j, p, first, lo, hi, to));
@@ -210,8 +230,8 @@ static dc_type type_of_batch(const dc_batches *b, int number, int64_t batch)
     const int64_t rows = rows_of(b, batch);
     dc_type type = p->type;
     if (p->rows != NULL && p->rows->length != NULL)
-        type.dim[1] =
-            dc_rows_length(p->rows, b->order != NULL ? b->order->at : NULL, batch * b->size, rows);
+        type.dim[1] = dc_rows_length(p->rows, b->order != NULL ? b->order->at : NULL,
+                                     batch * b->whole, whole_of(b, batch)); /* one for all shares */
     type.dim[0] = b->last == LAST_PAD ? b->size : rows;
     type.name[0] = NULL;
     return type;
@@ -323,7 +343,7 @@ static dc_status copy_rows(const dc_batches *b, dc_job *j, const part *p, int64_
     const size_t row = p->row, bytes = (size_t)rows_of(b, batch) * row;
     const size_t left = b->last == LAST_PAD ? (size_t)b->size * row - bytes : 0;
     if (bytes > 0)
-        DC_TRY(dev->ops->copy(dev, j, to, p->mem + (size_t)(batch * b->size) * row, bytes));
+        DC_TRY(dev->ops->copy(dev, j, to, p->mem + (size_t)first_of(b, batch) * row, bytes));
     return left == 0
                ? DC_OK
                : dev->ops->upload(dev, j, to + bytes, dc_arena_alloc(&j->scratch, left), left);
@@ -343,16 +363,16 @@ static dc_status next_there(dc_batches *b, dc_job *j, int64_t batch)
 {
     dc_type type[PARTS];
     dc_tensor *from[PARTS], *out[PARTS] = {NULL};
-    if (b->there_order == NULL)
-        return move_rows(b, j, batch);
     const dc_gather_form form = form_of(b, batch);
+    if (b->there_order == NULL || form.rows == 0)
+        return move_rows(b, j, batch);
     for (int i = 0; i < b->nparts; i++) {
         type[i] = type_of_batch(b, i, batch);
         from[i] = b->part[i].t;
         dc_tensor_release(b->there[i].t);
         b->there[i].t = NULL;
     }
-    DC_TRY(dc_gather_rows(b->d, j, &form, from, b->there_order, batch * b->size, type, out));
+    DC_TRY(dc_gather_rows(b->d, j, &form, from, b->there_order, first_of(b, batch), type, out));
     for (int i = 0; i < b->nparts; i++)
         b->there[i].t = out[i];
     if (out[0] != NULL)
@@ -386,7 +406,8 @@ static dc_status begin_there(dc_batches *b, dc_job *j)
     DC_TRY(dc_gather_order(b->d->rt, j, b->order->at, b->n, &b->there_order));
     for (int last = 1; last >= 0 && b->there_order != NULL; last--) {
         const dc_gather_form form = form_of(b, last ? b->count - 1 : b->start);
-        DC_TRY(dc_gather_start(b->d, j, &form));
+        if (form.rows > 0)
+            DC_TRY(dc_gather_start(b->d, j, &form));
     }
     return DC_OK;
 }
@@ -549,7 +570,7 @@ typedef struct opening {
     int nparts;
     const dc_order *order;
     last_rows last;
-    int64_t n, size, start;
+    int64_t n, whole, start, place, places;
 } opening;
 
 /* Memory of rows that stays as it is, and what a row is. */
@@ -611,7 +632,11 @@ static dc_status open_batches_body(dc_job *j, void *arg)
 {
     const opening *a = arg;
     dc_batches *b = dc_xalloc(sizeof *b);
-    *b = (dc_batches){.d = a->d, .order = a->order, .last = a->last, .n = a->n, .size = a->size};
+    *b = (dc_batches){.d = a->d, .order = a->order, .last = a->last, .n = a->n};
+    b->whole = a->whole;
+    b->place = a->place;
+    b->places = a->places;
+    b->size = a->whole / a->places;
     a->h->b = b; /* which closes it, whatever happens */
     b->holder = &a->h->b;
     link_batches(b);
@@ -619,14 +644,14 @@ static dc_status open_batches_body(dc_job *j, void *arg)
     DC_TRY(take_parts(b, j, a));
     if (b->reads && a->d->loader == NULL)
         a->d->loader = dc_work_new(&a->d->rt->log, MOST_TASKS);
-    const int64_t rest = b->n % b->size;
-    b->count = b->n / b->size + (rest > 0 && b->last != LAST_DROP);
+    const int64_t rest = b->n % b->whole;
+    b->count = b->n / b->whole + (rest > 0 && b->last != LAST_DROP);
     b->start = b->at = dc_min_i64(a->start, b->count);
     b->has_tail = rest > 0 && b->last == LAST_KEEP && (!is_there(b) || b->staged);
     plan_stretches(b);
     if (b->last == LAST_PAD) {
         DC_TRY(make_mask(b, j, b->size, &b->full));
-        DC_TRY(make_mask(b, j, rest > 0 ? rest : b->size, &b->rest));
+        DC_TRY(make_mask(b, j, b->count > 0 ? rows_of(b, b->count - 1) : b->size, &b->rest));
     }
     return is_there(b) && !b->staged ? begin_there(b, j)
                                      : begin_stretch(b, j, &b->stretch[0], b->start);
@@ -668,16 +693,20 @@ static int l_batches(lua_State *L)
     static const char *const words[] = {"drop", "keep", "pad", NULL};
     static const last_rows lasts[] = {LAST_DROP, LAST_KEEP, LAST_PAD};
     dc_dsl *d = dc_dsl_of(L);
-    lua_settop(L, 6);
+    lua_settop(L, 8);
     luaL_checktype(L, 1, LUA_TTABLE);
-    opening a = {.d = d, .n = luaL_checkinteger(L, 3), .size = luaL_checkinteger(L, 4)};
+    opening a = {.d = d, .n = luaL_checkinteger(L, 3), .whole = luaL_checkinteger(L, 4)};
     a.order = lua_isnil(L, 2) ? NULL : dc_udata_check(L, 2, &dc_order_type);
     a.last = lasts[luaL_checkoption(L, 5, "drop", words)];
     a.start = luaL_optinteger(L, 6, 0);
+    a.place = luaL_optinteger(L, 7, 0);
+    a.places = luaL_optinteger(L, 8, 1);
     a.nparts = (int)lua_rawlen(L, 1);
     luaL_argcheck(L, a.nparts > 0 && a.nparts <= PARTS, 1, "parts");
     luaL_argcheck(L, a.n >= 0 && (a.order == NULL || a.order->n >= a.n), 3, "rows outside");
-    luaL_argcheck(L, a.size > 0 && a.start >= 0, 4, "sizes");
+    luaL_argcheck(L, a.whole > 0 && a.start >= 0, 4, "sizes");
+    luaL_argcheck(L, a.place >= 0 && a.place < a.places && a.whole % a.places == 0, 7, "places");
+    luaL_argcheck(L, a.last != LAST_KEEP || a.n % a.whole % a.places == 0, 8, "shares of the rest");
     const int64_t rows = a.order != NULL ? a.order->most + 1 : a.n;
     dc_collector_step(L, d);
     for (int i = 0; i < a.nparts; i++)

@@ -138,12 +138,12 @@ static int l_fail(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     static const char *const names[] = {"ARG",      "DTYPE",  "DIMS",     "FIELD",   "FILE",
                                         "ASSIGNED", "MISFIT", "FORMAT",   "SURPLUS", "CONTROL",
-                                        "EXTENT",   "NAMES",  "SHARDING", NULL};
+                                        "EXTENT",   "NAMES",  "SHARDING", "WORLD",   NULL};
     static const dc_err_id ids[] = {DC_ERR_ARG,        DC_ERR_DTYPE_TEXT,  DC_ERR_DIMS_TEXT,
                                     DC_ERR_FIELD_TEXT, DC_ERR_FILE_TEXT,   DC_ERR_ASSIGNED,
                                     DC_ERR_MISFIT,     DC_ERR_FORMAT_TEXT, DC_ERR_ARG_COUNT_TEXT,
                                     DC_ERR_CONTROL,    DC_ERR_EXTENT_TEXT, DC_ERR_NAMES_TEXT,
-                                    DC_ERR_SHARDING};
+                                    DC_ERR_SHARDING,   DC_ERR_WORLD};
     const dc_err_id id = ids[luaL_checkoption(L, 1, "ARG", names)];
     const char *op = luaL_optstring(L, 2, NULL);
     dc_operand in[DC_APPLY_IN];

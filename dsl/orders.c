@@ -12,6 +12,7 @@
  *   order_row(order, i)              its row i; both count from 1
  *   order_pick(seed, epoch, i, n)    a number of 0..n-1
  *   order_count(order)
+ *   order_digest(order)              a number that orders of other rows hardly share
  */
 #include "dsl/orders.h"
 
@@ -151,6 +152,16 @@ static int l_order_pick(lua_State *L)
 static int l_order_count(lua_State *L)
 {
     lua_pushinteger(L, base_at(L, 1)->n);
+    return 1;
+}
+
+static int l_order_digest(lua_State *L)
+{
+    const dc_order *o = dc_udata_check(L, 1, &dc_order_type);
+    uint64_t h = (uint64_t)o->n;
+    for (int64_t i = 0; i < o->n; i++)
+        h = dc_hash_mix(h, o->at[i]);
+    lua_pushinteger(L, (lua_Integer)h);
     return 1;
 }
 
@@ -324,6 +335,7 @@ static const dc_binding bindings[] = {
     {"order_row", l_order_row, DC_ANY, DC_IN_LIBRARY},
     {"order_pick", l_order_pick, DC_ANY, DC_IN_LIBRARY},
     {"order_count", l_order_count, DC_ANY, DC_IN_LIBRARY},
+    {"order_digest", l_order_digest, DC_ANY, DC_IN_LIBRARY},
     {"order_grouped", l_order_grouped, DC_ANY, DC_IN_LIBRARY},
     {"order_weighted", l_order_weighted, DC_ANY, DC_IN_LIBRARY},
 };

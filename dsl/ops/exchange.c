@@ -63,7 +63,7 @@ static int l_barrier(lua_State *L)
     return 0;
 }
 
-static dc_status agree_body(dc_job *j, void *arg)
+static dc_status mesh_body(dc_job *j, void *arg)
 {
     const meeting *a = arg;
     return dc_world_agree(a->rt->world, j, "the mesh", dc_hash_bytes(1, a->what, strlen(a->what)),
@@ -81,7 +81,84 @@ static void agree_on_mesh(lua_State *L, dc_dsl *d, const dc_mesh *m)
                  m->size[k]);
     }
     if (!d->rt->check && dc_ranks_world(L, d) != NULL)
+        dc_run(L, d, mesh_body, &a);
+}
+
+typedef struct saying {
+    dc_rt *rt;
+    const char *what, *text;
+    uint64_t digest;
+} saying;
+
+static dc_status agree_body(dc_job *j, void *arg)
+{
+    const saying *a = arg;
+    return dc_world_agree(a->rt->world, j, a->what, a->digest, a->text);
+}
+
+/* agree(what, text [, digest]): WORLD on all ranks, unless all say the same; text: lines */
+static int l_agree(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    size_t n;
+    saying a = {.rt = d->rt, .what = luaL_checkstring(L, 1), .text = luaL_checklstring(L, 2, &n)};
+    a.digest = dc_hash_bytes(dc_hash_mix((uint64_t)luaL_optinteger(L, 3, 0), n), a.text, n);
+    if (!d->rt->check && dc_ranks_world(L, d) != NULL)
         dc_run(L, d, agree_body, &a);
+    return 0;
+}
+
+typedef struct outcome {
+    dc_rt *rt;
+    const char *what;
+    int32_t first; /* rank that has failed, where 0 is the last one; -1: none has */
+    char said[1000];
+} outcome;
+
+/* Of those that have failed the first rank says why. */
+static dc_status outcome_body(dc_job *j, void *arg)
+{
+    outcome *a = arg;
+    dc_world *w = a->rt->world;
+    const int size = dc_world_size(w);
+    const dc_transfer found = {&a->first, &a->first, 1, 1},
+                      words = {a->said, a->said, 1, sizeof a->said};
+    dc_exchange x = {.kind = DC_ALL_REDUCE,
+                     .combine = DC_COMBINE_MAX,
+                     .dtype = DC_I32,
+                     .axes = {1, 1, {size}},
+                     .label = a->what,
+                     .n = 1,
+                     .at = &found};
+    DC_TRY(dc_world_run(w, j, &x));
+    if (a->first < 0)
+        return DC_OK;
+    x.kind = DC_BROADCAST;
+    x.dtype = DC_U8;
+    x.peer = size - 1 - a->first;
+    x.at = &words;
+    return dc_world_run(w, j, &x);
+}
+
+/* outcome(what, text or nil): nil where no rank gives a text; else the first that does, and its text. All ranks come here. */
+static int l_outcome(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    outcome a = {.rt = d->rt, .what = luaL_checkstring(L, 1), .first = -1};
+    const char *text = luaL_optstring(L, 2, NULL);
+    const dc_world *w = d->rt->check ? NULL : dc_ranks_world(L, d);
+    if (text != NULL) {
+        a.first = w != NULL ? dc_world_size(w) - 1 - dc_world_rank(w) : 0;
+        snprintf(a.said, sizeof a.said, "%s", text);
+    }
+    if (w != NULL)
+        dc_run(L, d, outcome_body, &a);
+    if (a.first < 0)
+        return 0;
+    a.said[sizeof a.said - 1] = '\0';
+    lua_pushinteger(L, w != NULL ? dc_world_size(w) - 1 - a.first : 0);
+    lua_pushstring(L, a.said);
+    return 2;
 }
 
 /* set_mesh(names, sizes): the lists are checked by the caller */
@@ -280,6 +357,35 @@ static int l_mesh_size(lua_State *L)
     return 1;
 }
 
+/* mesh_axes(): names and sizes of its axes, nil where there is none yet */
+static int l_mesh_axes(lua_State *L)
+{
+    const dc_mesh *m = dc_dsl_of(L)->rt->mesh;
+    if (m == NULL)
+        return 0;
+    lua_newtable(L);
+    for (uint32_t a = 0; a < m->naxis; a++) {
+        lua_pushstring(L, m->name[a]);
+        lua_rawseti(L, -2, a + 1);
+    }
+    push_integers(L, m->size, (int)m->naxis);
+    return 2;
+}
+
+/* mesh_group(op, axes): the number of this rank, from 0, among those along "data+model", and how many these are */
+static int l_mesh_group(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *op = dc_place_intern(d, "%s", luaL_checkstring(L, 1));
+    const dc_mesh *m = dc_ranks_mesh(L, d, op);
+    dc_group_axes g = {.naxis = m->naxis, .mask = dc_ranks_mask(L, d, 2, op)};
+    memcpy(g.size, m->size, sizeof g.size);
+    const dc_world *w = dc_ranks_world(L, d);
+    lua_pushinteger(L, dc_group_member(&g, w != NULL ? dc_world_rank(w) : 0));
+    lua_pushinteger(L, dc_group_size(&g));
+    return 2;
+}
+
 /* plans(): of deepc plan the sizes by axis, of deepc check true: the ranks are not there; else false */
 static int l_plans(lua_State *L)
 {
@@ -365,6 +471,8 @@ static const dc_binding bindings[] = {
     {"world", l_world, 0, DC_IN_LIBRARY},
     {"sent", l_sent, 0, DC_IN_LIBRARY},
     {"barrier", l_barrier, 1, DC_IN_LIBRARY},
+    {"agree", l_agree, 3, DC_IN_LIBRARY},
+    {"outcome", l_outcome, 2, DC_IN_LIBRARY},
     {"set_mesh", l_set_mesh, 2, DC_IN_LIBRARY},
     {"exchange", l_exchange, 5, DC_IN_LIBRARY},
     {"reshard", l_reshard, 2, DC_IN_LIBRARY},
@@ -372,6 +480,8 @@ static const dc_binding bindings[] = {
     {"cell_split", l_cell_split, 1, DC_IN_LIBRARY},
     {"type_split", l_type_split, 1, DC_IN_LIBRARY},
     {"mesh_size", l_mesh_size, 1, DC_IN_LIBRARY},
+    {"mesh_axes", l_mesh_axes, 0, DC_IN_LIBRARY},
+    {"mesh_group", l_mesh_group, 2, DC_IN_LIBRARY},
     {"plans", l_plans, 0, DC_IN_LIBRARY},
     {"shard_cell", l_shard_cell, 2, DC_IN_LIBRARY},
 };

@@ -188,6 +188,45 @@ end
 
 core.check_integer = check_integer
 
+-- ---- ranks ----
+
+-- Which share of every batch is this rank's, from 0, how many there are, along which axes of the mesh.
+function core.share_of_batches(o)
+  local over = o.over
+  if over == nil then
+    for _, name in ipairs(core.mesh_axes() or {}) do
+      over = over or name == "data" and name or nil
+    end
+  elseif over and type(over) ~= "string" then
+    core.fail("ARG", "batches", ("over names an axis of the mesh, not %s"):format(core.describe(over)),
+      'over = "data"; over = false: each rank gets whole batches')
+  end
+  if not over then
+    return 0, 1
+  end
+  local place, places = core.mesh_group("batches", over)
+  if o.size % places ~= 0 then
+    core.fail("SHARDING", "batches", ("a batch of %d rows: %d ranks along '%s' cannot share it equally"):format(o.size,
+      places, over), ("size is that of the whole batch, of which a rank gets 1/%d"):format(places))
+  end
+  return place, places, over
+end
+
+-- Ranks that share batches have said the same: settings and, where it is known, the order of the rows.
+function core.agree_on_batches(places, now, order)
+  if places > 1 then
+    local text = {}
+    for _, key in ipairs { "rows", "size", "shuffle", "seed", "epoch", "batch", "last" } do
+      text[#text + 1] = now[key] ~= nil and ("%s = %s"):format(key, core.shown(now[key])) or nil
+    end
+    core.agree("batches", table.concat(text, "\n"), 0)
+    if order then
+      local digest = core.order_digest(order)
+      core.agree("batches", ("an order of rows, %016x"):format(digest))
+    end
+  end
+end
+
 local function check_draws(set, o)
   if o.weights ~= nil then
     if core.kind(o.weights) ~= "tensor" or #o.weights.shape ~= 1 or #o.weights ~= #set then
@@ -220,7 +259,7 @@ local function check_options(set, o)
     core.fail("ARG", "batches", "options are a table", "batches { size = 64, shuffle = true }")
   end
   core.options("batches", o, "size", "shuffle", "seed", "epoch", "last", "weights", "balance", "draws", "replacement",
-    "group", "map")
+    "group", "map", "over")
   if math.type(o.size) ~= "integer" or o.size < 1 then
     core.fail("ARG", "batches", ("size is a positive integer, not %s"):format(core.shown(o.size)))
   end
@@ -376,11 +415,18 @@ end
 ---labels for the rows, draws each label as often. `group`, rows of several lengths, puts rows of about one length
 ---together. `map` is called with the values of each batch, and gives those that the loop gets.
 ---
----Errors: DC0101 for options, DC0107 for a batch that is used once the next one is there.
----@param options table size, shuffle, seed, epoch, last, weights, balance, draws, replacement, group, map
+---Ranks along an axis of the mesh, `over`, share each batch: `size` is that of the whole one, of which each gets an
+---equal part, the first rank the first rows. It is "data" where the mesh has such an axis; with `over = false` each
+---rank gets whole batches. Ranks that differ along other axes get the same rows. All of them ask for the batches
+---together, with the same options.
+---
+---Errors: DC0101 for options, DC0107 for a batch that is used once the next one is there, DC0313 where ranks cannot
+---share a batch equally.
+---@param options table size, shuffle, seed, epoch, last, weights, balance, draws, replacement, group, map, over
 ---@return fun(): deepc.Tensor?, deepc.Tensor?, deepc.Tensor?
 function Set:batches(options)
   check_options(self, options)
+  local place, places, over = core.share_of_batches(options)
   local n, size = options.draws or #self, options.size
   if n % size ~= 0 and not options.last then
     core.fail("ARG", "batches", ("%d rows are no whole number of batches of %d"):format(n, size),
@@ -394,9 +440,14 @@ function Set:batches(options)
     epoch = options.epoch or self.epoch + 1, batch = 0, rows = n, size = size,
     shuffle = options.shuffle and true or false, seed = options.seed or core.seed(), last = options.last or "drop",
   }
+  if now.last == "keep" and n % size % places ~= 0 then
+    core.fail("SHARDING", "batches", ("%d rows leave a last batch of %d: %d ranks along '%s' cannot share it equally")
+      :format(n, n % size, places, over), 'last = "drop" leaves it out, "pad" fills it up')
+  end
   now.batch = leave_out(self, now)
   local order
   order, n = order_of(self, options, now)
+  core.agree_on_batches(places, now, order)
   if core.checking() then
     n = math.min(n, size) -- one is as good as all
   end
@@ -407,7 +458,7 @@ function Set:batches(options)
   local loop = setmetatable({
     set = self, now = now, map = options.map, given = { n = 0 },
     count = math.max((now.last == "drop" and n or n + size - 1) // size - now.batch, 0),
-    batches = core.batches(parts, order, n, size, now.last, now.batch),
+    batches = core.batches(parts, order, n, size, now.last, now.batch, place, places),
   }, Loop)
   self.epoch = now.epoch
   self._loop, self._last = loop, now

@@ -40,7 +40,7 @@ local function check_options(stream, o)
   if type(o) ~= "table" then
     core.fail("ARG", "batches", "options are a table", "batches { size = 64 }")
   end
-  core.options("batches", o, "size", "last", "shuffle", "seed", "epoch", "collate", "map")
+  core.options("batches", o, "size", "last", "shuffle", "seed", "epoch", "collate", "map", "over")
   if math.type(o.size) ~= "integer" or o.size < 1 then
     core.fail("ARG", "batches", ("size is a positive integer, not %s"):format(core.shown(o.size)))
   elseif o.last ~= nil and not lasts[o.last] then
@@ -129,8 +129,11 @@ end
 ---    local s = data.stream(function() local i = 0 return function() i = i + 1 if i <= 8 then return i end end end)
 ---    for x in s:batches { size = 4, shuffle = 8 } do print(x) end
 ---
----Errors: DC0101 for options, DC0301 for rows that do not go together.
----@param options table size, last, shuffle, seed, epoch, collate, map
+---Ranks along an axis of the mesh share each batch, as those of a set do (`over`): every rank runs through all rows,
+---and collates and maps its own. They say `last = "drop"`, since what is left at the end may not divide.
+---
+---Errors: DC0101 for options, DC0301 for rows that do not go together, DC0313 where ranks cannot share a batch equally.
+---@param options table size, last, shuffle, seed, epoch, collate, map, over
 ---@return fun(): any
 function Stream:batches(options)
   check_options(self, options)
@@ -138,7 +141,13 @@ function Stream:batches(options)
     epoch = options.epoch or self.epoch + 1, batch = 0, size = options.size, shuffle = options.shuffle or 0,
     seed = options.seed or core.seed(),
   }
+  local place, places, over = core.share_of_batches(options)
+  if places > 1 and options.last ~= "drop" then
+    core.fail("SHARDING", "batches", ("nobody knows whether %d ranks along '%s' can share the last rows equally")
+      :format(places, over), 'last = "drop" leaves out what fills no batch')
+  end
   local skip = leave_out(self, now)
+  core.agree_on_batches(places, now)
   local source = self._source(now.epoch)
   if not core.control_callable(source) then
     core.fail("ARG", "batches", "the source gives an iterator, not " .. core.describe(source))
@@ -150,15 +159,18 @@ function Stream:batches(options)
     end
   end
   local next_row = options.shuffle and shuffled(row, options.shuffle, now.seed, now.epoch) or row
-  local over = false
-  local function next_rows()
-    local rows = {}
-    while not over and #rows < options.size do
+  local ended, share = false, options.size // places
+  local function next_rows() -- of all ranks; those of this one
+    local rows, n = {}, 0
+    while not ended and n < options.size do
       local values = next_row()
-      over = values == nil
-      rows[#rows + 1] = values
+      ended = values == nil
+      if not ended then
+        rows[#rows + 1] = n // share == place and values or nil
+        n = n + 1
+      end
     end
-    return #rows > 0 and (#rows == options.size or options.last ~= "drop") and rows or nil
+    return n > 0 and (n == options.size or options.last ~= "drop") and rows or nil
   end
   for _ = 1, skip do
     next_rows()

@@ -1,0 +1,29 @@
+# For tests/program/test_ranks_*.sh: both launchers, where they are there.
+#
+#   launchers                words for `ranks`
+#   ranks LAUNCHER N ARGS... "$DEEPC" ARGS with so many ranks, as a run of lib.sh
+#   one ARGS...              the same alone
+
+launchers=
+for name in openmpi mpich; do
+    if command -v mpirun.$name >/dev/null; then
+        launchers="$launchers $name"
+    else
+        skip "there is no mpirun.$name"
+    fi
+done
+DEEPC_RANK_SECONDS=60
+DEEPC_THREADS=1
+export DEEPC_RANK_SECONDS DEEPC_THREADS
+
+ranks() {
+    launcher=$1 n=$2
+    shift 2
+    set -- -n "$n" "$DEEPC" "$@"
+    [ "$launcher" = mpich ] || set -- --allow-run-as-root --oversubscribe "$@"
+    run "mpirun.$launcher" "$@"
+}
+
+one() {
+    run "$DEEPC" "$@"
+}
