@@ -7,6 +7,7 @@
  *   gguf_save(path, names, values, types, count, entries)   a GGUF file; types[i] is "q8_0", a dtype or false: its own.
  *                                 entries: `count` metadata as they stand in the file
  *   file_exists(op, path)
+ *   file_remove(op, path)         unless it is gone
  *   write_file(op, path, text)
  *   write_png(op, path, width, height, rgb)
  *   append_file(op, path, keep, text)   cuts it to `keep` bytes, unless -1, and appends; its size then
@@ -175,6 +176,21 @@ static int l_exists(lua_State *L)
     return 1;
 }
 
+static dc_status remove_file_body(dc_job *j, void *arg)
+{
+    const existing *a = arg;
+    return dc_path_remove(j, a->path);
+}
+
+static int l_remove(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    existing a = {dc_args_text(L, d, 2, luaL_checkstring(L, 1)), false};
+    if (!d->rt->check)
+        dc_run(L, d, remove_file_body, &a);
+    return 0;
+}
+
 /* Bytes, or an image of bytes, to a file. */
 typedef struct writing {
     dc_rt *rt;
@@ -283,6 +299,7 @@ static const dc_binding bindings[] = {
     {"file_save", l_save, DC_ANY, DC_IN_LIBRARY},
     {"gguf_save", l_gguf_save, DC_ANY, DC_IN_LIBRARY},
     {"file_exists", l_exists, DC_ANY, DC_IN_LIBRARY},
+    {"file_remove", l_remove, DC_ANY, DC_IN_LIBRARY},
     {"write_file", l_write_file, DC_ANY, DC_IN_LIBRARY},
     {"write_png", l_write_png, DC_ANY, DC_IN_LIBRARY},
     {"append_file", l_append_file, DC_ANY, DC_IN_LIBRARY},

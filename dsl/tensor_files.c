@@ -5,12 +5,13 @@
  *   file_format(file)             "safetensors"
  *   file_list(file [, most])      names of tensors in order; a table of metadata, without lists of more than most values
  *   file_about(file, name)        "F32", its type there; its sizes; its bytes or nil; what it is read as: a dtype, nil where
- *                                 it is not read; "q4_1" where it is packed; true where a conversion has to be asked for
+ *                                 it is not read; "q4_1" where it is packed; true where a conversion has to be asked for; in
+ *                                 how many parts it lies, 0: as one
  *   file_kinds(file)              the types of metadata by key: "u32", "list of text"
  *   file_tree(file, tensors)      the tables of a format that has them, with tensors[name] in their places; nil
  *   file_shape(file, name)        its sizes
  *   file_take(file, names, hows)  a list of tensors, each of its own dtype; "packed": as it lies; of another float dtype
- *   file_put(file, names, cells, turned, cast [, first, last, later])
+ *   file_put(file, names, cells, turned, cast [, first, last, later])      cells in parts get the part of this rank
  *                                 cell i gets tensor names[i], transposed if turned[i]; all or, where the disk fails on the
  *                                 way, none that can be read (cells that are torn). Of several calls in order, each reads
  *                                 its part of the list. cast: floats are rounded to narrower ones. turned[i] of a packed
@@ -26,6 +27,7 @@
 #include "dsl/base/binding.h"
 #include "dsl/base/error.h"
 #include "dsl/base/interrupt.h"
+#include "dsl/base/ranks.h"
 #include "dsl/base/run.h"
 #include "dsl/internals.h"
 #include "formats/convert.h"
@@ -275,7 +277,8 @@ static int l_about(lua_State *L)
     lua_pushstring(L, t->unread ? NULL : dc_dtype_name((dc_dtype)t->type.dtype));
     lua_pushstring(L, t->packing != NULL ? t->packing->name : NULL);
     lua_pushboolean(L, t->asks);
-    return 6;
+    lua_pushinteger(L, t->parts);
+    return 7;
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -513,6 +516,23 @@ static bool converts(const dc_file_tensor *t, const dc_type *cell, bool cast)
            (both_floats(&t->type, cell) && (cast || t->asks || dc_convert_exact(from, to)));
 }
 
+/* Of a cell in parts the part of this rank, with the axes of the file. The sizes of the whole fit. */
+static void want_part(lua_State *L, dc_dsl *d, dc_tensor_want *w, const dc_cell *c)
+{
+    dc_type part;
+    int64_t start[DC_MAX_RANK] = {0};
+    dc_box *b = &w->box;
+    dc_ranks_part(L, d, "load", &c->split->whole, &c->split->s, &part, start);
+    w->boxed = true;
+    b->rank = part.rank;
+    for (int k = 0; k < part.rank; k++) {
+        const int from = w->form == DC_FORM_TURNED ? 1 - k : k;
+        b->whole[k] = c->split->whole.dim[from];
+        b->start[k] = start[from];
+        b->dim[k] = part.dim[from];
+    }
+}
+
 static void check_fit(lua_State *L, dc_dsl *d, const putting *a, uint32_t i)
 {
     char in_file[DC_TYPE_TEXT], in_cell[DC_TYPE_TEXT], what[100], text[600];
@@ -532,7 +552,7 @@ static void check_fit(lua_State *L, dc_dsl *d, const putting *a, uint32_t i)
     }
     if (a->want[i].form == DC_FORM_CODES)
         as_set.dtype = DC_U8;
-    dc_type own = c->type;
+    dc_type own = *dc_cell_whole(c);
     const dc_growth *g = c->growth;
     if (g != NULL && as_set.rank > 0)
         own.dim[0] = as_set.dim[0];
@@ -543,16 +563,17 @@ static void check_fit(lua_State *L, dc_dsl *d, const putting *a, uint32_t i)
     if (t->unread || (same && fits))
         return;
     dc_type_print(&t->type, in_file, sizeof in_file);
-    dc_type_print(g != NULL ? &g->inside : &c->type, in_cell, sizeof in_cell);
+    dc_type_print(g != NULL ? &g->inside : dc_cell_whole(c), in_cell, sizeof in_cell);
     if (same)
         snprintf(what, sizeof what, "axis 1 has from %" PRId64 " to %" PRId64, g->least, g->most);
     else
         difference(&t->type, &own, what, sizeof what);
     snprintf(text, sizeof text, "%s: tensor '%.60s' is %.80s, the %s %.80s: %s", a->f->path,
              t->name, in_file, c->trainable ? "parameter" : "state", in_cell, what);
-    dc_error_fact(
-        L, d, DC_ERR_MISFIT, &(dc_fact){.op = "load", .word = {text}},
-        &(dc_blame){.expected = in_cell, .got = in_file, .hint = advice(&t->type, &c->type)});
+    dc_error_fact(L, d, DC_ERR_MISFIT, &(dc_fact){.op = "load", .word = {text}},
+                  &(dc_blame){.expected = in_cell,
+                              .got = in_file,
+                              .hint = advice(&t->type, dc_cell_whole(c))});
 }
 
 /* What stands at the top of the stack: "words", "scales", "mins", "f8_e4m3", or whether a matrix is turned. */
@@ -585,6 +606,8 @@ static void fill_want(lua_State *L, dc_dsl *d, putting *a, uint32_t i)
     a->want[i].form = form_at(L, a->want[i].tensor);
     lua_pop(L, 1);
     check_fit(L, d, a, i);
+    if (h->cell->split != NULL)
+        want_part(L, d, &a->want[i], h->cell);
 }
 
 static int l_put(lua_State *L)

@@ -34,6 +34,7 @@ typedef struct dc_file_tensor {
     int64_t bytes;  /* in the file; -1: not known */
     int64_t at;     /* where; of the format's reader */
     uint32_t index; /* of the format's reader */
+    uint32_t parts; /* in so many parts, which files of a set hold; 0: as one */
 } dc_file_tensor;
 
 /* ---- metadata ---- */

@@ -27,6 +27,8 @@ static bool is_of_bytes(const dc_tensor_want *w)
 
 static size_t elements_of(const dc_tensor_want *w)
 {
+    if (w->boxed)
+        return dc_box_count(&w->box);
     return is_of_bytes(w) ? (size_t)w->tensor->bytes : (size_t)dc_type_count(&w->tensor->type);
 }
 
@@ -61,6 +63,81 @@ static dc_status read_some(const dc_tensor_file *f, dc_job *j, const dc_tensor_w
         return dc_tensor_file_read(f, j, &read, 1);
     DC_TRY(dc_tensor_file_bytes(f, j, w->tensor, from, n, to));
     return w->form == DC_FORM_CODES ? dc_tensor_file_numbers(f, j, w->tensor, from, n, to) : DC_OK;
+}
+
+/* ---- boxes ------------------------------------------------------------------------------------ */
+
+/* Can its elements be read one by one? */
+static bool is_in_order(const dc_tensor_want *w)
+{
+    return !w->tensor->whole && (w->tensor->packing == NULL || w->tensor->packing->elements == 1);
+}
+
+/* Elements from `from` to `from + n - 1` of what is wanted, in the order of the file. */
+static dc_status read_range(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w,
+                            size_t from, size_t n, char *to)
+{
+    size_t i, place, run;
+    if (!w->boxed)
+        return read_some(f, j, w, from, n, to);
+    for (dc_box_walk k = dc_box_begin(&w->box, from, from + n); dc_box_next(&k, &i, &place, &run);)
+        DC_TRY(read_some(f, j, w, place, run, to + (i - from) * element_size(w)));
+    return DC_OK;
+}
+
+static dc_status take_memory(dc_job *j, size_t bytes, char **out)
+{
+    *out = dc_try_realloc(NULL, bytes + 1);
+    if (*out == NULL)
+        return dc_fail_memory(j, bytes);
+    dc_job_defer(j, dc_xfree, *out);
+    return DC_OK;
+}
+
+static void give_memory(dc_job *j, char *memory)
+{
+    dc_job_keep(j, memory);
+    dc_xfree(memory);
+}
+
+/* A box of elements that cannot be read one by one: by way of all of them. */
+static dc_status read_by_all(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w, char *to)
+{
+    const size_t n = (size_t)dc_type_count(&w->tensor->type), size = element_size(w);
+    size_t i, place, run;
+    char *all;
+    DC_TRY(take_memory(j, n * size, &all));
+    DC_TRY(read_some(f, j, w, 0, n, all));
+    for (dc_box_walk k = dc_box_begin(&w->box, 0, elements_of(w));
+         dc_box_next(&k, &i, &place, &run);)
+        memcpy(to + i * size, all + place * size, run * size);
+    give_memory(j, all);
+    return DC_OK;
+}
+
+static dc_status read_box(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w, char *to)
+{
+    return is_in_order(w) ? read_range(f, j, w, 0, elements_of(w), to) : read_by_all(f, j, w, to);
+}
+
+/* Is it read at once, by one thread? */
+static bool is_one_unit(const dc_tensor_want *w)
+{
+    return w->boxed && (w->form == DC_FORM_TURNED || !is_in_order(w));
+}
+
+static dc_status read_unit_box(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w,
+                               char *to)
+{
+    char *there;
+    if (w->form != DC_FORM_TURNED)
+        return read_box(f, j, w, to);
+    const size_t rows = (size_t)w->box.dim[0], size = element_size(w);
+    DC_TRY(take_memory(j, elements_of(w) * size, &there));
+    DC_TRY(read_box(f, j, w, there));
+    dc_turn(size, there, rows, (size_t)w->box.dim[1], to, rows);
+    give_memory(j, there);
+    return DC_OK;
 }
 
 /* ---- matrices --------------------------------------------------------------------------------- */
@@ -190,7 +267,7 @@ typedef struct reading {
 
 static bool is_matrix(const dc_tensor_want *w)
 {
-    return w->form == DC_FORM_TURNED || w->form == DC_FORM_WORDS;
+    return !w->boxed && (w->form == DC_FORM_TURNED || w->form == DC_FORM_WORDS);
 }
 
 static matrix matrix_of(const dc_tensor_want *w)
@@ -200,7 +277,7 @@ static matrix matrix_of(const dc_tensor_want *w)
 
 static size_t step_of(const dc_tensor_want *w, size_t elements)
 {
-    return w->tensor->whole ? elements : PIECE;
+    return w->tensor->whole || is_one_unit(w) ? elements : PIECE;
 }
 
 static dc_status read_unit(dc_job *j, void *ctx, uint32_t i)
@@ -213,11 +290,13 @@ static dc_status read_unit(dc_job *j, void *ctx, uint32_t i)
         const matrix m = matrix_of(w);
         return read_band(r->f, j, w, &m, u->first, to);
     }
+    if (is_one_unit(w))
+        return read_unit_box(r->f, j, w, to[0]);
     const size_t rest = elements_of(w) - u->first, step = step_of(w, rest);
     const size_t n = rest < step ? rest : step, size = element_size(w);
     char *at = to[0] + u->first * size;
     expect_writes(at, n * size);
-    return read_some(r->f, j, w, u->first, n, at);
+    return read_range(r->f, j, w, u->first, n, at);
 }
 
 static void cut(reading *r, dc_job *j, uint32_t i)
@@ -255,7 +334,7 @@ static dc_status read_by_pieces(const dc_tensor_file *f, dc_job *j, const dc_ten
     void *piece = dc_arena_alloc(&j->scratch, PIECE * size);
     for (size_t at = 0, k; at < n; at += k) {
         k = n - at < PIECE ? n - at : PIECE;
-        DC_TRY(read_some(f, j, w, at, k, piece));
+        DC_TRY(read_range(f, j, w, at, k, piece));
         DC_TRY(dev->ops->upload(dev, j, (char *)to->mem + at * size, piece, k * size));
     }
     return DC_OK;
@@ -264,7 +343,7 @@ static dc_status read_by_pieces(const dc_tensor_file *f, dc_job *j, const dc_ten
 static size_t bytes_of(const dc_tensor_want *w)
 {
     dc_type t;
-    if (w->form == DC_FORM_TURNED)
+    if (w->form == DC_FORM_TURNED || w->boxed)
         return elements_of(w) * element_size(w);
     return dc_tensor_laid_type(w->tensor, w->form, &t) ? dc_type_bytes(&t) : 0;
 }
@@ -311,7 +390,8 @@ dc_status dc_tensor_store_read(const dc_tensor_file *f, dc_job *j, const dc_tens
         }
         begins(&begin, j);
         const dc_mark mark = dc_arena_mark(&j->scratch); /* what fails may leave something there */
-        DC_TRY(is_matrix(w) ? read_here(f, j, w, to + i) : read_by_pieces(f, j, w, to[i]));
+        DC_TRY(is_matrix(w) || is_one_unit(w) ? read_here(f, j, w, to + i)
+                                              : read_by_pieces(f, j, w, to[i]));
         dc_arena_rewind(&j->scratch, mark);
     }
     begins(&begin, j);

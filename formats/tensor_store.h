@@ -3,6 +3,7 @@
 #define DC_FORMATS_TENSOR_STORE_H
 
 #include "core/runtime/storage.h"
+#include "formats/box.h"
 #include "formats/tensor_file.h"
 
 typedef enum dc_tensor_form {
@@ -20,6 +21,8 @@ typedef struct dc_tensor_want {
     const dc_file_tensor *tensor;
     dc_dtype dtype; /* of PLAIN and TURNED */
     dc_tensor_form form;
+    bool boxed; /* PLAIN, CODES, TURNED: a part of it alone, */
+    dc_box box; /* whose axes are those of the file */
 } dc_tensor_want;
 
 /* Is it a matrix that can be laid out? The type of its words, scales or mins. */

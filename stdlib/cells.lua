@@ -106,6 +106,14 @@ function cells.check_path(op, path)
   end
 end
 
+function cells.check_alone(op, options)
+  local alone = options.alone
+  if alone ~= nil and type(alone) ~= "boolean" then
+    core.fail("ARG", op, ("alone is true or false, not %s"):format(describe(alone)))
+  end
+  return alone
+end
+
 function cells.is_linear(value)
   return core.is_linear ~= nil and core.is_linear[value] == true
 end

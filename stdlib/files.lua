@@ -18,8 +18,9 @@ local _, core = ...
 require "deepc.cells"
 require "deepc.load"
 require "deepc.gguf"
+require "deepc.rank_files"
 
-local cells, loading, float8 = core.cells, core.loading, core.float8
+local cells, loading, float8, ranks = core.cells, core.loading, core.float8, core.rank_files
 local collect, check_path, is_linear, plain = cells.collect, cells.check_path, cells.is_linear, cells.plain
 local describe = core.describe
 
@@ -63,20 +64,40 @@ local function items(list, metadata)
   return names, values, all, as
 end
 
-local function write(path, list, metadata, piece)
+-- By this rank alone, or by all of them.
+local function write(path, list, metadata, piece, alone)
   local names, values, all, as = items(list, metadata)
+  if not alone and ranks.are_many() then
+    ranks.write(path, list, all, as)
+    return
+  end
   local keys, texts = {}, {}
   for key, text in pairs(all) do
     keys[#keys + 1], texts[#keys + 1] = key, text
   end
-  core.file_save(path, names, values, keys, texts, piece, as)
+  ranks.replace(path, function()
+    core.file_save(path, names, values, keys, texts, piece, as)
+  end)
 end
 
-local function write_gguf(path, list, metadata, type)
+-- The first rank writes what all have.
+local function write_gguf(path, list, metadata, type, alone)
   local names, values, all = items(list, metadata)
-  local types = core.gguf.types(names, values, type)
-  local count, entries = core.gguf.entries(all)
-  core.gguf_save(path, names, values, types, count, entries)
+  local function write_it()
+    local types = core.gguf.types(names, values, type)
+    local count, entries = core.gguf.entries(all)
+    core.gguf_save(path, names, values, types, count, entries)
+  end
+  if alone or not ranks.are_many() then
+    write_it()
+    return
+  end
+  ranks.together("save", function()
+    ranks.check_whole(list, "GGUF files hold whole values: dc.whole(cell), or a set of safetensors files")
+    if core.world() == 0 then
+      write_it()
+    end
+  end)
 end
 
 core.saving = { write = write, write_gguf = write_gguf }
@@ -101,18 +122,24 @@ end
 function files.save(path, what, metadata, options)
   core.refuse_tracing("dc.save")
   check_path("save", path)
-  core.options("save", options, "pieces", "type")
+  core.options("save", options, "pieces", "type", "alone")
   local o, is_gguf = options or {}, path:find "%.gguf$" ~= nil
   check_metadata(metadata, is_gguf)
   if o.type ~= nil and not is_gguf then
     core.fail("ARG", "save", "type is for GGUF files, whose names end with .gguf", "x:cast \"f16\" before dc.save")
   end
-  local pieces = check_pieces(path, metadata, o.pieces)
+  local pieces, alone = check_pieces(path, metadata, o.pieces), cells.check_alone("save", o)
   local list = collect("save", what)
+  if alone then
+    ranks.check_whole(list, "without alone = true all ranks write their parts")
+  elseif pieces and ranks.are_many() then
+    core.fail("ARG", "save", "pieces is for one process: of several ranks each writes a file",
+      "alone = true, where one rank has all")
+  end
   if is_gguf then
-    write_gguf(path, list, metadata or {}, o.type)
+    write_gguf(path, list, metadata or {}, o.type, alone)
   else
-    write(path, list, metadata or {}, pieces)
+    write(path, list, metadata or {}, pieces, alone)
   end
 end
 
@@ -267,24 +294,32 @@ local function compare_schedules(path, ours)
   end
 end
 
+local function load(self, path)
+  local saved, sets = split(self.parts)
+  local list = collect("load", saved)
+  local file <close> = core.file_open(path)
+  local choice, _, ours = loading.read(path, file, {})
+  local values, positions = read_state(path, ours)
+  check_sets(path, sets, positions)
+  local from, into = loading.match(path, list, choice, false, {})
+  core.file_put(file, from, into, loading.forms(into))
+  return values, sets, positions, ours
+end
+
 function Checkpoint:load()
   check_self("load", self)
   core.refuse_tracing("checkpoint:load")
-  if not core.file_exists("load", self.path) then
+  local path = ranks.find(self.path, "load")
+  local there = core.file_exists("load", path)
+  core.agree("a checkpoint", ("%s %s"):format(path, there and "is there" or "is not there"), 0)
+  if not there then
     return nil
   end
-  local saved, sets = split(self.parts)
-  local list = collect("load", saved)
-  local file <close> = core.file_open(self.path)
-  local choice, _, ours = loading.read(self.path, file, {})
-  local values, positions = read_state(self.path, ours)
-  check_sets(self.path, sets, positions)
-  local from, into = loading.match(self.path, list, choice, false, {})
-  core.file_put(file, from, into, loading.forms(into))
+  local values, sets, positions, ours = ranks.all("load", load, self, path)
   for name, set in pairs(sets) do
     set:restore(positions[name])
   end
-  compare_schedules(self.path, ours)
+  compare_schedules(path, ours)
   return values
 end
 

@@ -7,8 +7,9 @@ local _, core = ...
 require "deepc.cells"
 require "deepc.float8"
 require "deepc.operands"
+require "deepc.rank_files"
 
-local cells_of, files, loading, float8 = core.cells, {}, {}, core.float8
+local cells_of, files, loading, float8, ranks = core.cells, {}, {}, core.float8, core.rank_files
 local describe = core.describe
 
 -- ---- what is in a file ----
@@ -153,6 +154,11 @@ local function layout_of(there, here)
   return there[1] == here[2] and there[2] == here[1] and "out, in" or nil
 end
 
+-- Of a cell in parts the sizes of all of them.
+local function whole_shape(cell)
+  return (core.cell_split(cell)) or cell.shape
+end
+
 local function sizes_text(shape)
   return ("[%d, %d]"):format(shape[1], shape[2])
 end
@@ -166,7 +172,7 @@ local function tell_unknown(file, from, cells, ours)
   for i, name in ipairs(from) do
     local known = core.is_linear ~= nil and core.is_linear[cells[i]] ~= nil
     if not known and core.kind(cells[i]) == "param" and not ours["deepc.linear:" .. name]
-      and layout_of(core.file_shape(file, name), cells[i].shape) == "square" then
+      and layout_of(core.file_shape(file, name), whole_shape(cells[i])) == "square" then
       core.note(("load: '%s' is square and of no nn.Linear: taken as it is; linear layers of this file are [out, in]")
         :format(name))
     end
@@ -182,7 +188,7 @@ local function find_turned(path, file, from, cells, ours, linear)
       turned[i] = said == "out, in"
     elseif cells_of.is_linear(cells[i]) then
       local shape = core.file_shape(file, name)
-      local layout = layout_of(shape, cells[i].shape)
+      local layout = layout_of(shape, whole_shape(cells[i]))
       shapes[i] = shape
       first = first or layout == "square" and i or nil
       if layout and layout ~= "square" then
@@ -210,7 +216,7 @@ local function find_turned(path, file, from, cells, ours, linear)
   end
   for i in pairs(shapes) do
     if turned[i] == nil then
-      turned[i] = linear == "out, in" and layout_of(shapes[i], cells[i].shape) == "square"
+      turned[i] = linear == "out, in" and layout_of(shapes[i], whole_shape(cells[i])) == "square"
     end
   end
   return turned
@@ -285,7 +291,10 @@ local function find_scales(path, file, from, cells, scales)
   end
   for i, name in ipairs(from) do
     local scale = scales[name]
-    if scale and not float8.of[cells[i]] then
+    if scale and not float8.of[cells[i]] and core.cell_split(cells[i]) then
+      core.fail("MISFIT", "load", ("%s: '%s' has a scale, and goes into a part of a cell"):format(path, name),
+        "load into the whole cell first, then dc.shard")
+    elseif scale and not float8.of[cells[i]] then
       float8.check_scale("load", path, file, name, scale)
       of[i] = scale
     elseif scale and not read[scale] then
@@ -373,12 +382,14 @@ local function read_only(o)
 end
 
 local function read_options(into, options)
-  core.options("load", options, "partial", "linear", "first", "only", "rename", "cast", "packed", "progress")
+  core.options("load", options, "partial", "linear", "first", "only", "rename", "cast", "packed", "progress",
+    "alone")
   local o = {}
   for name, value in pairs(options or {}) do
     o[name] = value
   end
   check_linear(into, o.linear)
+  cells_of.check_alone("load", o)
   if o.first ~= nil and o.first ~= 0 and o.first ~= 1 then
     core.fail("ARG", "load", ("first is 0 or 1, not %s"):format(core.shown(o.first)),
       "first = 0 where the file counts the parts of lists from 0, as those of PyTorch do")
@@ -484,14 +495,7 @@ end
 
 -- ---- cells ----
 
-function files.load(path, into, options)
-  core.refuse_tracing("dc.load")
-  cells_of.check_path("load", path)
-  local o = read_options(into, options)
-  local list = into ~= nil and cells_of.collect("load", into)
-  if o.first == 0 and list then
-    count_from_zero(list)
-  end
+local function load(path, list, o)
   local file <close> = core.file_open(path)
   if not file then
     return {}, {}
@@ -519,6 +523,23 @@ function files.load(path, into, options)
   end)
   apply_scales(file, cells, turned, scales)
   return metadata, missing
+end
+
+function files.load(path, into, options)
+  core.refuse_tracing("dc.load")
+  cells_of.check_path("load", path)
+  local o = read_options(into, options)
+  local list = into ~= nil and cells_of.collect("load", into)
+  if o.first == 0 and list then
+    count_from_zero(list)
+  end
+  path = ranks.find(path, "load")
+  if list and not o.alone then
+    local metadata, missing = ranks.all("load", load, path, list, o)
+    return metadata, missing
+  end
+  local tensors, metadata, told = load(path, list, o)
+  return tensors, metadata, told
 end
 
 core.loading = loading

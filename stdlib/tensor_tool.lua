@@ -117,16 +117,17 @@ local function elements(shape)
 end
 
 local function inspect(path)
+  path = try(core.rank_files.find, path, "load")
   local file <close> = try(core.file_open, path)
   local names, metadata = core.file_list(file)
   local kinds = core.file_kinds(file)
   local rows, totals, order, bytes_all, elements_all = { { "name", "type", "sizes", "bytes" } }, {}, {}, 0, 0
   for _, name in ipairs(sorted(names)) do
-    local format, shape, bytes, dtype, _, asks = core.file_about(file, name)
+    local format, shape, bytes, dtype, _, asks, parts = core.file_about(file, name)
     local n, total = elements(shape), totals[format] or { 0, 0, 0 }
     local left_out = not dtype and " (not read)" or asks and " (read with cast = true)" or ""
     rows[#rows + 1] = { plain_name(name), format, "[" .. table.concat(shape, ", ") .. "]",
-      (bytes and ("%d"):format(bytes) or "?") .. left_out }
+      (bytes and ("%d"):format(bytes) or "?") .. (parts > 0 and (", in %d parts"):format(parts) or "") .. left_out }
     if not totals[format] then
       totals[format], order[#order + 1] = total, format
     end
@@ -219,11 +220,14 @@ end
 local function keep_ours(kept, ours, rename)
   for key, value in pairs(ours) do
     local name = key:match "^deepc%.linear:(.*)$"
-    kept[name and rename and "deepc.linear:" .. rename(name) or key] = value
+    if key ~= "deepc.ranks" then
+      kept[name and rename and "deepc.linear:" .. rename(name) or key] = value
+    end
   end
 end
 
 local function convert(from, to, options)
+  from = try(core.rank_files.find, from, "load")
   local is_gguf, rename = to:find "%.gguf$" ~= nil, renamed(options.rename)
   if options.type and not is_gguf and options.type:find "^q" then
     dc.fail(("convert: %s is for GGUF files, whose names end with .gguf"):format(options.type))

@@ -267,3 +267,16 @@ dc_status dc_path_exists(dc_job *j, const char *path, bool *there)
     close(dir);
     return DC_OK;
 }
+
+dc_status dc_path_remove(dc_job *j, const char *path)
+{
+    const char *name = path;
+    int dir = AT_FDCWD;
+    DC_TRY(dc_path_allow(j, path));
+    if (j->folders != NULL)
+        DC_TRY(dc_folders_enter(j, DC_FOLDER_WRITE, path, &dir, &name));
+    const int failed = unlinkat(dir, name, 0) != 0 && errno != ENOENT ? errno : 0;
+    if (dir != AT_FDCWD)
+        close(dir);
+    return failed == 0 ? DC_OK : dc_path_fail(j, DC_ERR_FILE, path, "removing it: %s", strerror(failed));
+}

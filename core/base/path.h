@@ -42,6 +42,9 @@ dc_status dc_path_open(dc_job *j, const char *path, int *fd);
 /* Is there something of that name? */
 dc_status dc_path_exists(dc_job *j, const char *path, bool *there);
 
+/* Removes a file; one that is not there is fine. */
+dc_status dc_path_remove(dc_job *j, const char *path);
+
 /* A FILE or FORMAT record about a path: "path: sentence". Of a long path the end is kept. */
 dc_status dc_path_fail(dc_job *j, dc_err_id id, const char *path, const char *fmt, ...)
     DC_PRINTF(4, 5);

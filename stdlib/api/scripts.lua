@@ -15,15 +15,19 @@ local dc = {}
 ---floats of two axes and more, or a function of a name and its value that gives one of these or nil, which keeps the
 ---dtype. Metadata of GGUF are integers, floats, booleans, texts and lists of these.
 ---
+---Several ranks save together, each of them a file beside an index, PATH.index.json: docs/files.md. Of a value that all
+---have one rank writes its own. With `alone` this rank writes one file without the others, of whole values.
+---
 ---    dc.save(os.tmpname(), net, { epoch = "5" })
 ---    dc.save(os.tmpname() .. ".safetensors.index.json", net, nil, { pieces = 2 << 30 })
 ---    dc.save(os.tmpname() .. ".gguf", net, { ["general.architecture"] = "mine", layers = 2 }, { type = "f16" })
 ---
----Errors: DC0101 for what the file does not hold, DC0801 where it cannot be written; the old one is as it was.
+---Errors: DC0101 for what the file does not hold, DC0801 where it cannot be written; the old one is as it was; DC1007
+---where another rank could not write its part.
 ---@param path string
 ---@param what deepc.nn.Layer|deepc.optim.Optimizer|table of tensors, cells, layers, optimisers, tables of these
 ---@param metadata? table<string, any> texts; of GGUF other values, too
----@param options? { pieces?: integer, type?: string|function } as above
+---@param options? { pieces?: integer, type?: string|function, alone?: boolean } as above
 function dc.save(path, what, metadata, options) end
 
 ---The tensors of a file by name, and its metadata: safetensors, the index of several such files or the folder that has
@@ -43,6 +47,9 @@ function dc.save(path, what, metadata, options) end
 ---does not say so itself. `first = 0` is for files that count the parts of lists from 0, as those of PyTorch do:
 ---"0.weight" is the weight of net[1].
 ---
+---Cells in parts get the part of this rank, which alone is read where it can be. Several ranks load into cells
+---together, and an error of one is an error on all; with `alone` this rank does so without the others.
+---
 ---    local path = os.tmpname()
 ---    dc.save(path, net)
 ---    dc.load(path, net)
@@ -51,7 +58,7 @@ function dc.save(path, what, metadata, options) end
 ---Errors: DC0801 where the file cannot be read, DC0802 where it is damaged, DC0804 where it does not fit.
 ---@param path string
 ---@param into? deepc.nn.Layer|deepc.optim.Optimizer|table
----@param options? table partial, linear, first, only, rename, cast, packed, progress
+---@param options? table partial, linear, first, only, rename, cast, packed, progress, alone
 ---@return table<string, deepc.Tensor>|table<string, any> # tensors by name; with `into`, metadata
 ---@return table<string, any>|string[] # metadata; with `into`, the names of cells that got nothing
 ---@return table<string, string|table>? # without `into`: types of tensors left out; of packed ones type and shape
@@ -72,7 +79,8 @@ local Checkpoint = {}
 ---@return deepc.Checkpoint
 function dc.checkpoint(path, parts) end
 
----Writes the file, whole or not at all; the one before it stays until then.
+---Writes the file, whole or not at all; the one before it stays until then. Several ranks do so together, as dc.save
+---does; values and positions are those of the first.
 ---
 ---    local ckpt = dc.checkpoint(os.tmpname(), { model = net })
 ---    ckpt:save { step = 1200, best = 0.91 }

@@ -12,16 +12,16 @@ for name in openmpi mpich; do
         skip "there is no mpirun.$name"
     fi
 done
-DEEPC_RANK_SECONDS=60
-DEEPC_THREADS=1
-export DEEPC_RANK_SECONDS DEEPC_THREADS
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0"
+export DEEPC_THREADS=1 DEEPC_RANK_SECONDS=60
 
 ranks() {
     launcher=$1 n=$2
     shift 2
     set -- -n "$n" "$DEEPC" "$@"
     [ "$launcher" = mpich ] || set -- --allow-run-as-root --oversubscribe "$@"
-    run "mpirun.$launcher" "$@"
+    run timeout 300 "mpirun.$launcher" "$@"
 }
 
 one() {

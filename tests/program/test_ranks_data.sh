@@ -3,7 +3,7 @@
 # and 4 ranks.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_ranks.sh"
-script=tests/program/ranks_data.lua
+script=tests/ranks/data.lua
 keep_kernels
 
 # Batches of the ranks by their place along data, each value side by side.

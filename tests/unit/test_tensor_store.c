@@ -136,7 +136,7 @@ static dc_status open_and_read(dc_job *j, void *arg)
         const dc_file_tensor *t = dc_tensor_file_find(f, wanted[i].name);
         dc_type type = t->type;
         type.dtype = (uint8_t)wanted[i].dtype;
-        want[i] = (dc_tensor_want){t, wanted[i].dtype, wanted[i].form};
+        want[i] = (dc_tensor_want){.tensor = t, .dtype = wanted[i].dtype, .form = wanted[i].form};
         if (wanted[i].form >= DC_FORM_WORDS)
             CHECK(dc_tensor_laid_type(t, wanted[i].form, &type));
         room[i] = wanted[i].form == DC_FORM_PACKED ? (size_t)t->bytes : dc_type_bytes(&type);
@@ -227,7 +227,7 @@ static void test_read(void)
 
 static void test_together(void)
 {
-    const dc_tensor_want w = {want[7].tensor, DC_F32, DC_FORM_WORDS};
+    const dc_tensor_want w = {.tensor = want[7].tensor, .dtype = DC_F32, .form = DC_FORM_WORDS};
     dc_tensor_want list[4] = {w, w, w, w};
     list[1].form = DC_FORM_SCALES;
     list[2].form = DC_FORM_MINS;
@@ -244,6 +244,102 @@ static dc_status together_body(dc_job *j, void *arg)
     DC_TRY(open_and_read(j, arg));
     test_together();
     return DC_OK;
+}
+
+/* ---- boxes ------------------------------------------------------------------------------------ */
+
+static uint32_t box_state = 17;
+
+static int64_t below(int64_t n)
+{
+    box_state = box_state * 1664525u + 1013904223u;
+    return (int64_t)((box_state >> 8) % (uint32_t)n);
+}
+
+static void check_box(const dc_tensor_want *w, const float *all, const float *got)
+{
+    const dc_box *b = &w->box;
+    size_t differ = 0;
+    for (int64_t r = 0; r < b->dim[0]; r++)
+        for (int64_t c = 0; c < b->dim[1]; c++) {
+            const float x = all[(b->start[0] + r) * b->whole[1] + b->start[1] + c];
+            const float y = got[w->form == DC_FORM_TURNED ? c * b->dim[0] + r : r * b->dim[1] + c];
+            differ += memcmp(&x, &y, sizeof x) != 0;
+        }
+    CHECK_EQ(differ, 0);
+}
+
+/* Of a, b, d and f, which are as they are, converted, and packed. */
+static dc_status boxes_body(dc_job *j, void *arg)
+{
+    dc_tensor_file *f;
+    DC_UNUSED(arg);
+    DC_TRY(dc_tensor_file_open(j, kit.path, &f));
+    dc_tensor_file_defer(j, f);
+    for (const char *name = "abdf"; *name != '\0'; name++) {
+        const dc_file_tensor *t = dc_tensor_file_find(f, (char[]){*name, '\0'});
+        const size_t n = (size_t)dc_type_count(&t->type);
+        float *all = malloc(n * sizeof *all);
+        DC_TRY(dc_tensor_file_read(f, j, &(dc_file_read){t, 0, n, DC_F32, all}, 1));
+        for (int i = 0; i < 12; i++) {
+            dc_tensor_want w = {.tensor = t, .dtype = DC_F32, .boxed = true, .box.rank = 2};
+            dc_storage *s;
+            w.form = i % 2 == 0 ? DC_FORM_PLAIN : DC_FORM_TURNED;
+            for (int k = 0; k < 2; k++) {
+                w.box.whole[k] = t->type.dim[k];
+                w.box.start[k] = i < 4 && k == 1 ? 0 : below(t->type.dim[k]);
+                w.box.dim[k] =
+                    i < 4 && k == 1 ? t->type.dim[k] : 1 + below(t->type.dim[k] - w.box.start[k]);
+            }
+            DC_TRY(dc_storage_new(rt, j, dc_box_count(&w.box) * sizeof *all, &s));
+            s->owned = true;
+            DC_TRY(dc_tensor_store_read(f, j, &w, &s, 1, (dc_tensor_begin){NULL, NULL}));
+            check_box(&w, all, s->mem);
+            dc_storage_disown(s);
+        }
+        free(all);
+    }
+    return DC_OK;
+}
+
+static void test_boxes(void)
+{
+    filekit_write(&kit, bytes, length);
+    for (int threads = 0; threads < 2; threads++) {
+        kit.opt.threads = threads;
+        if (!CHECK_EQ(filekit_run(&kit, boxes_body, NULL), DC_OK))
+            printf("%s\n", kit.message);
+    }
+}
+
+/* Elements of a box in the whole and back, by counting. */
+static void test_box_places(void)
+{
+    for (int i = 0; i < 200; i++) {
+        dc_box b = {.rank = (int)below(4)};
+        size_t all = 1;
+        for (int k = 0; k < b.rank; k++) {
+            b.whole[k] = 1 + below(5);
+            b.start[k] = below(b.whole[k]);
+            b.dim[k] = 1 + below(b.whole[k] - b.start[k]);
+            all *= (size_t)b.whole[k];
+        }
+        size_t seen = 0, at, place, n, next = 0;
+        dc_box_walk w = dc_box_begin(&b, 0, dc_box_count(&b));
+        CHECK(dc_box_next(&w, &at, &place, &n) && at == 0);
+        for (size_t x = 0; x < all; x++) {
+            CHECK_EQ(dc_box_below(&b, x), seen);
+            if (seen < dc_box_count(&b) && dc_box_place(&b, seen) == x) {
+                CHECK(place + (seen - at) == x);
+                next = ++seen;
+                if (seen == at + n && seen < dc_box_count(&b))
+                    CHECK(dc_box_next(&w, &at, &place, &n) && at == next);
+            }
+        }
+        CHECK_EQ(seen, dc_box_count(&b));
+        CHECK_EQ(dc_box_below(&b, all), seen);
+        CHECK(!dc_box_next(&w, &at, &place, &n));
+    }
 }
 
 /* The first tensor that the file ends within is the one that is named. */
@@ -309,6 +405,8 @@ int main(void)
     make();
     test_turn();
     test_read();
+    test_boxes();
+    test_box_places();
     CHECK_EQ(filekit_run(&kit, together_body, NULL), DC_OK);
     test_shorter();
     test_memory();

@@ -1,4 +1,4 @@
--- For test_ranks_data.sh: what ranks get of data. ranks_data.lua CASE OUT [SIZES]; SIZES: "data=2,model=2". Each rank
+-- For test_ranks_data.sh: what ranks get of data. data.lua CASE OUT [SIZES]; SIZES: "data=2,model=2". Each rank
 -- writes its batches to OUT.PLACE.RANK: a line each, values between bars. PLACE is the rank's along data.
 
 local dc, data = require "deepc", require "deepc.data"
