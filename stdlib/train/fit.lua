@@ -3,6 +3,7 @@
 -- The step is one typed function, made of the script's loss for the types of the first batch: loss, gradients, update,
 -- metrics. Nothing of a step is read back but what a callback, a log or the progress bar asks for. How many steps
 -- the parameters have seen is a state that the step sets with them, so that an interruption cannot come between.
+-- Where ranks share the batches of a set, the step is about whole batches: their first axis is split.
 
 local dc = require "deepc"
 local metrics = require "deepc.metrics"
@@ -31,12 +32,22 @@ local OP = "train.fit"
 
 local names = { "x", "y", "mask", "a4" }
 
+-- How many ranks share the batches of a set, and how the first axis of a batch is split then: " @ data".
+local function sharing(of, options)
+  local has_batches = options and has(of, "batches")
+  local _, places, over = 0, 1, nil
+  if has_batches then
+    _, places, over = core.share_of_batches(options)
+  end
+  return places, places > 1 and " @ " .. over or ""
+end
+
 -- A type for each value of a batch, whose first axis may have any size.
-local function signature(name, values, more, results)
+local function signature(name, values, split, more, results)
   local list, rows = {}, values[1].shape[1]
   for i, v in ipairs(values) do
     local sizes = v.shape
-    sizes[1] = sizes[1] == rows and "batch" or sizes[1]
+    sizes[1] = sizes[1] == rows and "batch" .. split or sizes[1]
     list[i] = ("%s: %s[%s]"):format(names[i], v.dtype, table.concat(sizes, ", "))
   end
   return ("%s(%s%s)%s"):format(name, table.concat(list, ", "), more, results)
@@ -93,7 +104,8 @@ local function make_step(self, values)
     return loss
   end
   local lr = o.schedule and ", lr" or ""
-  return dc.fn(signature("step", values, lr ~= "" and ", lr: f32[]" or "", ""), with_names(#values, lr, step))
+  local _, split = sharing(o.data, o.batch)
+  return dc.fn(signature("step", values, split, lr ~= "" and ", lr: f32[]" or "", ""), with_names(#values, lr, step))
 end
 
 -- How many rows the last batch of an evaluation has, where these are less than others have and it is known.
@@ -111,9 +123,11 @@ local function make_evaluation(self, values)
     local loss, predicted = self.loss_of(x, y, mask, ...)
     measure(self, loss, predicted, x, y, self.evaluation_masked and mask or nil)
   end
-  local rest = rest_of(self, #values[1])
-  return dc.fn(signature("evaluate", values, "", ""), with_names(#values, "", evaluate),
-    rest and { batch = { #values[1], rest } } or nil)
+  local places, split = sharing(self.o.evaluate, self.o.evaluate_batch)
+  local most = #values[1] * places
+  local rest = rest_of(self, most)
+  return dc.fn(signature("evaluate", values, split, "", ""), with_names(#values, "", evaluate),
+    rest and { batch = { most, rest } } or nil)
 end
 
 -- ---- numbers of an epoch ----
@@ -187,6 +201,9 @@ end
 local function open_logs(self, values)
   local o = self.o
   self.logs = {}
+  if core.world() > 0 then -- the first rank writes them
+    return
+  end
   for _, kind in ipairs { "csv", "jsonl" } do
     if o[kind] then
       self.logs[#self.logs + 1] = logs.open(OP, kind, o[kind], values["log." .. kind])
@@ -514,7 +531,7 @@ end
 ---* checkpoint, every, resume: a file for all that is needed to go on with the same bits, written after each epoch
 ---  and every so many steps; the run goes on from one that is there, unless resume = false
 ---* best: a file for the model of the best epoch
----* csv, jsonl, tensorboard, log_every: logs of epochs, and of the loss of each n-th step
+---* csv, jsonl, tensorboard, log_every: logs of epochs, and of the loss of each n-th step, which the first rank writes
 ---* progress: false, "bar" or "lines", as dc.progress shows itself
 ---* on_step, on_epoch: called with the run; "stop" ends it
 ---

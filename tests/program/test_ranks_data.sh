@@ -36,7 +36,12 @@ same() { # same CASE NAME PLACES
 }
 
 cases="shuffled kept padded ragged drawn files streamed"
-for case in $cases stopped resumed; do
+near() {
+    paste "$1" "$2" | awk '{ for (i = 1; i <= NF / 2; i++) { d = $i - $(i + NF / 2); if (d * d > 1e-10) bad = 1 } }
+        END { exit bad || NR != 3 }'
+}
+
+for case in $cases stopped resumed fitted; do
     one $script $case "$dir/$case-1"
     check "$case: one process" test "$status" -eq 0
 done
@@ -58,6 +63,11 @@ for launcher in $launchers; do
     ranks "$launcher" 2 $script alone "$dir/alone-$launcher" data=2
     check "$launcher: over = false gives whole batches" test "$(head -n 1 "$dir/alone-$launcher.1.1")" = \
         "0 1 2 3 4 5 6 7 8 9"
+
+    # train.fit computes the losses of whole batches.
+    ranks "$launcher" 4 $script fitted "$dir/fitted-$launcher" data=2,model=2
+    check "$launcher: ranks fit" test "$status" -eq 0
+    check "$launcher: losses of train.fit are those of one process" near "$dir/fitted-1.0.0" "$dir/fitted-$launcher.1.3"
 
     # A set goes on where it stood, with another number of ranks.
     cp "$dir/stopped-1.st" "$dir/stopped-$launcher.st"

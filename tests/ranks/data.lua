@@ -110,6 +110,27 @@ function cases.resumed()
   for a, b in set:batches { size = 8, shuffle = true, seed = 3, last = "drop" } do write(a, b) end
 end
 
+-- Losses of epochs, of all rows.
+function cases.fitted()
+  local nn, optim, train = require "deepc.nn", require "deepc.optim", require "deepc.train"
+  local metrics = require "deepc.metrics"
+  dc.seed(1)
+  local net = nn.Sequential { nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 4) }
+  local set, valid = data.set(x / 100, y % 4), data.set(x / 50, y % 4)
+  local run = train.fit {
+    model = net, optimizer = optim.Adam(net:parameters(), { lr = 0.01 }), data = set, epochs = 3,
+    batch = { size = 8, shuffle = true, seed = 1, last = "drop" },
+    evaluate = valid, evaluate_batch = { size = 16, last = "pad" }, metrics = { accuracy = metrics.Accuracy() },
+    loss = function(a, b, mask)
+      local logits = net(a)
+      return nn.cross_entropy(logits, b, mask and { mask = mask } or nil), logits
+    end,
+  }
+  for _, row in ipairs(run.history) do
+    file:write(("%.9g %.9g %.9g\n"):format(row.loss, row["eval.loss"], row["eval.accuracy"]))
+  end
+end
+
 function cases.alone()
   for a in data.set(y):batches { size = 10, over = false } do write(a) end
 end
