@@ -6,7 +6,7 @@
  *   wav_read(path)   sound_read(path) f32[frames, channels], the rate
  *   wav_write(path, x, rate, bits, is_float)
  *   rows_images(paths, fit, height, width, channels)   rows_sounds(paths, frames, channels, rate): rows, the rate
- *   read_file(op, path)               all its bytes, unpacked where it is gzipped
+ *   read_file(op, path [, most])      all its bytes, unpacked where it is gzipped; so many at most
  */
 #include "dsl/base/args.h"
 #include "dsl/base/error.h"
@@ -100,6 +100,7 @@ static int l_sound_read(lua_State *L)
 
 typedef struct slurping {
     const char *path;
+    size_t most;
     char *bytes;
     size_t n;
 } slurping;
@@ -107,7 +108,7 @@ typedef struct slurping {
 static dc_status slurp_body(dc_job *j, void *arg)
 {
     slurping *a = arg;
-    return dc_infile_all(j, a->path, PTRDIFF_MAX, &a->bytes, &a->n);
+    return dc_infile_all(j, a->path, a->most, &a->bytes, &a->n);
 }
 
 static int push_bytes(lua_State *L)
@@ -121,7 +122,8 @@ static int l_read_file(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const char *op = luaL_checkstring(L, 1);
-    slurping a = {.path = dc_args_text(L, d, 2, op)};
+    slurping a = {.path = dc_args_text(L, d, 2, op),
+                  .most = (size_t)luaL_optinteger(L, 3, PTRDIFF_MAX)};
     dc_error_check_of(L, d, dc_run_once(d, slurp_body, &a), op);
     lua_pushcfunction(L, push_bytes);
     lua_pushlightuserdata(L, &a);

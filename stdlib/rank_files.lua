@@ -19,6 +19,7 @@ local _, core = ...
 local sets = {}
 
 local ENDING = "%.safetensors$"
+local MOST_INDEX = 1 << 28 -- bytes; what is longer is none
 
 -- ---- names ----
 
@@ -36,14 +37,14 @@ local function folder_of(path)
   return path:match "^(.*/)[^/]*$" or ""
 end
 
--- The set that is there: its files by path; nil where there is none that ranks have written.
-local function find(index, op)
+-- The set that is there: its files by path; nil where there is none, or none that ranks have written, unless any does.
+local function find(index, op, any)
   local ok, there = pcall(core.file_exists, op, index)
   if not ok or not there then
     return nil
   end
-  local text = core.read_file(op, index)
-  if not text:find('"deepc.ranks"', 1, true) then
+  local read, text = pcall(core.read_file, op, index, MOST_INDEX)
+  if not read or not any and not text:find('"deepc.ranks"', 1, true) then
     return nil
   end
   local files, folder = {}, folder_of(index)
@@ -78,7 +79,7 @@ function sets.replace(path, write)
     if index ~= path then
       core.file_remove("save", index)
     end
-    remove(old, stem, {})
+    remove(old, stem, index == path and find(index, "save", true) or {}) -- of several pieces
   end
 end
 

@@ -135,6 +135,18 @@ function TestSets:test_one_process_replaces_a_set()
   lu.assertNotNil(io.open(self.folder .. "/1.safetensors")) -- no name of a file of ranks
 end
 
+function TestSets:test_pieces_replace_a_set()
+  local path, values = self.folder .. "/m.safetensors.index.json", { a = dc.ones "f32[100]", b = dc.zeros "f32[100]" }
+  dc.save(path, values, nil, { pieces = 400 })
+  local text = check.read(path)
+  local f <close> = assert(io.open(path, "w"))
+  f:write((text:gsub('"total_size": 800', '"total_size": 800, "deepc.ranks": "2"')))
+  f:close()
+  dc.save(path, values, nil, { pieces = 400 })
+  lu.assertEquals(check.read(path), text)
+  lu.assertEquals(dc.load(path).a:sum():item(), 100)
+end
+
 function TestSets:test_cells_in_one_part()
   local cells = { w = dc.param("f32[4 @ data, 2]", dc.ones "f32[4, 2]") }
   local path, plain = self.folder .. "/a", self.folder .. "/b"
