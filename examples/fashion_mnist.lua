@@ -3,9 +3,11 @@
 --   deepc fashion_mnist.lua --help
 --   deepc fashion_mnist.lua --model cnn --checkpoint run.safetensors --loss-log run.log --plot run
 --   deepc fashion_mnist.lua --model cnn --checkpoint run.safetensors --loss-log run.log --plot run --resume
+--   mpirun -n 4 deepc fashion_mnist.lua
 --
 -- The typed functions are traced and checked where they are defined, before any file is opened. A run
--- that was killed and goes on with --resume has the losses, to the last bit, of one that was not.
+-- that was killed and goes on with --resume has the losses, to the last bit, of one that was not. Several ranks share
+-- each batch: the same training, but for the rounding of sums.
 
 local dc = require "deepc"
 local nn = require "deepc.nn"
@@ -31,8 +33,12 @@ local options = dc.options {
 
 options.epochs = options.epochs or (options.model == "cnn" and 8 or 5)
 
+local world = dc.world()
+local first = world.rank == 0 -- it tells and writes
+dc.mesh { data = world.size }
+
 -- Whether what is written later can be is told now, and not after an hour of training.
-for _, path in pairs { checkpoint = options.checkpoint, save = options.save, plot = options.plot } do
+for _, path in pairs(first and { options.checkpoint, options.save, options.plot } or {}) do
   local probe = path .. ".new"
   local file, message = io.open(probe, "wb")
   if not (file and file:close() and os.remove(probe)) then
@@ -74,8 +80,8 @@ dc.seed(options.seed)
 local net = options.model == "cnn" and cnn() or mlp()
 local opt = optim.Adam(net:parameters())
 
-local signature = ("step(x: u8[%d, 28, 28], y: i32[%d], lr: f32[]) -> f32[]"):format(options.batch, options.batch)
-local step = dc.fn(signature, function(x, y, lr)
+local signature = "step(x: u8[%d @ data, 28, 28], y: i32[%d @ data], lr: f32[]) -> f32[]"
+local step = dc.fn(signature:format(options.batch, options.batch), function(x, y, lr)
   local logits = net(x:cast "f32" / 255)
   local loss = nn.cross_entropy(logits, y)
   opt:step(loss, { lr = lr })
@@ -84,7 +90,8 @@ end)
 
 net:eval()
 local test_batch = 500 -- divides 10000
-local correct = dc.fn(("correct(x: u8[%d, 28, 28], y: i32[%d]) -> i32[]"):format(test_batch, test_batch), function(x, y)
+local counts = "correct(x: u8[%d @ data, 28, 28], y: i32[%d @ data]) -> i32[]"
+local correct = dc.fn(counts:format(test_batch, test_batch), function(x, y)
   local logits = net(x:cast "f32" / 255)
   return logits:argmax(2):eq(y):cast("i32"):sum()
 end)
@@ -157,7 +164,7 @@ for _, name in ipairs { "model", "batch", "lr", "seed" } do
   state[name] = options[name]
 end
 
-local log = options.loss_log and open_log(options.loss_log, state.log_bytes)
+local log = first and options.loss_log and open_log(options.loss_log, state.log_bytes)
 
 local function write_log(loss)
   local line = ("%a\n"):format(loss)
@@ -191,7 +198,9 @@ for epoch = train.epoch + 1, options.epochs do
     end
   end
   last = accuracy()
-  print(("epoch %d  loss %.4f  test accuracy %.4f"):format(epoch, state.total / state.steps, last))
+  if first then
+    print(("epoch %d  loss %.4f  test accuracy %.4f"):format(epoch, state.total / state.steps, last))
+  end
   state.total, state.steps = 0.0, 0
   save()
 end
@@ -199,7 +208,7 @@ end
 if log and not log:close() then
   dc.fail(options.loss_log .. ": cannot be written")
 end
-if options.plot then
+if first and options.plot then
   local losses = read_log(options.loss_log)
   local series = { { y = losses, name = "each step" }, { y = smooth(losses, 100), name = "mean of 100" } }
   for _, kind in ipairs { ".svg", ".png" } do
@@ -210,4 +219,7 @@ end
 if options.save then
   dc.save(options.save, net, { model = options.model, epochs = tostring(options.epochs) })
 end
-print(("test accuracy %.4f"):format(last or accuracy()))
+last = last or accuracy()
+if first then
+  print(("test accuracy %.4f"):format(last))
+end

@@ -26,7 +26,7 @@ function dc.world() end
 ---
 ---Errors: DC0313 where the mesh has not one place for each rank.
 ---@param sizes table<string, integer>|{ [1]: string, [2]: integer }[]
----@return { size: integer, axes: string[], sizes: table<string, integer>, place: table<string, integer> } # place: from 0
+---@return { size: integer, axes: string[], sizes: table<string, integer>, place: table<string, integer> }
 function dc.mesh(sizes) end
 
 ---Parameters, states, layers or tables of them are held in parts from now on: each rank keeps its own. The spec is
