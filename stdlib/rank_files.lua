@@ -329,7 +329,7 @@ local function write_own(path, tensors, rank, as)
 end
 
 -- Rank 0: all files are there, then the index is.
-local function commit(path, index, tensors, file_of, metadata, world)
+local function write_index(index, tensors, file_of, metadata, world)
   for rank, file in pairs(file_of) do
     if not core.file_exists("save", file) then
       core.fail("FILE", "save", ("%s, which rank %d has written, is not here"):format(file, rank),
@@ -337,6 +337,20 @@ local function commit(path, index, tensors, file_of, metadata, world)
     end
   end
   core.write_file("save", index, index_text(tensors, file_of, metadata, world))
+end
+
+-- Where the index cannot be written, the files go, unless it has them all the same.
+local function commit(path, index, tensors, file_of, metadata, world)
+  local ok, err = pcall(write_index, index, tensors, file_of, metadata, world)
+  if not ok then
+    local used = find(index, "save", true) or {}
+    for _, file in pairs(file_of) do
+      if not used[file] then
+        pcall(core.file_remove, "save", file)
+      end
+    end
+    error(err, 0)
+  end
   if path ~= index then
     pcall(core.file_remove, "save", path) -- what one process has written is older
   end

@@ -77,6 +77,14 @@ $launcher-model=2.safetensors.index.json "
         "$launcher-model=2-00001-of-00002.safetensors $launcher-model=2-00002-of-00002.safetensors \
 $launcher-model=2.safetensors.index.json "
 
+    mkdir -p "$dir/blocked-$launcher.safetensors.index.json/x"
+    ranks "$launcher" 2 $script save "$dir/blocked-$launcher.safetensors" data=2
+    check "$launcher: an index that cannot be written" warns "save: rank 0 has failed: $dir/blocked-$launcher.safetensors"
+    check "$launcher: leaves no files" test "$(files_of "$dir/blocked-$launcher")" = \
+        "blocked-$launcher.safetensors.index.json "
+    ranks "$launcher" 2 $script save "$dir/none/x" data=2
+    check "$launcher: a folder that is not there" warns "$dir/none/x-00001-of-00002.safetensors: cannot be written"
+
     # Training under a mesh, and under others where it goes on.
     run_of=$dir/train-$launcher
     ranks "$launcher" 4 $script train "$run_of" data=2,model=2
