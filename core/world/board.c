@@ -114,13 +114,38 @@ static char *half_at(const dc_board *b, int local, int half)
 
 /* ---- passing ----------------------------------------------------------------------------------------- */
 
+/*
+ * Until dst has read what this rank has put, of that number. The root of a BROADCAST would wait for ever for another root: what
+ * one has put for this rank that has not read yet is of another exchange.
+ */
+static bool await_done(dc_call *c, int dst, uint64_t number)
+{
+    dc_board *b = c->w->board;
+    const _Atomic uint64_t *done = &pair_of(b, b->me, dst)->done;
+    const dc_board_pair *back = pair_of(b, dst, b->me);
+    const uint64_t next = b->taken[dst] + 1;
+    dc_watch p = {0};
+    if (c->x->kind != DC_BROADCAST)
+        return dc_watch_word(c, done, number, b->rank[dst]);
+    while (atomic_load_explicit(done, memory_order_acquire) < number) {
+        if (atomic_load_explicit(&back->put, memory_order_acquire) >= next &&
+            atomic_load_explicit(done, memory_order_acquire) < number) {
+            const char *half = half_at(b, dst, back->half[next % sizeof back->half]);
+            if (!dc_call_agrees(c, (const dc_head *)(const void *)half, b->rank[dst]))
+                return false;
+        }
+        if (!dc_watch_pause(&p, c, b->rank[dst]))
+            return false;
+    }
+    return true;
+}
+
 char *dc_board_open(dc_call *c)
 {
     dc_board *b = c->w->board;
     b->next = 1 - b->next;
     for (int dst = 0; dst < b->n; dst++)
-        if (b->due[b->next][dst] > 0 &&
-            !dc_watch_word(c, &pair_of(b, b->me, dst)->done, b->due[b->next][dst], b->rank[dst]))
+        if (b->due[b->next][dst] > 0 && !await_done(c, dst, b->due[b->next][dst]))
             return NULL;
     memset(b->due[b->next], 0, (size_t)b->n * sizeof *b->due[0]);
     char *half = half_at(b, b->me, b->next);
@@ -184,5 +209,5 @@ bool dc_board_await_read(dc_call *c, int rank)
 {
     dc_board *b = c->w->board;
     const int dst = b->local[rank];
-    return dc_watch_word(c, &pair_of(b, b->me, dst)->done, b->put[dst], rank);
+    return await_done(c, dst, b->put[dst]);
 }

@@ -39,6 +39,8 @@ dc_call dc_call_of(dc_world *w, const dc_exchange *x, const dc_team *team, dc_jo
     c.head.digest = digest_of(&c);
     c.head.elements = c.elements;
     c.head.dtype = (int32_t)x->dtype;
+    c.head.kind = (int32_t)x->kind;
+    c.head.how = x->kind == DC_BROADCAST ? x->peer : (int32_t)x->combine;
     snprintf(c.head.label, sizeof c.head.label, "%s%s%s", x->label, x->where != NULL ? ", " : "",
              x->where != NULL ? x->where : "");
     return c;
@@ -51,13 +53,27 @@ bool dc_call_run(dc_call *c)
     return c->team->nlocal == c->team->n ? dc_shared_run(c) : dc_messages_run(c);
 }
 
-/* "all_reduce f32 x 1000, a.lua:3": the label with the elements behind its first word. */
+/* What the kind of an exchange leaves open. */
+static void print_how(const dc_head *head, char *out, size_t size)
+{
+    static const char *const combines[] = {"", ", product", ", maximum", ", minimum"};
+    out[0] = '\0';
+    if (head->kind == DC_BROADCAST)
+        snprintf(out, size, ", from rank %d", (int)head->how);
+    else if ((head->kind == DC_ALL_REDUCE || head->kind == DC_REDUCE_SCATTER) &&
+             (uint32_t)head->how < DC_COUNTOF(combines))
+        snprintf(out, size, "%s", combines[head->how]);
+}
+
+/* "all_reduce f32 x 1000, maximum, a.lua:3": the label with what else is known behind its first word. */
 static void print_head(const dc_head *head, char *out, size_t size)
 {
+    char how[40];
+    print_how(head, how, sizeof how);
     const size_t n = strlen(head->label), word = strcspn(head->label, ",");
     const bool known = head->dtype >= 0 && head->dtype < DC_DTYPE__ALL;
-    snprintf(out, size, "%.*s %s x %lld%.*s", (int)(word < n ? word : n), head->label,
-             known ? dc_dtype_name((dc_dtype)head->dtype) : "?", (long long)head->elements,
+    snprintf(out, size, "%.*s %s x %lld%s%.*s", (int)(word < n ? word : n), head->label,
+             known ? dc_dtype_name((dc_dtype)head->dtype) : "?", (long long)head->elements, how,
              (int)(word < n ? n - word : 0), head->label + (word < n ? word : n));
 }
 
@@ -80,9 +96,10 @@ bool dc_call_agrees(dc_call *c, const dc_head *other, int rank)
         return other->end != 0 ? fail_at_end(c->w, rank, me, here)
                                : fail_at_end(c->w, me, rank, there);
     const bool before = me < rank;
-    return dc_world_break(c->w, true, "ranks disagree: rank %d: %s; rank %d: %s",
+    return dc_world_break(c->w, true, "ranks disagree: rank %d: %s; rank %d: %s%s",
                           before ? me : rank, before ? here : there, before ? rank : me,
-                          before ? there : here);
+                          before ? there : here,
+                          strcmp(here, there) == 0 ? ": of other arrays, or over other axes" : "");
 }
 
 /* ---- exchanges made of others ------------------------------------------------------------------------ */
@@ -141,6 +158,10 @@ static dc_status tell_difference(dc_world *w, dc_job *j, const char *what, const
     }
     const size_t from = same_lines(said[0], said[1]);
     const char *a = said[0] + from, *b = said[1] + from;
+    if (strcmp(said[0], said[1]) == 0)
+        return dc_failf(j, DC_ERR_WORLD, NULL,
+                        "%s differs between ranks: rank 0 and rank %d both have '%.*s'", what, rank,
+                        line_of(text), text);
     return dc_failf(j, DC_ERR_WORLD, NULL,
                     "%s differs between ranks: rank 0 has '%.*s', rank %d '%.*s'", what, line_of(a),
                     a, rank, line_of(b), b);

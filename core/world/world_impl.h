@@ -33,6 +33,7 @@ typedef struct dc_head {
     uint64_t digest;  /* of all that has to agree */
     int64_t elements; /* of this one, for messages */
     int32_t end, dtype; /* end: the rank has come to its end */
+    int32_t kind, how;  /* how: dc_combine, or peer of a broadcast */
     char label[160];
 } dc_head;
 

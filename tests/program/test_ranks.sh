@@ -1,67 +1,294 @@
 #!/bin/sh
-# Training on several ranks: the same losses and parameters as one process with the whole batch, within rounding, however
-# the values lie on the ranks; the same bits when it is repeated; bytes given to other ranks as the formulas say.
+# Ranks that fail, disagree, end early or hang, under the launchers of MPICH and Open MPI: what each of them says, whole; how
+# lines are numbered; signals.
 . "$(dirname "$0")/lib.sh"
-here=$(cd "$(dirname "$0")/../ranks" && pwd)
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0"
+export OMPI_MCA_btl_vader_single_copy_mechanism=none # not allowed in containers, which it says on stderr
 export DEEPC_THREADS=1
+unset DEEPC_RANK_PREFIX
+case $DEEPC in
+/*) ;;
+*) DEEPC=$PWD/$DEEPC ;;
+esac
 keep_kernels
+cd "$dir" || exit 1
 
-# trained MPIRUN N MODEL MODE: beside one process
-trained() {
-    rm -f "$dir/ranks"
-    run timeout 300 $1 -n "$2" "$DEEPC" "$here/train.lua" "$3" "$4" "$dir/ranks"
-    given=$(printf '%s\n' "$out" | grep 'bytes given')
-    check "$1, $2 ranks: $3 $4 ends well" test "$status" -eq 0 -a -n "$given"
-    run "$DEEPC" "$here/compare.lua" "$dir/one.$3" "$dir/ranks" 5e-7
-    check "$1, $2 ranks: $3 $4 as one process" test "$status" -eq 0
+openmpi="mpirun.openmpi --oversubscribe" mpich=mpirun.mpich
+have() {
+    command -v "${1%% *}" >/dev/null 2>&1
 }
 
-# What is given to others is what f:exchanges() says: exactly, where each rank has one other in a group.
-exact() {
-    set -- "$1" $(printf '%s\n' "$given" | sed 's/.*: \([0-9]*\) bytes given in a step, \([0-9]*\) by.*/\1 \2/')
-    check "$1: $2 bytes given, $3 by the formula" test "$2" -eq "$3"
+# script NAME <LUA: behind the lines that all of them have; the mesh is line 3, what is read here begins at line 4.
+script() {
+    {
+        echo 'local dc = require "deepc"'
+        echo 'local w = dc.world()'
+        echo 'dc.mesh { data = w.size }'
+        cat
+    } >"$1.lua"
 }
 
-for model in mlp gpt cnn rnn; do
-    run "$DEEPC" "$here/train.lua" $model data "$dir/one.$model"
-    check "$model in one process" test "$status" -eq 0
-done
+# says_why N WORDS: ranks say these words, each once at most and one at least; one says where as well, or that it ended because
+# of them. Nobody says anything else.
+says_why() {
+    sed -n 's/^\[[0-9]*\] deepc: //p' "$dir/err" | sed -E "s/ \\($host\\)/ (host)/g" >"$dir/said"
+    sed -E 's/^rank [0-9] \(host\): ended because //; s/^rank [0-9] \(host\) failed: //; s/^[a-z_]*\.lua:[0-9]+: //' "$dir/said" |
+        sort -u >"$dir/why"
+    test "$(cat "$dir/why")" = "$2" -a "$(wc -l <"$dir/said")" -le "$1" -a "$(grep -c 'stack traceback' "$dir/err")" -le 1 &&
+        ! grep -E '^\[[0-9]*\] ' "$dir/err" | grep -qvE '^\[[0-9]*\] (deepc: |stack traceback:|	|  \[DC|    (left|right) |  hint: )'
+}
+host=$(uname -n)
 
-# A mesh that is not here: 8 ranks of which this process is one.
-run "$DEEPC" plan --mesh data=4,model=2 --link 50GB/s --link model=300GB/s,2us "$here/train.lua" gpt data "$dir/plan"
-check "plan tells the time of a call" says "  a call        "
-check "plan tells what is given to other ranks" says "  given         165 KiB to other ranks in a call"
-check "plan tells the memory of a rank" says " a rank: parameters 110 KiB, states 110 KiB"
-check "plan writes nothing" test ! -e "$dir/plan" -a "$status" -eq 0
-run "$DEEPC" plan --mesh data=4 "$here/train.lua" gpt data "$dir/plan"
-check "plan names the axis that is missing" says "--mesh says nothing of axis 'model'"
-run "$DEEPC" plan --mesh data=4,model=2 --link fast "$here/train.lua" mlp data "$dir/plan"
-check "plan refuses a rate that is none" says "--link fast: a rate such as 50GB/s or 10Gbit/s is needed"
-run "$DEEPC" plan "$here/train.lua"
-check "plan without a mesh says how it is used" warns "usage: deepc plan --mesh"
+# fails LAUNCHER N NAME WORDS: so many ranks of the script end with an error, and the reason is this.
+fails() {
+    run timeout 60 $1 -n "$2" "$DEEPC" "$3.lua"
+    check "$1, $3: the status tells" test "$status" -ne 0 -a "$status" -ne 124
+    check "$1, $3: $4" says_why "$2" "$4"
+}
 
-if command -v mpirun.mpich >/dev/null 2>&1; then
-    for model in mlp gpt cnn rnn; do
-        for mode in data zero1 zero3 model; do
-            trained mpirun.mpich 2 $model $mode
-            exact "$model $mode"
+# ---- wrong programs ----
+
+script shapes <<'LUA'
+dc.all_reduce(dc.ones("f32[" .. 4 + w.rank .. "]"))
+LUA
+script dtypes <<'LUA'
+dc.all_reduce(dc.ones(w.rank == 0 and "f32[4]" or "i32[4]"))
+LUA
+script kinds <<'LUA'
+if w.rank == 0 then
+  dc.all_reduce(dc.ones "f32[4]")
+else
+  dc.all_gather(dc.ones "f32[4]", 1)
+end
+LUA
+script combines <<'LUA'
+dc.all_reduce(dc.ones "f32[4]", { op = w.rank == 0 and "sum" or "max" })
+LUA
+script roots <<'LUA'
+dc.broadcast(dc.ones "f32[4]", w.rank)
+LUA
+script barriers <<'LUA'
+if w.rank == 0 then dc.barrier() else dc.all_reduce(dc.ones "f32[4]") end
+LUA
+script arrays <<'LUA'
+dc.all_gather(dc.ones(w.rank == 0 and "f32[4, 2]" or "f32[2, 4]"), 2)
+LUA
+script calls <<'LUA'
+for _ = 1, 3 - w.rank do
+  dc.all_reduce(dc.ones "f32[4]")
+end
+LUA
+script leaves <<'LUA'
+if w.rank == 1 then os.exit(0) end
+dc.all_reduce(dc.ones "f32[4]")
+LUA
+script exits <<'LUA'
+if w.rank == 1 then os.exit(3) end
+dc.all_reduce(dc.ones "f32[4]")
+LUA
+script throws <<'LUA'
+if w.rank == 1 then error "boom" end
+dc.all_reduce(dc.ones "f32[4]")
+LUA
+script throws_alone <<'LUA'
+dc.all_reduce(dc.ones "f32[4]")
+if w.rank == 1 then error "boom" end
+while true do end
+LUA
+script throws_last <<'LUA'
+dc.all_reduce(dc.ones "f32[4]")
+if w.rank == 1 then error "boom" end
+LUA
+script throws_all <<'LUA'
+dc.all_reduce(dc.ones "f32[4]")
+error "no such luck"
+LUA
+script sentence <<'LUA'
+if w.rank == 1 then dc.fail "there is no data" end
+dc.all_reduce(dc.ones "f32[4]")
+LUA
+script wrong <<'LUA'
+if w.rank == 1 then dc.ones "f32[4]":matmul(dc.ones "f32[5]") end
+dc.all_reduce(dc.ones "f32[4]")
+LUA
+script meshes <<'LUA'
+dc.mesh(w.rank == 0 and { data = w.size } or { data = 1, model = w.size })
+LUA
+script mesh_sizes <<'LUA'
+if w.rank == 1 then dc.mesh { data = 3 } end
+dc.all_reduce(dc.ones "f32[4]")
+LUA
+script seeds <<'LUA'
+dc.seed(w.rank)
+local layer = require "deepc.nn".Linear(3, 1)
+local f = dc.fn("f(x: f32[n @ data, 3]) -> f32[]", function(x) return layer(x):sum() end)
+f(dc.ones "f32[4, 3]")
+LUA
+script cells <<'LUA'
+local p = dc.param("f32[3]", 1)
+local f = dc.fn("f(x: f32[n @ data, 3]) -> f32[]", function(x)
+  return w.rank == 0 and (x * p):sum() or x:sum()
+end)
+f(dc.ones "f32[4, 3]")
+LUA
+script sizes <<'LUA'
+local f = dc.fn("f(x: f32[n @ data, 3]) -> f32[]", function(x) return x:sum() end)
+f(dc.ones("f32[" .. 4 + w.rank .. ", 3]"))
+LUA
+script control <<'LUA'
+local f = dc.fn("f(x: f32[n @ data, 3]) -> f32[]", function(x)
+  return w.rank == 0 and x:sum() or x:max()
+end)
+f(dc.ones "f32[4, 3]")
+LUA
+script hangs <<'LUA'
+if w.rank == 1 then while true do end end
+dc.all_reduce(dc.ones "f32[4]")
+LUA
+script stops <<'LUA'
+if w.rank == 1 then os.execute "kill -STOP $PPID" end
+dc.all_reduce(dc.ones "f32[4]")
+LUA
+script killed <<'LUA'
+dc.all_reduce(dc.ones "f32[4]")
+if w.rank == 1 then os.execute "kill -9 $PPID" end
+dc.all_reduce(dc.ones "f32[4]")
+LUA
+script interrupted <<'LUA'
+dc.all_reduce(dc.ones "f32[4]")
+if w.rank == 1 then io.popen "kill -INT $PPID":close() end -- os.execute ignores it meanwhile
+dc.all_reduce(dc.ones "f32[4]")
+LUA
+
+# wrong_programs LAUNCHER
+wrong_programs() {
+    fails "$1" 2 shapes "ranks disagree: rank 0: all_reduce f32 x 4, shapes.lua:4; rank 1: all_reduce f32 x 5, shapes.lua:4"
+    fails "$1" 2 dtypes "ranks disagree: rank 0: all_reduce f32 x 4, dtypes.lua:4; rank 1: all_reduce i32 x 4, dtypes.lua:4"
+    fails "$1" 2 kinds "ranks disagree: rank 0: all_reduce f32 x 4, kinds.lua:5; rank 1: all_gather f32 x 4, kinds.lua:7"
+    fails "$1" 2 combines "ranks disagree: rank 0: all_reduce f32 x 4, combines.lua:4; rank 1: all_reduce f32 x 4, maximum, combines.lua:4"
+    fails "$1" 2 roots "ranks disagree: rank 0: broadcast f32 x 4, from rank 0, roots.lua:4; rank 1: broadcast f32 x 4, from rank 1, roots.lua:4"
+    fails "$1" 2 barriers "ranks disagree: rank 0: barrier u8 x 1; rank 1: all_reduce f32 x 4, barriers.lua:4"
+    fails "$1" 2 arrays "ranks disagree: rank 0: all_gather f32 x 8, arrays.lua:4; rank 1: all_gather f32 x 8, arrays.lua:4: of other arrays, or over other axes"
+    fails "$1" 2 calls "rank 1 (host) has ended, and rank 0 waits for it in all_reduce f32 x 4, calls.lua:5"
+    fails "$1" 2 leaves "rank 1 (host) has ended, and rank 0 waits for it in all_reduce f32 x 4, leaves.lua:5"
+    fails "$1" 2 meshes "the mesh differs between ranks: rank 0 has 'data = 2', rank 1 'data = 1, model = 2'"
+    fails "$1" 2 seeds "the value of layer.weight (dc.seed makes draws equal) differs between ranks: rank 0 has 'f32[3, 1], which begins with 0.524220347', rank 1 'f32[3, 1], which begins with 0.112973511'"
+    fails "$1" 2 cells "what 'f' computes differs between ranks: rank 0 has 'f(x: f32[n=8 @ data, 3]) -> f32[], 8 operations', rank 1 'f(x: f32[n=8 @ data, 3]) -> f32[], 4 operations'"
+    fails "$1" 2 sizes "what 'f' computes differs between ranks: rank 0 has 'f(x: f32[n=8 @ data, 3]) -> f32[], 4 operations', rank 1 'f(x: f32[n=10 @ data, 3]) -> f32[], 4 operations'"
+    fails "$1" 2 control "what 'f' computes differs between ranks: rank 0 and rank 1 both have 'f(x: f32[n=8 @ data, 3]) -> f32[], 4 operations'"
+    fails "$1" 2 mesh_sizes "mesh: { data = 3 } has places for 3 ranks, and there are 2"
+}
+
+# ---- errors ----
+
+# full LAUNCHER NAME TEXT: the rank that fails prints its own error, with all that belongs to it.
+full() {
+    check "$1, $2: rank 1 says what was wrong" warns "$3"
+}
+
+errors() {
+    fails "$1" 3 throws "boom"
+    full "$1" throws "[1] deepc: throws.lua:4: boom
+[1] stack traceback:"
+    check "$1, throws: the others say whom it comes from" warns "[0] deepc: rank 0 ($host): ended because rank 1 ($host) failed: throws.lua:4: boom"
+    fails "$1" 2 throws_alone "boom"
+    check "$1, a rank in an endless loop ends" warns "[0] deepc: rank 0 ($host): ended because rank 1 ($host) failed: throws_alone.lua:5: boom"
+    fails "$1" 2 throws_last "boom"
+    check "$1, a rank at its end hears it" warns "[0] deepc: rank 0 ($host): ended because rank 1 ($host) failed: throws_last.lua:5: boom"
+    fails "$1" 3 throws_all "no such luck"
+    fails "$1" 2 sentence "there is no data"
+    fails "$1" 2 exits "os.exit with status 3"
+    fails "$1" 2 leaves "rank 1 (host) has ended, and rank 0 waits for it in all_reduce f32 x 4, leaves.lua:5"
+    fails "$1" 2 wrong "matmul: inner dims differ: axis 1 = 4 against axis 1 = 5"
+    full "$1" wrong "[1]   [DC0301; deepc explain DC0301]"
+    DEEPC_RANK_SECONDS=1
+    export DEEPC_RANK_SECONDS
+    fails "$1" 2 hangs "rank 1 (host) has not answered for 1 s in all_reduce, hangs.lua:5"
+    full "$1" hangs "[1] deepc: hangs.lua:4: rank 1 ($host) has not answered for 1 s in all_reduce, hangs.lua:5"
+    fails "$1" 2 stops "rank 1 (host) has not answered for 1 s in all_reduce, stops.lua:5"
+    unset DEEPC_RANK_SECONDS
+}
+
+# ---- signals ----
+
+# MPICH's launcher kills all ranks as soon as one is killed.
+signals() {
+    run timeout 60 $1 -n 3 "$DEEPC" killed.lua
+    check "$1, killed: all end" test "$status" -ne 0 -a "$status" -ne 124
+    [ "$1" = $mpich ] || check "$1, killed: ranks say who" warns "[0] deepc: rank 0 ($host): ended because rank 1 ($host) was killed or has crashed"
+    run timeout 60 $1 -n 2 "$DEEPC" interrupted.lua
+    check "$1, interrupted: no traceback" sh -c "! grep -q traceback $dir/err"
+    check "$1, interrupted: rank 0 alone speaks" test "$(grep -c 'deepc: ' "$dir/err")" -eq 1
+    # the launcher is told to end
+    $1 -n 3 "$DEEPC" throws_alone.lua none >"$dir/out" 2>"$dir/err" &
+    sleep 0.1
+    kill $! 2>/dev/null
+    wait $! 2>/dev/null
+    check "$1 is ended: one line at most" test "$(grep -c 'deepc: ' "$dir/err")" -le 3
+}
+
+# ---- lines ----
+
+cat >lines.lua <<'LUA'
+local dc = require "deepc"
+print("one", "two")
+io.write("three\n", "fo", "ur\nfive")
+io.write(" six\n")
+io.stdout:write("seven\n"):flush()
+io.stderr:write "no end"
+dc.print(dc.ones "f32[2]")
+print(("x"):rep(3000)) -- longer ones Open MPI's launcher mixes
+if arg[1] then os.exit(0) end
+LUA
+cat >lines.txt <<EOT
+[R] one	two
+[R] three
+[R] four
+[R] five six
+[R] seven
+[R] f32[2]
+EOT
+cat >loop.lua <<'LUA'
+local dc = require "deepc"
+for _ in dc.progress(3, { title = "steps", every = 0 }) do end
+print "done"
+LUA
+
+lines() {
+    for how in "" exit; do
+        run timeout 60 $1 -n 3 "$DEEPC" lines.lua $how
+        for r in 0 1 2; do
+            check "$1: the lines of rank $r" test "$(grep "^\[$r\] [a-w]" out)" = "$(sed "s/R/$r/" lines.txt)"
+            check "$1: a line without an end" grep -q "^\[$r\] no end" err
+            check "$1: a long line" awk -v "r=[$r] x" 'index($0, r) == 1 && length($0) == 3004 { n++ } END { exit n != 1 }' out
         done
-        trained mpirun.mpich 4 $model mixed
-        exact "$model mixed"
-        cp "$dir/ranks" "$dir/first"
-        trained mpirun.mpich 4 $model mixed
-        check "$model mixed: the same bits again" cmp -s "$dir/first" "$dir/ranks"
+        check "$1: no other line" test "$(grep -cv '^\[[012]\] ' out)" -eq 0
     done
-else
-    skip "mpirun.mpich is not installed (mpich)"
-fi
-if command -v mpirun.openmpi >/dev/null 2>&1; then
-    for mode in data zero1 zero3 model mixed; do
-        trained "mpirun.openmpi --oversubscribe" 4 gpt $mode
-    done
-else
-    skip "mpirun.openmpi is not installed (openmpi-bin)"
-fi
+    run env DEEPC_RANK_PREFIX=off timeout 60 $1 -n 2 "$DEEPC" lines.lua
+    check "$1: DEEPC_RANK_PREFIX=off" test "$(grep -c '^five six$' out)" -eq 2
+    run timeout 60 $1 -n 2 "$DEEPC" loop.lua
+    check "$1: progress of rank 0" grep -q '^\[0\] steps  3/3' err
+    check "$1: and of no other one" sh -c '! grep -q "^\[1\]" err'
+    check "$1: both come to the end" test "$(grep -c done out)" -eq 2
+}
+
+run env DEEPC_RANK_PREFIX=no "$DEEPC" lines.lua
+check "a wrong setting is told" warns "DEEPC_RANK_PREFIX: 'on' or 'off'"
+run "$DEEPC" lines.lua
+check "alone nothing is in front" says "one	two
+three
+four
+five six"
+
+if have $mpich; then wrong_programs $mpich; elif have "$openmpi"; then wrong_programs "$openmpi"; fi
+for launcher in "$openmpi" $mpich; do
+    if have "$launcher"; then
+        errors "$launcher"
+        signals "$launcher"
+        lines "$launcher"
+    else
+        skip "${launcher%% *} is not installed"
+    fi
+done
 closing

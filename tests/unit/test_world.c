@@ -474,6 +474,23 @@ static dc_status disagree(dc_job *j, rank_of *r)
                   r->rank == r->all->n - 1 ? "all_reduce, a.lua:9" : "all_reduce, a.lua:3");
 }
 
+/* Each gives, and none takes. */
+static dc_status broadcast_all(dc_job *j, rank_of *r)
+{
+    float x[5] = {0};
+    const dc_transfer at = {x, x, 1, 5};
+    const dc_exchange e = {.kind = DC_BROADCAST,
+                           .dtype = DC_F32,
+                           .axes = all_of(r->all->n),
+                           .peer = r->rank,
+                           .label = "broadcast",
+                           .where = "a.lua:2",
+                           .n = 1,
+                           .at = &at};
+    DC_TRY(reduce(j, r, 10, "all_reduce, a.lua:1"));
+    return dc_world_run(r->w, j, &e);
+}
+
 static dc_status fail_one(dc_job *j, rank_of *r)
 {
     DC_TRY(reduce(j, r, 10, "all_reduce, a.lua:1"));
@@ -570,6 +587,9 @@ static void test_failures(int n, const int *host)
              ": all_reduce f32 x 1000, a.lua:3; rank %d: all_reduce f32 x 7, a.lua:9", n - 1);
     check_error(&all, 0, "ranks disagree: rank ");
     check_error(&all, 0, words);
+    ranks_run(&all, n, host, broadcast_all, NULL);
+    check_error(&all, 0, "ranks disagree: rank ");
+    check_error(&all, 0, ": broadcast f32 x 5, from rank ");
     ranks_run(&all, n, host, fail_one, NULL);
     CHECK_STR(all.at[0].failure, "");
     check_error(&all, 1, "rank 0 (host0) failed: train.lua:3: no such file");

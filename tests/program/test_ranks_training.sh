@@ -1,0 +1,67 @@
+#!/bin/sh
+# Training on several ranks: the same losses and parameters as one process with the whole batch, within rounding, however
+# the values lie on the ranks; the same bits when it is repeated; bytes given to other ranks as the formulas say.
+. "$(dirname "$0")/lib.sh"
+here=$(cd "$(dirname "$0")/../ranks" && pwd)
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0"
+export DEEPC_THREADS=1
+keep_kernels
+
+# trained MPIRUN N MODEL MODE: beside one process
+trained() {
+    rm -f "$dir/ranks"
+    run timeout 300 $1 -n "$2" "$DEEPC" "$here/train.lua" "$3" "$4" "$dir/ranks"
+    given=$(printf '%s\n' "$out" | grep 'bytes given')
+    check "$1, $2 ranks: $3 $4 ends well" test "$status" -eq 0 -a -n "$given"
+    run "$DEEPC" "$here/compare.lua" "$dir/one.$3" "$dir/ranks" 5e-7
+    check "$1, $2 ranks: $3 $4 as one process" test "$status" -eq 0
+}
+
+# What is given to others is what f:exchanges() says: exactly, where each rank has one other in a group.
+exact() {
+    set -- "$1" $(printf '%s\n' "$given" | sed 's/.*: \([0-9]*\) bytes given in a step, \([0-9]*\) by.*/\1 \2/')
+    check "$1: $2 bytes given, $3 by the formula" test "$2" -eq "$3"
+}
+
+for model in mlp gpt cnn rnn; do
+    run "$DEEPC" "$here/train.lua" $model data "$dir/one.$model"
+    check "$model in one process" test "$status" -eq 0
+done
+
+# A mesh that is not here: 8 ranks of which this process is one.
+run "$DEEPC" plan --mesh data=4,model=2 --link 50GB/s --link model=300GB/s,2us "$here/train.lua" gpt data "$dir/plan"
+check "plan tells the time of a call" says "  a call        "
+check "plan tells what is given to other ranks" says "  given         165 KiB to other ranks in a call"
+check "plan tells the memory of a rank" says " a rank: parameters 110 KiB, states 110 KiB"
+check "plan writes nothing" test ! -e "$dir/plan" -a "$status" -eq 0
+run "$DEEPC" plan --mesh data=4 "$here/train.lua" gpt data "$dir/plan"
+check "plan names the axis that is missing" says "--mesh says nothing of axis 'model'"
+run "$DEEPC" plan --mesh data=4,model=2 --link fast "$here/train.lua" mlp data "$dir/plan"
+check "plan refuses a rate that is none" says "--link fast: a rate such as 50GB/s or 10Gbit/s is needed"
+run "$DEEPC" plan "$here/train.lua"
+check "plan without a mesh says how it is used" warns "usage: deepc plan --mesh"
+
+if command -v mpirun.mpich >/dev/null 2>&1; then
+    for model in mlp gpt cnn rnn; do
+        for mode in data zero1 zero3 model; do
+            trained mpirun.mpich 2 $model $mode
+            exact "$model $mode"
+        done
+        trained mpirun.mpich 4 $model mixed
+        exact "$model mixed"
+        cp "$dir/ranks" "$dir/first"
+        trained mpirun.mpich 4 $model mixed
+        check "$model mixed: the same bits again" cmp -s "$dir/first" "$dir/ranks"
+    done
+else
+    skip "mpirun.mpich is not installed (mpich)"
+fi
+if command -v mpirun.openmpi >/dev/null 2>&1; then
+    for mode in data zero1 zero3 model mixed; do
+        trained "mpirun.openmpi --oversubscribe" 4 gpt $mode
+    done
+else
+    skip "mpirun.openmpi is not installed (openmpi-bin)"
+fi
+closing
