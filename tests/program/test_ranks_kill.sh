@@ -1,0 +1,124 @@
+#!/bin/sh
+# Ranks that train are killed, one of them at random moments: the others end soon, and started again they go on from the last
+# checkpoint; the losses are those of a run that was never disturbed, bit for bit. Then fewer ranks go on.
+#
+#   test_ranks_kill.sh [KILLS [SEED]]    how often (10), of the moments
+. "$(dirname "$0")/lib.sh"
+kills=${1:-${DEEPC_TEST_KILLS:-10}}
+seed=${2:-${DEEPC_TEST_SEED:-$(date +%s)}}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0"
+export OMPI_MCA_btl_vader_single_copy_mechanism=none # not allowed in containers, which it says on stderr
+export DEEPC_THREADS=1 DEEPC_RANK_SECONDS=20
+unset DEEPC_RANK_PREFIX
+keep_kernels
+
+openmpi="mpirun.openmpi --oversubscribe" mpich=mpirun.mpich launchers=
+for launcher in "$openmpi" $mpich; do
+    if command -v "${launcher%% *}" >/dev/null 2>&1; then
+        launchers="$launchers ${launcher%% *}"
+    else
+        skip "${launcher%% *} is not installed"
+    fi
+done
+[ -n "$launchers" ] || { closing; exit; }
+
+# The next one: they take turns.
+turn=0
+next() {
+    turn=$((turn + 1))
+    launcher=$(echo $launchers | tr ' ' '\n' | sed -n "$((turn % $(echo $launchers | wc -w) + 1))p")
+    [ "$launcher" = $mpich ] || launcher=$openmpi
+}
+
+# train N FOLDER [OPTIONS]
+train() {
+    next
+    n=$1 folder=$2
+    shift 2
+    run timeout 120 $launcher -n "$n" "$DEEPC" tests/ranks/restart.lua --folder "$folder" "$@"
+}
+
+lines_of() {
+    if [ -e "$1" ]; then wc -l <"$1"; else echo 0; fi
+}
+
+milliseconds() {
+    echo $(($(date +%s%N) / 1000000))
+}
+
+# Does any rank still run?
+any_alive() {
+    for file in "$1"/pid.*; do
+        kill -0 "$(cat "$file")" 2>/dev/null && return 0
+    done
+    return 1
+}
+
+for n in 2 3; do
+    mkdir "$dir/whole$n" "$dir/cut$n"
+    train $n "$dir/whole$n"
+    check "$n ranks: the undisturbed run ends well" test "$status" -eq 0
+    check "$n ranks: a loss per step" test "$(lines_of "$dir/whole$n/losses")" -eq 800
+done
+
+# Each moment: how many ranks, the step at which it comes, so many milliseconds later, to which rank.
+awk -v n="$kills" -v seed="$seed" 'BEGIN {
+    srand(seed)
+    for (i = 0; i < n; i++) {
+        ranks = 2 + i % 2
+        printf "%d %d %d %d\n", ranks, 760 * (i - i % 2 + rand() * 2) / n, rand() * 40, int(rand() * ranks)
+    }
+}' >"$dir/moments"
+echo "seed $seed"
+
+longest=0 killed=0
+while read -r n step later victim; do
+    folder=$dir/cut$n
+    rm -f "$folder"/pid.*
+    next
+    $launcher -n "$n" "$DEEPC" tests/ranks/restart.lua --folder "$folder" >"$dir/out" 2>"$dir/err" &
+    child=$!
+    while kill -0 $child 2>/dev/null &&
+        { [ ! -s "$folder/pid.$victim" ] || [ "$(lines_of "$folder/losses")" -lt "$step" ]; }; do
+        sleep 0.01
+    done
+    sleep "0.0$(printf %02d "$later")"
+    begun=$(milliseconds)
+    ! kill -9 "$(cat "$folder/pid.$victim")" 2>/dev/null || killed=$((killed + 1))
+    wait $child
+    status=$?
+    while any_alive "$folder" && [ $(($(milliseconds) - begun)) -lt 30000 ]; do
+        sleep 0.01
+    done
+    took=$(($(milliseconds) - begun))
+    [ $took -le $longest ] || longest=$took
+    check "$launcher, $n ranks: the others end within 5 s" test $took -lt 5000
+    out=$(cat "$dir/out") err=$(cat "$dir/err")
+    check "$launcher, $n ranks: no traceback" sh -c "! grep -q traceback $dir/err"
+    if [ "$launcher" = "$openmpi" ] && grep -q 'from step' "$dir/out" && [ $status -ne 0 ]; then
+        check "$launcher, $n ranks: the others say who it was" \
+            grep -qE "^\[[0-9]\] deepc: rank [0-9] \(.*\): ended because rank $victim \(.*\) was killed or has crashed" "$dir/err"
+    fi
+done <"$dir/moments"
+echo "killed $killed times, of $kills; the others ended after $longest ms at most"
+check "ranks were killed" test "$killed" -gt 0
+
+for n in 2 3; do
+    train $n "$dir/cut$n"
+    check "$n ranks: the last run ends well" test "$status" -eq 0
+    check "$n ranks: it has gone on from a checkpoint" sh -c "grep -q 'from step [1-9]' $dir/out"
+    check "$n ranks: the losses of the undisturbed run" cmp "$dir/whole$n/losses" "$dir/cut$n/losses"
+    check "$n ranks: its cells and states" cmp "$dir/whole$n/train.st" "$dir/cut$n/train.st"
+done
+
+# Three ranks begin, two and then one go on: the same training, its sums in another order.
+mkdir "$dir/fewer"
+train 3 "$dir/fewer" --epochs 10
+train 2 "$dir/fewer" --epochs 20
+check "two ranks go on with the checkpoint of three" says "2 ranks, from step 200"
+run "$DEEPC" tests/ranks/restart.lua --folder "$dir/fewer"
+check "and one" says "1 ranks, from step 400"
+check "all steps are there" test "$(lines_of "$dir/fewer/losses")" -eq 800
+check "with the losses of three ranks, nearly" sh -c "tail -n 1 $dir/fewer/losses $dir/whole3/losses | grep -c '^800 0x1.8295.*p-5' | grep -qx 2"
+closing
