@@ -214,6 +214,10 @@ dc_status dc_cpu_exchange_reach(dc_cpu_exchanges *e, dc_job *j, uint32_t command
     if (b->reached == 0)
         e->pending++;
     dc_exchange_describe(c->op, c->attr, &c->in[0], c->label, place[0], place[1], &b->x, &x->at);
+    if (j->meeting != NULL) { /* as in dc_exchange_run */
+        b->x.label = dc_op_row_of(c->op)->name;
+        b->x.where = j->meeting;
+    }
     b->reached = e->number[command] - b->first + 1;
     return b->reached == b->n ? begin(e, j, b) : DC_OK;
 }

@@ -43,6 +43,8 @@ typedef struct dc_job {
     const struct dc_folders *folders; /* where files may lie (core/base/path.h); NULL: anywhere */
     struct dc_extents *extents; /* sizes known at run time (core/base/extent.h); NULL: none are */
     struct dc_world *world;     /* of ranks (core/world/world.h); NULL: none was opened */
+    const char *
+        meeting; /* the line of the script that asks for an exchange of ranks at once; NULL: none does */
     const struct dc_owner
         *owner; /* in another process than its own nothing is run; NULL: anywhere */
 } dc_job;

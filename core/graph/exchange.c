@@ -265,6 +265,10 @@ dc_status dc_exchange_run(dc_job *j, dc_op op, const int64_t *attr, const dc_typ
     dc_transfer t;
     dc_exchange_describe(op, attr, in, label, at, from, &x, &t);
     x.where = where;
+    if (j->meeting != NULL) { /* what is computed may have been compiled for another line */
+        x.label = dc_op_row_of(op)->name;
+        x.where = j->meeting;
+    }
     DC_TRY(exchange(j, &x));
     if (at != to)
         put_parts(&a, in, to, at);

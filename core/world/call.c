@@ -104,10 +104,11 @@ bool dc_call_agrees(dc_call *c, const dc_head *other, int rank)
 
 /* ---- exchanges made of others ------------------------------------------------------------------------ */
 
-static dc_exchange among_all(const dc_world *w, dc_exchange_kind kind, dc_dtype dtype,
-                             const char *label, const dc_transfer *at)
+static dc_exchange among_all(const dc_world *w, const dc_job *j, dc_exchange_kind kind,
+                             dc_dtype dtype, const char *label, const dc_transfer *at)
 {
     return (dc_exchange){.kind = kind,
+                         .where = j->meeting,
                          .dtype = dtype,
                          .axes = {.naxis = 1, .mask = 1, .size = {w->size}},
                          .label = label,
@@ -119,7 +120,7 @@ dc_status dc_world_barrier(dc_world *w, dc_job *j, const char *what)
 {
     uint8_t here = 1, all;
     const dc_transfer at = {&here, &all, 1, 1};
-    const dc_exchange x = among_all(w, DC_ALL_REDUCE, DC_U8, what, &at);
+    const dc_exchange x = among_all(w, j, DC_ALL_REDUCE, DC_U8, what, &at);
     return dc_world_run(w, j, &x);
 }
 
@@ -149,7 +150,7 @@ static dc_status tell_difference(dc_world *w, dc_job *j, const char *what, const
     char said[2][SAID] = {"", ""};
     for (int i = 0; i < 2; i++) {
         const dc_transfer at = {said[i], said[i], 1, SAID};
-        dc_exchange x = among_all(w, DC_BROADCAST, DC_U8, what, &at);
+        dc_exchange x = among_all(w, j, DC_BROADCAST, DC_U8, what, &at);
         x.peer = i == 0 ? 0 : rank;
         if (w->rank == x.peer)
             snprintf(said[i], sizeof said[i], "%s", text);
@@ -172,7 +173,7 @@ dc_status dc_world_agree(dc_world *w, dc_job *j, const char *what, uint64_t dige
 {
     uint64_t *all = dc_arena_alloc(&j->scratch, (size_t)w->size * sizeof *all);
     const dc_transfer at = {&digest, all, 1, 1};
-    const dc_exchange x = among_all(w, DC_ALL_GATHER, DC_U64, what, &at);
+    const dc_exchange x = among_all(w, j, DC_ALL_GATHER, DC_U64, what, &at);
     DC_TRY(dc_world_run(w, j, &x));
     for (int r = 1; r < w->size; r++)
         if (all[r] != all[0])

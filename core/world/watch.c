@@ -24,11 +24,12 @@
 #define MS 1000000u
 
 enum {
-    PAUSES = 16,          /* between two looks, while spinning */
-    LOOK_NS = 2 * MS,     /* from one look at the clock's business to the next */
-    DEATHS_NS = 50 * MS,  /* at other processes */
-    YIELD_NS = 1 * MS,    /* from then on it sleeps; */
-    CROWDED_NS = MS / 10, /* the same where there are more ranks than processors */
+    PAUSES = 16,           /* between two looks, while spinning */
+    LOOK_NS = 2 * MS,      /* from one look at the clock's business to the next */
+    DEATHS_NS = 50 * MS,   /* at other processes */
+    STOPPED_NS = 500 * MS, /* a longer time without a look does not count: the job was stopped */
+    YIELD_NS = 1 * MS,     /* from then on it sleeps; */
+    CROWDED_NS = MS / 10,  /* the same where there are more ranks than processors */
     MOST_SLEEP_NS = 1 * MS
 };
 
@@ -251,6 +252,8 @@ static bool look_round(dc_watch *p, dc_call *c, int rank, uint64_t now)
 {
     dc_world *w = c->w;
     p->look_ns = now + LOOK_NS;
+    p->waited_ns += dc_min_i64((int64_t)(now - p->seen_ns), STOPPED_NS);
+    p->seen_ns = now;
     if (c->job == NULL)
         dc_world_look_out(w);
     if (dc_world_failed(w))
@@ -260,7 +263,7 @@ static bool look_round(dc_watch *p, dc_call *c, int rank, uint64_t now)
             return false;
         p->deaths_ns = now + (p->missed ? LOOK_NS : DEATHS_NS);
     }
-    if (w->limit_ns > 0 && now - p->begun_ns >= w->limit_ns)
+    if (w->limit_ns > 0 && p->waited_ns >= w->limit_ns)
         return dc_world_break(w, false, "rank %d (%s) has not answered for %.0f s in %s", rank,
                               dc_world_host(w, rank), (double)w->limit_ns / 1e9, dc_call_label(c));
     if (c->job != NULL && dc_job_ended(c->job) != DC_OK)
@@ -286,6 +289,7 @@ bool dc_watch_pause(dc_watch *p, dc_call *c, int rank)
     if (p->begun_ns == 0) {
         p->begun_ns = now;
         p->look_ns = now;
+        p->seen_ns = now;
         p->deaths_ns = now + DEATHS_NS / 2;
     }
     if (now >= p->look_ns && !look_round(p, c, rank, now))

@@ -135,6 +135,7 @@ void dc_world_look_out(dc_world *w);
 /* One wait: of memory or of messages. */
 typedef struct dc_watch {
     uint64_t begun_ns, look_ns, deaths_ns;
+    uint64_t seen_ns, waited_ns; /* the last look; time that this process has run since it began */
     uint32_t rounds;
     bool missed; /* a rank was no longer there */
 } dc_watch;

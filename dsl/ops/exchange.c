@@ -42,6 +42,12 @@ static int l_sent(lua_State *L)
     return 1;
 }
 
+/* Ranks do together now what this line asks for; where that raises, they do nothing together any more. */
+static void meet_here(lua_State *L, dc_dsl *d)
+{
+    d->rt->job.meeting = dc_place_find(L, d).where;
+}
+
 typedef struct meeting {
     dc_rt *rt;
     const char *what;
@@ -58,8 +64,11 @@ static int l_barrier(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     meeting a = {d->rt, dc_args_text(L, d, 1, "barrier")};
-    if (dc_ranks_world(L, d) != NULL)
-        dc_run(L, d, barrier_body, &a);
+    if (dc_ranks_world(L, d) == NULL)
+        return 0;
+    meet_here(L, d);
+    dc_run(L, d, barrier_body, &a);
+    d->rt->job.meeting = NULL;
     return 0;
 }
 
@@ -80,8 +89,11 @@ static void agree_on_mesh(lua_State *L, dc_dsl *d, const dc_mesh *m)
         snprintf(text + n, sizeof text - n, "%s%s = %" PRId64, k > 0 ? ", " : "", m->name[k],
                  m->size[k]);
     }
-    if (!d->rt->check && dc_ranks_world(L, d) != NULL)
-        dc_run(L, d, mesh_body, &a);
+    if (d->rt->check || dc_ranks_world(L, d) == NULL)
+        return;
+    meet_here(L, d);
+    dc_run(L, d, mesh_body, &a);
+    d->rt->job.meeting = NULL;
 }
 
 typedef struct saying {
@@ -214,8 +226,11 @@ static int l_exchange(lua_State *L)
     dc_ranks_world(L, d);
     x.nattr = dc_exchange_write(&e, x.attr);
     dc_apply_to(L, d, op, &at, 1, build, &x);
-    if (dc_trace_here(L, d) == NULL) /* now, as the others do it now */
+    if (dc_trace_here(L, d) == NULL) { /* now, as the others do it now */
+        meet_here(L, d);
         dc_handle_realize(L, d, dc_handle_test(L, -1));
+        d->rt->job.meeting = NULL;
+    }
     return 1;
 }
 

@@ -224,6 +224,7 @@ local chapters = {
   serving = { 8, 3 },
   random = { 8, 2 },
   scripts = { 1, 3 },
+  launching = { 1, 0 },
   convolutions = { 13, 3 },
   lazy = { 6, 4 },
   errors = { 3, 1 },

@@ -143,6 +143,7 @@ end)
 f(dc.ones "f32[4, 3]")
 LUA
 script hangs <<'LUA'
+dc.all_reduce(dc.ones "f32[4]")
 if w.rank == 1 then while true do end end
 dc.all_reduce(dc.ones "f32[4]")
 LUA
@@ -168,7 +169,7 @@ wrong_programs() {
     fails "$1" 2 kinds "ranks disagree: rank 0: all_reduce f32 x 4, kinds.lua:5; rank 1: all_gather f32 x 4, kinds.lua:7"
     fails "$1" 2 combines "ranks disagree: rank 0: all_reduce f32 x 4, combines.lua:4; rank 1: all_reduce f32 x 4, maximum, combines.lua:4"
     fails "$1" 2 roots "ranks disagree: rank 0: broadcast f32 x 4, from rank 0, roots.lua:4; rank 1: broadcast f32 x 4, from rank 1, roots.lua:4"
-    fails "$1" 2 barriers "ranks disagree: rank 0: barrier u8 x 1; rank 1: all_reduce f32 x 4, barriers.lua:4"
+    fails "$1" 2 barriers "ranks disagree: rank 0: barrier u8 x 1, barriers.lua:4; rank 1: all_reduce f32 x 4, barriers.lua:4"
     fails "$1" 2 arrays "ranks disagree: rank 0: all_gather f32 x 8, arrays.lua:4; rank 1: all_gather f32 x 8, arrays.lua:4: of other arrays, or over other axes"
     fails "$1" 2 calls "rank 1 (host) has ended, and rank 0 waits for it in all_reduce f32 x 4, calls.lua:5"
     fails "$1" 2 leaves "rank 1 (host) has ended, and rank 0 waits for it in all_reduce f32 x 4, leaves.lua:5"
@@ -204,8 +205,8 @@ errors() {
     full "$1" wrong "[1]   [DC0301; deepc explain DC0301]"
     DEEPC_RANK_SECONDS=1
     export DEEPC_RANK_SECONDS
-    fails "$1" 2 hangs "rank 1 (host) has not answered for 1 s in all_reduce, hangs.lua:5"
-    full "$1" hangs "[1] deepc: hangs.lua:4: rank 1 ($host) has not answered for 1 s in all_reduce, hangs.lua:5"
+    fails "$1" 2 hangs "rank 1 (host) has not answered for 1 s in all_reduce, hangs.lua:6"
+    full "$1" hangs "[1] deepc: hangs.lua:5: rank 1 ($host) has not answered for 1 s in all_reduce, hangs.lua:6"
     fails "$1" 2 stops "rank 1 (host) has not answered for 1 s in all_reduce, stops.lua:5"
     unset DEEPC_RANK_SECONDS
 }
