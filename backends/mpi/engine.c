@@ -13,9 +13,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { NAME = 256 }; /* of a host: the most of all libraries */
+enum {
+    NAME = 256,  /* of a host: the most of all libraries */
+    REST_MS = 30 /* before the end */
+};
 
 typedef struct engine {
     dc_engine base;
@@ -297,6 +301,21 @@ static bool is_gone(dc_engine *base, int rank, int pid)
 
 /* ---- closing ------------------------------------------------------------------------------------------------- */
 
+/*
+ * MPICH on UCX (4.0.2) hangs in MPI_Finalize where messages went by TCP: what flushes a connection has to be answered by the
+ * other rank, which answers while it flushes its own, and no more when it waits for the launcher. Where one flushes before the
+ * other has come to its end, the other answers, then nobody answers it. So all of them, who have just met, call nothing for
+ * a moment, and begin the end together.
+ */
+static void rest(const engine *e)
+{
+    bool far = false; /* some are on another host */
+    for (int r = 0; r < e->base.size; r++)
+        far = far || e->host[r] != e->host[e->base.rank];
+    if (far && e->lib.abi != DC_MPI_OPEN)
+        nanosleep(&(struct timespec){.tv_nsec = REST_MS * 1000000L}, NULL);
+}
+
 /* After a failure MPI is left as it is: its end would wait for all ranks. */
 static void close_engine(dc_engine *base, bool clean)
 {
@@ -304,6 +323,7 @@ static void close_engine(dc_engine *base, bool clean)
     if (clean) {
         e->lib.fn.Comm_free(&e->local);
         e->lib.fn.Comm_free(&e->all);
+        rest(e);
         if (e->began)
             e->lib.fn.Finalize();
     }
