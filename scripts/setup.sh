@@ -116,6 +116,7 @@ need_tests() {
     need g++ command -v g++
     need openmpi-bin command -v mpirun.openmpi
     need mpich command -v mpirun.mpich
+    need iproute2 command -v tc
 }
 
 need_data() {
