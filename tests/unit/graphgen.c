@@ -560,6 +560,11 @@ static void step_exchange(gen *g)
 {
     const dc_op op = op_of_class(g, DC_CLASS_COM);
     const dc_ref x = any_node(g);
+    if (chance(g, 20)) { /* where values are in no parts it is the value */
+        const int64_t whole[DC_MESH_AXES] = {below(g, dims_of(g, x).rank + 1)};
+        dc_graph_make(g->f, DC_OP_RESHARD, &x, 1, whole, DC_MESH_AXES, NULL);
+        return;
+    }
     const dc_exchange_attr alone = {.group = {1, 1, {1}}};
     const bool any = op == DC_OP_ALL_REDUCE || op == DC_OP_BROADCAST;
     const bool sums = op == DC_OP_ALL_REDUCE || op == DC_OP_REDUCE_SCATTER;

@@ -134,6 +134,9 @@ dc_func *opgen_func(dc_job *j, dc_module *m, dc_op op, dc_dtype t, dc_dtype to, 
         nattr = hostgen_attrs(op);
     } else if (row->cls == DC_CLASS_COM) { /* a group of one */
         nattr = dc_exchange_write(&(dc_exchange_attr){.group = {1, 1, {1}}}, attr);
+    } else if (op == DC_OP_RESHARD) { /* the first axis along the first axis of a mesh */
+        attr[0] = 1;
+        nattr = DC_MESH_AXES;
     } else if (op == DC_OP_CUSTOM) { /* the value, one input, its gradient */
         memcpy(attr, (const int64_t[]){1, 0, 1}, 3 * sizeof *attr);
         nattr = 3;

@@ -650,6 +650,11 @@ static void same(void)
     WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_CUSTOM, in, 3, DIMS(1, 0, 1), 3, NULL), IN(x, y),
          1.5, -0.0);
     begin();
+    a = param(DC_F32, 1, DIMS(2));
+    WANT(DC_EVAL_ROUND,
+         dc_graph_make(fn, DC_OP_RESHARD, &a, 1, DIMS(1, 0, 0, 0, 0, 0, 0, 0), 8, NULL), IN(x), 1.5,
+         -0.0);
+    begin();
     const dc_type t = dc_type_make(DC_F32, 1, DIMS(2));
     WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_HOLE, NULL, 0, DIMS(3, 0), 2, &t), IN(NULL), 0, 0);
 }

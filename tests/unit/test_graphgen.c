@@ -151,7 +151,7 @@ static void by_hand(void)
 int main(int argc, char **argv)
 {
     const uint64_t seed = rng_seed(argc, argv, 1);
-    const uint64_t n = argc > 2 ? strtoull(argv[2], NULL, 0) : 600;
+    const uint64_t n = argc > 2 ? strtoull(argv[2], NULL, 0) : 800;
     dc_job_init(&job, NULL, NULL);
     by_hand();
     for (uint64_t i = 0; i < n; i++) {
