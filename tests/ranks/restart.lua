@@ -1,5 +1,6 @@
 -- Training on however many ranks there are, which goes on from its last checkpoint (tests/program/test_ranks_kill.sh).
--- Rank 0 writes the checkpoint and a log of the losses with all their bits. Each rank notes the number of its process.
+-- Rank 0 writes: the checkpoint, and a log of the losses with all their bits. Each rank notes the number of its
+-- process.
 local dc = require "deepc"
 local nn, optim, data = require "deepc.nn", require "deepc.optim", require "deepc.data"
 
@@ -64,6 +65,9 @@ for _ = set.epoch + 1, options.epochs do
   end
 end
 if world.rank == 0 then
-  checkpoint:save(at)
+  if not at.done then
+    at.done = true
+    checkpoint:save(at)
+  end
   print "done"
 end
