@@ -222,12 +222,20 @@ dc_status dc_cpu_exchange_reach(dc_cpu_exchanges *e, dc_job *j, uint32_t command
     return b->reached == b->n ? begin(e, j, b) : DC_OK;
 }
 
+/* All that are reached; of buckets that are not complete what comes later is exchanged by itself. */
+static dc_status settle_all(dc_cpu_exchanges *e, dc_job *j)
+{
+    for (uint32_t i = 0; i < e->nbucket; i++)
+        DC_TRY(settle(e, j, &e->bucket[i]));
+    return DC_OK;
+}
+
 dc_status dc_cpu_exchange_await(dc_cpu_exchanges *e, dc_job *j, uint32_t command)
 {
     if (e == NULL || e->pending == 0)
         return DC_OK;
     if (e->inside[command])
-        return dc_cpu_exchanges_finish(e, j, DC_OK);
+        return settle_all(e, j);
     for (uint32_t k = e->first_wait[command]; k < e->first_wait[command + 1]; k++) {
         const uint32_t number = e->wait[k];
         bucket *b = &e->bucket[e->at[number].bucket];
