@@ -444,6 +444,7 @@ static dc_bundle_vertex vertex_to_bundle(dc_planner *p, uint32_t v)
     uint32_t *in = DC_NEW_ARRAY(p->a, uint32_t, dc_plan_reads(p, v));
     uint32_t *out = DC_NEW_ARRAY(p->a, uint32_t, nout);
     dc_bundle_vertex x = {.launch = may_bundle(p, v),
+                          .late = dc_plan_awaits(p, v),
                           .cost_ns = g != NULL && p->in->cost_ns != NULL ? p->in->cost_ns[v] : 0,
                           .nafter = p->v[v].after.n,
                           .after = p->v[v].after.at,

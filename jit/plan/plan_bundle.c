@@ -4,7 +4,8 @@
  *
  * Going back past other launches is for what is small, or passes little: then what those left in
  * the cache is still there when its readers come, and the few microseconds between two launches
- * count. A bundle that would take long stays as it is, so that a run can be sliced.
+ * count. A bundle that would take long stays as it is, so that a run can be sliced. What waits for exchanges of ranks would
+ * make the others of a bundle wait too.
  */
 #include "jit/plan/plan_bundle.h"
 
@@ -14,6 +15,7 @@
 typedef struct slot {
     DC_VEC(uint32_t) vertex;
     bool open; /* of launches */
+    bool late; /* of those that wait for exchanges */
     size_t bytes, alive;
     uint64_t cost_ns;
 } slot;
@@ -66,7 +68,7 @@ static bool may_join(const bundling *b, const dc_bundle_vertex *v, uint32_t s, s
     const slot *x = &b->slot.at[s];
     const size_t near = b->in->cache / DC_TUNE_BUNDLE_NEAR;
     const bool close = s + 1 == b->slot.n || v->bytes <= near || passed <= near;
-    return x->open && close && x->cost_ns + v->cost_ns <= DC_TUNE_BUNDLE_NS;
+    return x->open && x->late == v->late && close && x->cost_ns + v->cost_ns <= DC_TUNE_BUNDLE_NS;
 }
 
 /* The first slot that v may join, where its results have room from then on; none: their number. */
@@ -77,6 +79,8 @@ static uint32_t slot_for(const bundling *b, uint32_t vertex)
     uint32_t best = b->slot.n;
     size_t passed = 0;
     for (uint32_t s = b->slot.n; v->launch && s-- > b->earliest[vertex];) {
+        if (v->late && (s + 1 < b->slot.n || b->slot.at[s].bytes + v->bytes > DC_TUNE_LATE_BYTES))
+            break;
         if (more > 0 && b->slot.at[s].alive + more > b->most)
             break;
         if (may_join(b, v, s, passed))
@@ -117,7 +121,7 @@ static void place_vertex(bundling *b, uint32_t vertex)
     const dc_bundle_vertex *v = &b->in->at[vertex];
     const uint32_t s = slot_for(b, vertex);
     if (s == b->slot.n)
-        DC_PUSH_IN(b->a, b->slot, ((slot){.open = v->launch, .alive = b->alive}));
+        DC_PUSH_IN(b->a, b->slot, ((slot){.open = v->launch, .late = v->late, .alive = b->alive}));
     slot *x = &b->slot.at[s];
     DC_PUSH_IN(b->a, x->vertex, vertex);
     x->bytes += v->bytes;

@@ -5,6 +5,7 @@
  *   - a vertex stands in a later slot than its predecessors, so no two of a slot depend on each
  *     other;
  *   - a slot has several vertices only if all of them are launches;
+ *   - what waits for an exchange of ranks shares a slot with the one in front of it alone, which waits too;
  *   - values that are alive at a slot, its own operands and results all at once, take little more
  *     than the order given needs at its worst.
  */
@@ -15,6 +16,7 @@
 
 typedef struct dc_bundle_vertex {
     bool launch;      /* else a slot of its own */
+    bool late;        /* reads what ranks exchange while kernels run */
     size_t bytes;     /* that it reads and writes */
     uint64_t cost_ns; /* a guess */
     uint32_t nafter;  /* vertices that come after it */

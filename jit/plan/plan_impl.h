@@ -136,6 +136,9 @@ static inline dc_ref dc_plan_read(const dc_planner *p, uint32_t v, uint32_t i)
     return v < p->g->n ? p->g->at[v].in[i] : dc_plan_check_ref(p, v - p->g->n, (int)i);
 }
 
+/* Does the vertex read what ranks exchange? */
+bool dc_plan_awaits(const dc_planner *p, uint32_t v);
+
 /* Fills p->order: all vertices, each behind those it has to come after. */
 void dc_plan_make_order(dc_planner *p);
 

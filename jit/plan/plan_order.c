@@ -1,7 +1,7 @@
 /*
  * The order of a plan: of the vertices that wait for nothing any more, what a check needs goes first, because it
- * holds up every donated writer; then what ranks exchange, which goes on while kernels run; what reads that goes last. Else
- * what frees most memory goes first; then what comes first in the function.
+ * holds up every donated writer; then what ranks exchange, which goes on while kernels run, and what makes that. What reads
+ * it goes last, in the order of the exchanges. Else what frees most memory goes first; then what comes first in the function.
  *
  * What is ready is a heap. What a vertex frees changes once for each value that it is the last to read: when the
  * last but one has been ordered.
@@ -11,11 +11,14 @@
 enum { WAITING = UINT32_MAX, ORDERED = UINT32_MAX - 1 };
 
 /* Which of those that are ready goes first. */
-enum { TURN_URGENT, TURN_EXCHANGE, TURN_ANY, TURN_LATE };
+enum { TURN_URGENT, TURN_EXCHANGE, TURN_FEED, TURN_ANY, TURN_LATE };
 
 typedef struct ordering {
     dc_planner *p;
-    uint8_t *turn;   /* by vertex: */
+    uint8_t *turn; /* by vertex: */
+    uint32_t
+        *since; /* by vertex that is ready and late: behind how many its last exchange stands */
+    uint32_t *place; /* by vertex that is ordered */
     int64_t *growth; /* by vertex: what the arena's live bytes change by when it runs next */
     uint32_t *at;    /* by vertex: its place in the heap, or one of the above */
     dc_plan_list heap;
@@ -37,18 +40,33 @@ static void mark_urgent(dc_planner *p)
     }
 }
 
+bool dc_plan_awaits(const dc_planner *p, uint32_t v)
+{
+    for (uint32_t i = 0; i < dc_plan_reads(p, v); i++) {
+        const uint32_t from = p->g->group_of[dc_plan_read(p, v, i)];
+        if (from != DC_NO_GROUP && dc_plan_exchanges(p, from))
+            return true;
+    }
+    return false;
+}
+
+static bool feeds_exchange(const dc_planner *p, uint32_t v)
+{
+    for (uint32_t i = 0; i < p->v[v].after.n; i++)
+        if (dc_plan_exchanges(p, p->v[v].after.at[i]))
+            return true;
+    return false;
+}
+
 static uint8_t turn_of(const dc_planner *p, uint32_t v)
 {
     if (p->v[v].urgent)
         return TURN_URGENT;
     if (dc_plan_exchanges(p, v))
         return TURN_EXCHANGE;
-    for (uint32_t i = 0; i < dc_plan_reads(p, v); i++) {
-        const uint32_t from = p->g->group_of[dc_plan_read(p, v, i)];
-        if (from != DC_NO_GROUP && dc_plan_exchanges(p, from))
-            return TURN_LATE;
-    }
-    return TURN_ANY;
+    if (dc_plan_awaits(p, v))
+        return TURN_LATE;
+    return feeds_exchange(p, v) ? TURN_FEED : TURN_ANY;
 }
 
 static int64_t growth_of(const dc_planner *p, uint32_t v)
@@ -74,6 +92,8 @@ static bool goes_first(const ordering *o, uint32_t a, uint32_t b)
 {
     if (o->turn[a] != o->turn[b])
         return o->turn[a] < o->turn[b];
+    if (o->turn[a] == TURN_LATE && o->since[a] != o->since[b])
+        return o->since[a] < o->since[b];
     return o->growth[a] != o->growth[b] ? o->growth[a] < o->growth[b] : a < b;
 }
 
@@ -106,9 +126,22 @@ static void sink(ordering *o, uint32_t v)
     put_at(o, v, i);
 }
 
+static uint32_t last_exchange(const ordering *o, uint32_t v)
+{
+    const dc_planner *p = o->p;
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < dc_plan_reads(p, v); i++) {
+        const uint32_t from = p->g->group_of[dc_plan_read(p, v, i)];
+        if (from != DC_NO_GROUP && dc_plan_exchanges(p, from) && o->place[from] > last)
+            last = o->place[from];
+    }
+    return last;
+}
+
 static void push(ordering *o, uint32_t v)
 {
     DC_PUSH_IN(o->p->a, o->heap, v);
+    o->since[v] = o->turn[v] == TURN_LATE ? last_exchange(o, v) : 0;
     o->at[v] = o->heap.n - 1;
     rise(o, v);
 }
@@ -143,6 +176,7 @@ static void last_reader_frees(ordering *o, dc_ref r)
 static void take(ordering *o, uint32_t v)
 {
     dc_planner *p = o->p;
+    o->place[v] = p->order.n;
     DC_PUSH_IN(p->a, p->order, v);
     for (uint32_t i = 0; i < dc_plan_reads(p, v); i++) {
         const dc_ref r = dc_plan_read(p, v, i);
@@ -158,6 +192,8 @@ void dc_plan_make_order(dc_planner *p)
 {
     ordering o = {.p = p,
                   .turn = DC_NEW_ARRAY(p->a, uint8_t, p->nv),
+                  .since = DC_NEW_ARRAY(p->a, uint32_t, p->nv),
+                  .place = DC_NEW_ARRAY(p->a, uint32_t, p->nv),
                   .growth = DC_NEW_ARRAY(p->a, int64_t, p->nv),
                   .at = DC_NEW_ARRAY(p->a, uint32_t, p->nv)};
     mark_urgent(p);
