@@ -1,5 +1,6 @@
 /*
- * Exchanges of members on several hosts, by messages, a chunk at a time: the next chunk is under way while one is combined.
+ * Exchanges of members on several hosts, by messages, a chunk at a time. Several chunks are under way, so that what one
+ * message waits for, the others' bytes in front of it and the answer to its announcement, leaves no gap between messages.
  *
  * Each member sends the others their parts directly, so a part is combined on one rank, in the order of members, and rounded
  * once. That moves as many bytes as a ring: (n - 1) / n of all to combine them, and as many to gather them.
@@ -12,7 +13,13 @@
 
 #include <string.h>
 
-enum { MESSAGE = 512 << 10, MOST_CHUNK = 16 << 20, ALIGN = 64 };
+enum {
+    MESSAGE = 256 << 10,
+    MOST_CHUNK = 4 << 20,
+    ALIGN = 64,
+    LAG = 2,             /* chunks from one step of a chunk to its next */
+    SLOTS = 2 * LAG + 1, /* chunks under way */
+};
 
 /* A chunk, in elements: where it begins, how many, and of them those that this member exchanges (all_reduce). */
 typedef struct chunk {
@@ -20,6 +27,13 @@ typedef struct chunk {
     int64_t begin, own; /* the part of this member's place */
     int half;           /* of the board, where it is */
 } chunk;
+
+/* What a chunk needs while it is under way. */
+typedef struct slot {
+    chunk u;
+    dc_post post, gather;
+    char *part, *in, *out; /* what is sent, received, combined */
+} slot;
 
 typedef struct work {
     dc_call *c;
@@ -29,9 +43,8 @@ typedef struct work {
     dc_combine_fn *inside, *between; /* on a host; of what hosts have */
     size_t size;                     /* of an element between hosts */
     int64_t most;                    /* elements of a chunk */
-    dc_post post[2], gather;
-    char *part[2], *in[2],
-        *out; /* what is sent, received, combined; those of a chunk by its number */
+    int lag, late;  /* chunks from the first step of one to its second, its third */
+    slot at[SLOTS]; /* chunks by their number */
     const char **from;
     dc_head *heads;
 } work;
@@ -59,8 +72,8 @@ static int64_t chunk_size(const work *k)
     if (bytes * (size_t)parts > MOST_CHUNK)
         bytes = MOST_CHUNK / (size_t)parts;
     if (k->by_host) {
-        const size_t slot = c->w->board->half / (size_t)(whole ? 1 : c->team->n);
-        bytes = bytes < slot ? bytes : slot;
+        const size_t room = c->w->board->half / (size_t)(whole ? 1 : c->team->n);
+        bytes = bytes < room ? bytes : room;
     }
     const int64_t n = dc_max_i64(1, (int64_t)(bytes / c->size));
     return dc_min_i64(n, dc_max_i64(1, c->elements));
@@ -78,12 +91,14 @@ static bool make_room(work *k)
 {
     dc_world *w = k->c->w;
     const size_t n = (size_t)k->n, parts = k->c->x->kind == DC_ALL_REDUCE ? 1 : n;
+    const size_t used = (size_t)(k->lag + k->late + 1);
     const size_t bytes = dc_align_up((size_t)k->most * parts * k->size + n * k->size, ALIGN);
-    const size_t small = 3 * (2 * n * sizeof(dc_message) + ALIGN) + n * sizeof *k->from +
-                         n * sizeof *k->heads + 4 * ALIGN;
-    if (w->scratch_bytes < 5 * bytes + small) {
+    const size_t posts = 2 * (2 * n * sizeof(dc_message) + ALIGN);
+    const size_t all =
+        used * (3 * bytes + posts) + n * sizeof *k->from + n * sizeof *k->heads + 4 * ALIGN;
+    if (w->scratch_bytes < all) {
         dc_xfree(w->scratch);
-        w->scratch_bytes = 5 * bytes + small;
+        w->scratch_bytes = all;
         w->scratch = dc_try_alloc(w->scratch_bytes);
         if (w->scratch == NULL) {
             w->scratch_bytes = 0;
@@ -91,13 +106,14 @@ static bool make_room(work *k)
         }
     }
     char *at = w->scratch + (ALIGN - (uintptr_t)w->scratch % ALIGN) % ALIGN;
-    for (int i = 0; i < 2; i++) {
-        k->part[i] = cut(&at, bytes);
-        k->in[i] = cut(&at, bytes);
-        k->post[i].at = (dc_message *)(void *)cut(&at, 2 * n * sizeof(dc_message));
+    for (size_t i = 0; i < used; i++) {
+        slot *s = &k->at[i];
+        s->part = cut(&at, bytes);
+        s->in = cut(&at, bytes);
+        s->out = cut(&at, bytes);
+        s->post.at = (dc_message *)(void *)cut(&at, 2 * n * sizeof(dc_message));
+        s->gather.at = (dc_message *)(void *)cut(&at, 2 * n * sizeof(dc_message));
     }
-    k->out = cut(&at, bytes);
-    k->gather.at = (dc_message *)(void *)cut(&at, 2 * n * sizeof(dc_message));
     k->from = (const char **)(void *)cut(&at, n * sizeof *k->from);
     k->heads = (dc_head *)(void *)cut(&at, n * sizeof *k->heads);
     return true;
@@ -117,6 +133,9 @@ static bool begin_work(dc_call *c, work *k)
         k->inside = dc_combine_find(c->x->combine, type, between);
         k->between = dc_combine_find(c->x->combine, between, type);
     }
+    /* The memory that a host shares has room for two chunks. */
+    k->lag = k->by_host ? 1 : LAG;
+    k->late = k->by_host || c->x->kind != DC_ALL_REDUCE ? 0 : LAG;
     k->most = chunk_size(k);
     return make_room(k);
 }
@@ -125,7 +144,7 @@ static bool begin_work(dc_call *c, work *k)
 static bool exchange_heads(work *k, int first, int end)
 {
     dc_call *c = k->c;
-    dc_post *p = &k->post[0];
+    dc_post *p = &k->at[0].post;
     for (int i = first; i < end; i++)
         if (i != k->me &&
             (!dc_post_recv(c, p, rank_of(k, i), DC_TAG_HEAD, &k->heads[i], sizeof *k->heads) ||
@@ -203,22 +222,24 @@ static dc_row memory(char *base, size_t size)
 }
 
 /* What has come for this member's part, with its own. */
-static void combine_parts(work *k, const chunk *u, int s, dc_row *to, int64_t to_at)
+static void combine_parts(work *k, const slot *s, dc_row *to, int64_t to_at)
 {
+    const chunk *u = &s->u;
     const int64_t begin = part_at(k, u, k->me), n = part_at(k, u, k->me + 1) - begin;
-    dc_row own = memory(k->part[s], k->size);
+    dc_row own = memory(s->part, k->size);
     for (int i = 0; i < k->n; i++)
-        k->from[i] = k->in[s] + (size_t)i * (size_t)n * k->size;
+        k->from[i] = s->in + (size_t)i * (size_t)n * k->size;
     dc_row_combine(k->between, to, to_at, &own, begin, n, k->from, k->n, k->me, k->size);
 }
 
 /* ---- kinds: the beginning of a chunk and its end -------------------------------------------------------- */
 
-static bool begin_all_reduce(work *k, chunk *u, int s)
+static bool begin_all_reduce(work *k, slot *s)
 {
     dc_call *c = k->c;
+    chunk *u = &s->u;
     const dc_team *t = c->team;
-    dc_row own = dc_row_from(c, 0, 1), part = memory(k->part[s], k->size);
+    dc_row own = dc_row_from(c, 0, 1), part = memory(s->part, k->size);
     u->begin = 0;
     u->own = u->n;
     if (k->by_host) {
@@ -228,26 +249,32 @@ static bool begin_all_reduce(work *k, chunk *u, int s)
             return false;
         u->half = dc_board_opened(c->w->board);
     } else {
-        dc_row_read(&own, u->at, u->n, k->part[s]);
+        dc_row_read(&own, u->at, u->n, s->part);
     }
-    return recv_own(k, u, &k->post[s], k->in[s]) &&
-           send_parts(k, u, &k->post[s], k->part[s], k->size);
+    return recv_own(k, u, &s->post, s->in) && send_parts(k, u, &s->post, s->part, k->size);
 }
 
-static bool end_all_reduce(work *k, const chunk *u, int s)
+static bool middle_all_reduce(work *k, slot *s)
 {
     dc_call *c = k->c;
-    dc_row to = dc_row_to(c, 0, 1), out = memory(k->out, c->size);
-    const int64_t mine = part_at(k, u, k->me);
-    if (!dc_post_finish(c, &k->post[s]))
+    dc_row out = memory(s->out, c->size);
+    const int64_t mine = part_at(k, &s->u, k->me);
+    if (!dc_post_finish(c, &s->post))
         return false;
-    combine_parts(k, u, s, &out, mine);
-    if (!recv_parts(k, u, &k->gather, k->out) ||
-        !send_own(k, &k->gather, k->out + (size_t)mine * c->size,
-                  part_bytes(k, u, k->me, c->size)) ||
-        !dc_post_finish(c, &k->gather))
+    combine_parts(k, s, &out, mine);
+    return recv_parts(k, &s->u, &s->gather, s->out) &&
+           send_own(k, &s->gather, s->out + (size_t)mine * c->size,
+                    part_bytes(k, &s->u, k->me, c->size));
+}
+
+static bool end_all_reduce(work *k, slot *s)
+{
+    dc_call *c = k->c;
+    const chunk *u = &s->u;
+    dc_row to = dc_row_to(c, 0, 1);
+    if (!dc_post_finish(c, &s->gather))
         return false;
-    dc_row_write(&to, u->at + u->begin, u->own, k->out);
+    dc_row_write(&to, u->at + u->begin, u->own, s->out);
     return !k->by_host || dc_shared_gather_parts(c, &to, u->at, u->n, u->half);
 }
 
@@ -260,33 +287,34 @@ static void read_parts(work *k, const chunk *u, char *to)
     }
 }
 
-static bool begin_reduce_scatter(work *k, chunk *u, int s)
+static bool begin_reduce_scatter(work *k, slot *s)
 {
-    dc_row part = memory(k->part[s], k->size);
+    const chunk *u = &s->u;
+    dc_row part = memory(s->part, k->size);
     if (!k->by_host)
-        read_parts(k, u, k->part[s]);
+        read_parts(k, u, s->part);
     else if (!dc_shared_reduce_places(k->c, k->inside, u->at, u->n, &part))
         return false;
-    return recv_own(k, u, &k->post[s], k->in[s]) &&
-           send_parts(k, u, &k->post[s], k->part[s], k->size);
+    return recv_own(k, u, &s->post, s->in) && send_parts(k, u, &s->post, s->part, k->size);
 }
 
-static bool end_reduce_scatter(work *k, const chunk *u, int s)
+static bool end_reduce_scatter(work *k, slot *s)
 {
+    const chunk *u = &s->u;
     dc_row to = dc_row_to(k->c, 0, 1);
-    if (!dc_post_finish(k->c, &k->post[s]))
+    if (!dc_post_finish(k->c, &s->post))
         return false;
-    combine_parts(k, u, s, &to, u->at);
+    combine_parts(k, s, &to, u->at);
     return true;
 }
 
-static bool begin_all_gather(work *k, chunk *u, int s)
+static bool begin_all_gather(work *k, slot *s)
 {
+    const chunk *u = &s->u;
     dc_row own = dc_row_from(k->c, 0, 1);
-    char *mine = k->in[s] + (size_t)(k->me * u->n) * k->size;
+    char *mine = s->in + (size_t)(k->me * u->n) * k->size;
     dc_row_read(&own, u->at, u->n, mine);
-    return recv_parts(k, u, &k->post[s], k->in[s]) &&
-           send_own(k, &k->post[s], mine, (size_t)u->n * k->size);
+    return recv_parts(k, u, &s->post, s->in) && send_own(k, &s->post, mine, (size_t)u->n * k->size);
 }
 
 static void write_parts(work *k, const chunk *u, const char *from)
@@ -297,30 +325,32 @@ static void write_parts(work *k, const chunk *u, const char *from)
     }
 }
 
-static bool end_all_gather(work *k, const chunk *u, int s)
+static bool end_all_gather(work *k, slot *s)
 {
-    if (!dc_post_finish(k->c, &k->post[s]))
+    const chunk *u = &s->u;
+    if (!dc_post_finish(k->c, &s->post))
         return false;
     if (k->by_host)
-        return dc_shared_gather_places(k->c, u->at, u->n, k->in[s]);
-    write_parts(k, u, k->in[s]);
+        return dc_shared_gather_places(k->c, u->at, u->n, s->in);
+    write_parts(k, u, s->in);
     return true;
 }
 
-static bool begin_all_to_all(work *k, chunk *u, int s)
+static bool begin_all_to_all(work *k, slot *s)
 {
+    const chunk *u = &s->u;
     const size_t bytes = (size_t)u->n * k->size;
-    read_parts(k, u, k->part[s]);
-    memcpy(k->in[s] + (size_t)k->me * bytes, k->part[s] + (size_t)k->me * bytes, bytes);
-    return recv_parts(k, u, &k->post[s], k->in[s]) &&
-           send_parts(k, u, &k->post[s], k->part[s], k->size);
+    read_parts(k, u, s->part);
+    memcpy(s->in + (size_t)k->me * bytes, s->part + (size_t)k->me * bytes, bytes);
+    return recv_parts(k, u, &s->post, s->in) && send_parts(k, u, &s->post, s->part, k->size);
 }
 
-static bool end_all_to_all(work *k, const chunk *u, int s)
+static bool end_all_to_all(work *k, slot *s)
 {
-    if (!dc_post_finish(k->c, &k->post[s]))
+    const chunk *u = &s->u;
+    if (!dc_post_finish(k->c, &s->post))
         return false;
-    write_parts(k, u, k->in[s]);
+    write_parts(k, u, s->in);
     return true;
 }
 
@@ -339,8 +369,9 @@ static void find_root(const dc_call *c, int *place, int *number)
         }
 }
 
-static bool begin_broadcast(work *k, chunk *u, int s)
+static bool begin_broadcast(work *k, slot *s)
 {
+    const chunk *u = &s->u;
     dc_call *c = k->c;
     const size_t bytes = (size_t)u->n * k->size;
     dc_row own = dc_row_from(c, 0, 1);
@@ -349,22 +380,23 @@ static bool begin_broadcast(work *k, chunk *u, int s)
     if (place != c->team->place)
         return true;
     if (c->team->me != c->x->peer)
-        return dc_post_recv(c, &k->post[s], rank_of(k, root), DC_TAG_DATA, k->in[s], bytes);
-    dc_row_read(&own, u->at, u->n, k->in[s]);
-    return send_own(k, &k->post[s], k->in[s], bytes);
+        return dc_post_recv(c, &s->post, rank_of(k, root), DC_TAG_DATA, s->in, bytes);
+    dc_row_read(&own, u->at, u->n, s->in);
+    return send_own(k, &s->post, s->in, bytes);
 }
 
-static bool end_broadcast(work *k, const chunk *u, int s)
+static bool end_broadcast(work *k, slot *s)
 {
+    const chunk *u = &s->u;
     dc_call *c = k->c;
-    dc_row to = dc_row_to(c, 0, 1), in = memory(k->in[s], k->size);
+    dc_row to = dc_row_to(c, 0, 1), in = memory(s->in, k->size);
     int place, root;
     find_root(c, &place, &root);
     if (place != c->team->place)
         return dc_shared_take(c, c->team->rank[c->team->local[place]], &to, u->at, u->n);
-    if (!dc_post_finish(c, &k->post[s]))
+    if (!dc_post_finish(c, &s->post))
         return false;
-    dc_row_write(&to, u->at, u->n, k->in[s]);
+    dc_row_write(&to, u->at, u->n, s->in);
     return !k->by_host || dc_shared_hand_on(c, &in, 0, u->n);
 }
 
@@ -394,39 +426,39 @@ static bool compare_heads(work *k)
     return false;
 }
 
+/* The steps of a chunk. */
 static const struct kind {
-    bool (*begin)(work *k, chunk *u, int s);
-    bool (*end)(work *k, const chunk *u, int s);
+    bool (*begin)(work *k, slot *s);
+    bool (*middle)(work *k, slot *s); /* NULL: there is none */
+    bool (*end)(work *k, slot *s);
 } kinds[] = {
-    [DC_ALL_REDUCE] = {begin_all_reduce, end_all_reduce},
-    [DC_REDUCE_SCATTER] = {begin_reduce_scatter, end_reduce_scatter},
-    [DC_ALL_GATHER] = {begin_all_gather, end_all_gather},
-    [DC_ALL_TO_ALL] = {begin_all_to_all, end_all_to_all},
-    [DC_BROADCAST] = {begin_broadcast, end_broadcast},
+    [DC_ALL_REDUCE] = {begin_all_reduce, middle_all_reduce, end_all_reduce},
+    [DC_REDUCE_SCATTER] = {begin_reduce_scatter, NULL, end_reduce_scatter},
+    [DC_ALL_GATHER] = {begin_all_gather, NULL, end_all_gather},
+    [DC_ALL_TO_ALL] = {begin_all_to_all, NULL, end_all_to_all},
+    [DC_BROADCAST] = {begin_broadcast, NULL, end_broadcast},
 };
 
-/* A chunk is begun before the one in front of it ends. */
+/* Each chunk takes its second step when `lag` others have taken their first, and its third `late` later. */
 static bool run_chunks(work *k)
 {
     const struct kind *kind = &kinds[k->c->x->kind];
-    const int64_t all = k->c->elements;
-    chunk u[2] = {{.n = dc_min_i64(k->most, all)}};
-    int64_t at = u[0].n;
-    if (!kind->begin(k, &u[0], 0))
-        return false;
-    for (int s = 0;; s = 1 - s) {
-        const bool last = at >= all;
-        if (!last) {
-            u[1 - s] = (chunk){.at = at, .n = dc_min_i64(k->most, all - at)};
-            at += u[1 - s].n;
-            if (!kind->begin(k, &u[1 - s], 1 - s))
+    const int64_t all = k->c->elements, n = dc_max_i64(1, (all + k->most - 1) / k->most);
+    const int used = k->lag + k->late + 1;
+    for (int64_t i = 0; i < n + k->lag + k->late; i++) {
+        slot *first = &k->at[i % used], *second = &k->at[(i + used - k->lag) % used],
+             *third = &k->at[(i + 1) % used];
+        if (i < n) {
+            first->u = (chunk){.at = i * k->most, .n = dc_min_i64(k->most, all - i * k->most)};
+            if (!kind->begin(k, first))
                 return false;
         }
-        if (!kind->end(k, &u[s], s))
+        if (i >= k->lag && i < n + k->lag && kind->middle != NULL && !kind->middle(k, second))
             return false;
-        if (last)
-            return true;
+        if (i >= k->lag + k->late && !kind->end(k, third))
+            return false;
     }
+    return true;
 }
 
 bool dc_messages_run(dc_call *c)
@@ -437,8 +469,9 @@ bool dc_messages_run(dc_call *c)
     if (!begin_work(c, &k))
         return false;
     const bool ok = compare_heads(&k) && run_chunks(&k);
-    for (int s = 0; s < 2; s++)
-        dc_post_drop(c, &k.post[s]);
-    dc_post_drop(c, &k.gather);
+    for (int i = 0; i < SLOTS; i++) {
+        dc_post_drop(c, &k.at[i].post);
+        dc_post_drop(c, &k.at[i].gather);
+    }
     return ok && (!k.by_host || c->x->kind != DC_BROADCAST || dc_shared_await_read(c));
 }

@@ -26,9 +26,18 @@ struct dc_threads {
     void **segment;        /* by host */
 };
 
+/* Messages that are expected get theirs in the order in which they were asked for. */
+typedef struct expected {
+    struct expected *next;
+    int src, tag;
+    size_t n;
+    void *to;
+} expected;
+
 typedef struct engine {
     dc_engine base;
     dc_threads *hub;
+    expected *first, **end; /* that are not here yet */
 } engine;
 
 dc_threads *dc_threads_new(int size, const int *host)
@@ -125,34 +134,77 @@ static message *take_message(dc_engine *e, int src, int tag)
     return m;
 }
 
-/* A request to receive: rank, tag and 1, address, bytes. One to send is all zeros. */
+/* A request to receive is its expected message until that is here. All others are zeros. */
 static bool recv_bytes(dc_engine *e, int rank, int tag, void *bytes, size_t n, dc_request *r)
 {
-    DC_UNUSED(e);
-    *r = (dc_request){{(uint64_t)rank, (uint64_t)tag, (uintptr_t)bytes, n}};
+    expected *x = dc_try_alloc(sizeof *x);
+    if (x == NULL)
+        return fail(e, "out of memory");
+    *x = (expected){.src = rank, .tag = tag, .n = n, .to = bytes};
+    *of(e)->end = x;
+    of(e)->end = &x->next;
+    *r = (dc_request){{(uintptr_t)x}};
     return true;
 }
 
-static bool test_request(dc_engine *e, dc_request *r, bool *done)
+static void forget(engine *e, expected **at)
 {
-    *done = r->word[1] == 0;
-    if (*done)
-        return true;
-    message *m = take_message(e, (int)r->word[0], (int)r->word[1]);
-    if (m == NULL)
-        return true;
-    const bool fits = m->n == r->word[3];
-    if (fits)
-        memcpy((void *)(uintptr_t)r->word[2], m->bytes, m->n);
-    dc_xfree(m);
-    *r = (dc_request){0};
-    *done = fits;
-    return fits || fail(e, "a message has another length than was expected");
+    expected *x = *at;
+    *at = x->next;
+    if (e->end == &x->next)
+        e->end = at;
+    dc_xfree(x);
 }
 
-static void cancel_request(dc_engine *e, dc_request *r)
+/* Messages that are here for those of one source and tag, until the last one has got its own. */
+static bool deliver(engine *e, const expected *last, bool *done)
 {
-    DC_UNUSED(e);
+    const int src = last->src, tag = last->tag;
+    expected **at = &e->first;
+    while (*at != NULL) {
+        expected *x = *at;
+        if (x->src != src || x->tag != tag) {
+            at = &x->next;
+            continue;
+        }
+        message *m = take_message(&e->base, src, tag);
+        if (m == NULL)
+            return true;
+        const bool fits = m->n == x->n;
+        if (fits)
+            memcpy(x->to, m->bytes, m->n);
+        dc_xfree(m);
+        *done = x == last;
+        forget(e, at);
+        if (!fits)
+            return fail(&e->base, "a message has another length than was expected");
+        if (*done)
+            return true;
+    }
+    return true;
+}
+
+static expected **find_expected(engine *e, const dc_request *r)
+{
+    expected **at = &e->first;
+    while (*at != NULL && (uintptr_t)*at != r->word[0])
+        at = &(*at)->next;
+    return at;
+}
+
+static bool test_request(dc_engine *base, dc_request *r, bool *done)
+{
+    engine *e = of(base);
+    const expected *x = *find_expected(e, r);
+    *done = x == NULL; /* sent, or come when another one was tested */
+    return *done || deliver(e, x, done);
+}
+
+static void cancel_request(dc_engine *base, dc_request *r)
+{
+    expected **at = find_expected(of(base), r);
+    if (*at != NULL)
+        forget(of(base), at);
     *r = (dc_request){0};
 }
 
@@ -199,6 +251,8 @@ static bool is_gone(dc_engine *e, int rank, int pid)
 static void close_engine(dc_engine *e, bool clean)
 {
     DC_UNUSED(clean);
+    while (of(e)->first != NULL)
+        forget(of(e), &of(e)->first);
     dc_xfree(e);
 }
 
@@ -210,5 +264,6 @@ dc_engine *dc_threads_engine(dc_threads *t, int rank)
     engine *e = dc_xalloc(sizeof *e);
     e->base = (dc_engine){.ops = &ops, .rank = rank};
     e->hub = t;
+    e->end = &e->first;
     return &e->base;
 }
