@@ -15,14 +15,17 @@ typedef struct one {
 
 typedef struct bucket {
     uint32_t first, n;              /* its exchanges */
-    uint32_t reached, begun, ended; /* of the run at hand: so many of them */
+    uint32_t reached, begun, ended; /* of the run at hand: so many of them, */
+    uint32_t piece;                 /* as many of them with the ticket */
     dc_exchange x;
     dc_ticket ticket; /* of those begun and not ended */
+    dc_exchange_time time;
 } bucket;
 
 struct dc_cpu_exchanges {
     uint32_t n, nbucket, ncommand;
-    uint32_t pending; /* buckets that were reached and have not ended */
+    uint32_t pending;  /* buckets that were reached and have not ended */
+    uint64_t begun_ns; /* traced: when the first of the run at hand was begun */
     one *at;
     bucket *bucket;
     uint32_t *number;     /* by command: its exchange, or NONE */
@@ -176,13 +179,45 @@ bool dc_cpu_exchange_is(const dc_cpu_exchanges *e, uint32_t command)
     return e != NULL && e->number[command] != NONE;
 }
 
+static bool is_traced(const dc_job *j)
+{
+    return dc_log_on(j->log, DC_CH_EXCHANGE);
+}
+
+static double ms_between(uint64_t from, uint64_t to)
+{
+    return (double)(int64_t)(to - from) / 1e6;
+}
+
+/* One line: what it is, when it was performed since the first one of the run began, how long it was waited for. */
+static void trace(const dc_cpu_exchanges *e, const dc_job *j, const bucket *b, double waited)
+{
+    int64_t elements = 0;
+    for (uint32_t i = b->begun - b->piece; i < b->begun; i++)
+        elements += e->at[b->first + i].at.outer * e->at[b->first + i].at.inner;
+    const double from = ms_between(e->begun_ns, b->time.begun_ns);
+    const double to = ms_between(e->begun_ns, b->time.ended_ns);
+    dc_logf(
+        j->log, DC_CH_EXCHANGE,
+        "%s: %u arrays, %lld bytes: from %.3f to %.3f ms, %.3f ms under way, %.3f ms waited for",
+        b->x.label, b->piece, (long long)(elements * (int64_t)dc_dtype_size(b->x.dtype)), from, to,
+        to - from, waited);
+}
+
 static dc_status end(dc_cpu_exchanges *e, dc_job *j, bucket *b)
 {
     const dc_ticket ticket = b->ticket;
     b->ticket = 0;
     b->ended = b->begun;
-    DC_UNUSED(e);
-    return ticket != 0 ? dc_world_end(j->world, j, ticket) : DC_OK;
+    if (ticket == 0)
+        return DC_OK;
+    if (!is_traced(j))
+        return dc_world_end(j->world, j, ticket);
+    const uint64_t begun = dc_clock_ns();
+    const dc_status status = dc_world_end(j->world, j, ticket);
+    if (status == DC_OK)
+        trace(e, j, b, ms_between(begun, dc_clock_ns()));
+    return status;
 }
 
 /* Those reached and not begun. */
@@ -193,8 +228,12 @@ static dc_status begin(dc_cpu_exchanges *e, dc_job *j, bucket *b)
     DC_TRY(end(e, j, b)); /* a piece of it that went before */
     for (uint32_t i = b->begun; i < b->reached; i++)
         e->room[i - b->begun] = e->at[b->first + i].at;
-    b->x.n = b->reached - b->begun;
+    b->x.n = b->piece = b->reached - b->begun;
     b->x.at = e->room;
+    if (is_traced(j)) {
+        b->x.time = &b->time;
+        e->begun_ns = e->begun_ns == 0 ? dc_clock_ns() : e->begun_ns;
+    }
     b->begun = b->reached;
     return dc_world_begin(j->world, j, &b->x, &b->ticket);
 }
@@ -255,6 +294,6 @@ dc_status dc_cpu_exchanges_finish(dc_cpu_exchanges *e, dc_job *j, dc_status stat
     for (uint32_t i = 0; e != NULL && e->pending > 0 && i < e->nbucket; i++)
         e->bucket[i].reached = e->bucket[i].begun = e->bucket[i].ended = 0;
     if (e != NULL)
-        e->pending = 0;
+        e->pending = e->begun_ns = 0;
     return status;
 }

@@ -17,6 +17,7 @@
     CH(PLAN, "plan", "launches and memory of a compiled function")                \
     CH(CACHE, "cache", "what is found in the cache on disk, and what is not")     \
     CH(TIME, "time", "time per kernel, printed at the end")                       \
+    CH(EXCHANGE, "exchange", "what ranks exchange while kernels run, and waits for it") \
     CH(TUNE, "tune", "schedules that dc.tune tries, with their times")            \
     CH(COMPARE, "compare", "results beside the interpreter's (DEEPC_COMPARE)")    \
     CH(NOTE, "note", "fallbacks and what else a user should know; always on")

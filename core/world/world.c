@@ -93,7 +93,11 @@ static void perform_first(dc_world *w)
     w->taken = true;
     pthread_mutex_unlock(&w->lock);
     dc_call c = dc_call_of(w, &it->x, it->team, NULL);
+    if (it->x.time != NULL)
+        it->x.time->begun_ns = dc_clock_ns();
     const bool ok = dc_call_run(&c);
+    if (it->x.time != NULL)
+        it->x.time->ended_ns = dc_clock_ns();
     if (!ok)
         dc_world_look_out(w);
     pthread_mutex_lock(&w->lock);

@@ -45,6 +45,11 @@ typedef struct dc_transfer {
     int64_t outer, inner;
 } dc_transfer;
 
+/* When an exchange was performed, on dc_clock_ns. */
+typedef struct dc_exchange_time {
+    uint64_t begun_ns, ended_ns;
+} dc_exchange_time;
+
 /* The arrays of a bucket are one exchange. */
 typedef struct dc_exchange {
     dc_exchange_kind kind;
@@ -55,7 +60,8 @@ typedef struct dc_exchange {
     /* For messages: "all_reduce, train.lua:12", the same on all members; or "all_reduce" and its line, which may differ. */
     const char *label, *where; /* stay until the end */
     uint32_t n;
-    const dc_transfer *at; /* copied */
+    const dc_transfer *at;  /* copied */
+    dc_exchange_time *time; /* NULL, or written before it has ended */
 } dc_exchange;
 
 typedef uint64_t dc_ticket; /* 0: nothing is under way */
