@@ -110,7 +110,10 @@ for n in 2 3; do
     check "$n ranks: the last run ends well" test "$status" -eq 0
     check "$n ranks: it has gone on from a checkpoint" sh -c "grep -q 'from step [1-9]' $dir/out"
     check "$n ranks: the losses of the undisturbed run" cmp "$dir/whole$n/losses" "$dir/cut$n/losses"
-    check "$n ranks: its cells and states" cmp "$dir/whole$n/train.st" "$dir/cut$n/train.st"
+    (cd "$dir/whole$n" && cksum train.st*) >"$dir/whole"
+    (cd "$dir/cut$n" && cksum train.st*) >"$dir/cut"
+    check "$n ranks: files of a checkpoint" test "$(lines_of "$dir/whole")" -eq $((n + 1))
+    check "$n ranks: its cells and states" cmp "$dir/whole" "$dir/cut"
 done
 
 # Three ranks begin, two and then one go on: the same training, its sums in another order.

@@ -1,6 +1,5 @@
 -- Training on however many ranks there are, which goes on from its last checkpoint (tests/program/test_ranks_kill.sh).
--- Rank 0 writes: the checkpoint, and a log of the losses with all their bits. Each rank notes the number of its
--- process.
+-- Rank 0 writes the checkpoint and a log of the losses with all their bits. Each rank notes the number of its process.
 local dc = require "deepc"
 local nn, optim, data = require "deepc.nn", require "deepc.optim", require "deepc.data"
 
@@ -32,8 +31,8 @@ local set = data.set(x, (x * x):sum { axis = 2, keep = true })
 local net = nn.Sequential { nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1) }
 local adam = optim.Adam(net:parameters(), { lr = 1e-2 })
 
-local rows_type, y_type = ("f32[%d @ data, 8]"):format(BATCH), ("f32[%d @ data, 1]"):format(BATCH)
-local step = dc.fn(("step(rows: %s, y: %s) -> f32[]"):format(rows_type, y_type), function(rows, y)
+local signature = ("step(rows: f32[%d @ data, 8], y: f32[%d @ data, 1]) -> f32[]"):format(BATCH, BATCH)
+local step = dc.fn(signature, function(rows, y)
   local difference = net(rows) - y
   local loss = (difference * difference):mean()
   adam:step(loss)
@@ -54,20 +53,20 @@ end
 
 for _ = set.epoch + 1, options.epochs do
   for rows, y in set:batches { size = BATCH, shuffle = true } do
-    local loss = step(dc.part(rows, rows_type), dc.part(y, y_type))
+    local loss = step(rows, y)
     at.step = at.step + 1
     if world.rank == 0 then
       write("losses", "a", ("%d %a\n"):format(at.step, loss:item()))
-      if at.step % options.every == 0 then
-        checkpoint:save(at)
-      end
+    end
+    if at.step % options.every == 0 then
+      checkpoint:save(at)
     end
   end
 end
+if not at.done then
+  at.done = true
+  checkpoint:save(at)
+end
 if world.rank == 0 then
-  if not at.done then
-    at.done = true
-    checkpoint:save(at)
-  end
   print "done"
 end
