@@ -27,7 +27,7 @@ typedef enum dc_board_state {
 
 typedef struct dc_board_rank {
     _Alignas(DC_BOARD_LINE) _Atomic uint32_t state; /* dc_board_state */
-    atomic_bool knows;                              /* of a failure */
+    atomic_bool knows, said;                        /* of a failure; to whom it concerns */
     int pid;
     uint64_t space; /* in which that is the number of a process */
 } dc_board_rank;

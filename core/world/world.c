@@ -22,7 +22,8 @@ enum {
     SPINS = 150,       /* looks at memory: some 50 us */
     LOOK_OUT_MS = 100, /* the idle thread, at what others tell */
     LOOK_JOB_MS = 10,  /* a caller who waits, at its job */
-    TOLD_MS = 1000     /* a rank that has failed waits for others to hear of it, at most */
+    TOLD_MS = 1000,    /* a rank that has failed waits for others to hear of it, at most; */
+    SAID_MS = 200      /* and to say so: a launcher may end them as soon as this one has ended */
 };
 
 typedef struct dc_item {
@@ -581,6 +582,23 @@ static bool all_know(const dc_world *w)
     return atomic_load(&w->told);
 }
 
+/* Those that have come to their end say it then. */
+static bool all_have_said(const dc_world *w)
+{
+    const dc_board *b = w->board;
+    for (int k = 0; b != NULL && k < b->n; k++)
+        if (!atomic_load(&dc_board_rank_of(b, k)->said))
+            return false;
+    return true;
+}
+
+static void wait_for(const dc_world *w, bool (*holds)(const dc_world *), uint64_t ms)
+{
+    const uint64_t until = dc_clock_ns() + ms * 1000000;
+    while (!holds(w) && dc_clock_ns() < until)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 bool dc_world_say(dc_world *w, const char *text)
 {
     if (w->engine == NULL || w->joined)
@@ -597,9 +615,10 @@ void dc_world_fail(dc_world *w, const char *text)
     dc_world_say(w, text);
     if (w->engine == NULL || w->joined)
         return;
-    const uint64_t until = dc_clock_ns() + TOLD_MS * (uint64_t)1000000;
-    while (!all_know(w) && dc_clock_ns() < until)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (w->board != NULL)
+        atomic_store(&dc_board_rank_of(w->board, w->board->me)->said, true);
+    wait_for(w, all_know, TOLD_MS);
+    wait_for(w, all_have_said, SAID_MS);
 }
 
 void dc_world_alarm(dc_world *w, void (*alarm)(void *), void *arg)
