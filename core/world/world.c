@@ -14,7 +14,9 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +24,7 @@ enum {
     SPINS = 150,       /* looks at memory: some 50 us */
     LOOK_OUT_MS = 100, /* the idle thread, at what others tell */
     LOOK_JOB_MS = 10,  /* a caller who waits, at its job */
+    SLICE_NS = 100000, /* of the thread */
     TOLD_MS = 1000,    /* a rank that has failed waits for others to hear of it, at most; */
     SAID_MS = 200      /* and to say so: a launcher may end them as soon as this one has ended */
 };
@@ -285,10 +288,30 @@ static void tell_opener(dc_world *w, bool open)
     pthread_mutex_unlock(&w->lock);
 }
 
+/*
+ * Where the thread shares its core with one that computes, it does little, and at once when it wakes: a time slice as short as
+ * can be says so to Linux (6.12). It does not matter whether that is known.
+ */
+static void ask_for_little(void)
+{
+#if defined(SYS_sched_setattr)
+    const struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t slice_ns, deadline, period;
+    } attr = {.size = sizeof attr, .nice = getpriority(PRIO_PROCESS, 0), .slice_ns = SLICE_NS};
+    if (sched_getscheduler(0) == SCHED_OTHER)
+        (void)syscall(SYS_sched_setattr, 0, &attr, 0);
+#endif
+}
+
 static void *run_thread(void *arg)
 {
     dc_world *w = arg;
     dc_engine *e = w->engine;
+    ask_for_little();
     if (!open_engine(w)) {
         snprintf(w->failure, sizeof w->failure, "%s", e->why);
         e->ops->close(e, false);
