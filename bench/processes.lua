@@ -1,8 +1,10 @@
--- The part of deepc in bench/processes.py: [mpirun -n N] deepc bench/processes.lua KIND A B C D MS
+-- The part of deepc in bench/processes.py and hosts.py:
+--
+--   [mpirun -n N] deepc bench/processes.lua KIND A B C D MS [exchanges]
 --
 -- mlp WIDTH LAYERS BATCH -; gpt WIDTH LAYERS BATCH TIME: data-parallel steps of Adam, sizes of one rank's batch.
--- reduce COUNT: all_reduce of so many f32. Prints the milliseconds of a step: of the slowest rank, the median of five
--- parts.
+-- reduce COUNT: all_reduce of so many f32. exchanges: those of the steps by themselves. Prints the milliseconds of a
+-- step: of the slowest rank, the median of five parts.
 local dc, nn, optim = require "deepc", require "deepc.nn", require "deepc.optim"
 
 local kind, ms = arg[1], tonumber(arg[6])
@@ -32,6 +34,36 @@ local function gpt()
   return nn.Sequential(blocks), ("x: %s, y: %s"):format(whole, whole), dc.randn(part), dc.randn(part)
 end
 
+-- All_reduces of the sizes that a step has, together where they are small, as backends/cpu puts them into buckets.
+local function exchanges_of(step)
+  local most <const> = 4 << 20
+  local sizes, cells = {}, {}
+  for _, one in ipairs(step:exchanges()) do
+    assert(one.op == "all_reduce" and one.times == 1, one.op)
+    local bytes = one.bytes * world.size // (2 * (world.size - 1)) -- given are 2 (n - 1) / n
+    local last = #sizes
+    if last > 0 and sizes[last] + bytes <= most then
+      sizes[last] = sizes[last] + bytes
+    else
+      sizes[last + 1] = bytes
+    end
+  end
+  for i, bytes in ipairs(sizes) do
+    cells[i] = dc.state(("f32[%d]"):format(bytes // 4))
+  end
+  local f = dc.fn("f() -> f32[]", function()
+    for _, cell in ipairs(cells) do
+      cell:set(dc.all_reduce(cell)) -- of zeros
+    end
+    return dc.zeros "f32[]"
+  end)
+  return function(n)
+    for _ = 1, n do
+      f():close()
+    end
+  end
+end
+
 -- Steps of training: runs n of them, and ends when the last one has.
 local function steps()
   local net, types, images, labels = (kind == "mlp" and mlp or gpt)()
@@ -42,6 +74,10 @@ local function steps()
     opt:step(loss)
     return loss
   end)
+  if arg[7] == "exchanges" then
+    step(images, labels)
+    return exchanges_of(step)
+  end
   return function(n)
     local loss
     for _ = 1, n do

@@ -1,0 +1,91 @@
+"""Training on two hosts with a link between them: how much of the exchanges goes on behind the computation.
+
+    scripts/bench hosts [--case PATTERN] [--rate PATTERN] [--launcher NAME] [--rounds N] [--ms N]
+
+The hosts are network namespaces of this machine (tests/ranks/hosts.sh, needs root), with one rank of one thread on a core of
+its own each. Three times: a step of data-parallel training with Adam; its computation alone, the same program with the same
+batch on both cores, each of them a world of one rank; its exchanges alone, all_reduces of the sizes that the step has, in
+their order, over the same link. The ratio is the step's beside the larger of the two. A step cannot take less than its
+forward pass and its exchanges: before that there is nothing to exchange; `bound` is the larger of computation and exchanges
++ a third of the computation, beside the larger of the two.
+
+At last the strong scaling on one machine: the same whole batch on one rank and on two.
+"""
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# name, kind and sizes of bench/processes.lua
+CASES = [
+    ("mlp 784-1024x3-10, batch 64", "mlp", (1024, 3, 64, 0)),
+    ("mlp 784-1024x3-10, batch 1024", "mlp", (1024, 3, 1024, 0)),
+    ("4 GPT blocks of 384, 4 x 128", "gpt", (384, 4, 4, 128)),
+    ("4 GPT blocks of 384, 16 x 128", "gpt", (384, 4, 16, 128)),
+]
+RATES = ["100mbit", "1gbit", ""]
+SCALING = [("mlp 784-1024x3-10, whole batch 256", "mlp", (1024, 3, 256, 0)),
+           ("4 GPT blocks of 384, whole batch 8 x 128", "gpt", (384, 4, 8, 128))]
+
+
+def run(command, **settings):
+    done = subprocess.run(command, env={**os.environ, "DEEPC_THREADS": "1", **settings}, capture_output=True, text=True)
+    if done.returncode == 77:
+        sys.exit(f"hosts: {done.stdout.strip()}")
+    if done.returncode != 0:
+        raise RuntimeError((done.stderr or done.stdout).strip()[-600:])
+    return max(map(float, re.findall(r"^[0-9.]+$", done.stdout, re.M)))
+
+
+def program(kind, sizes, options, *more):
+    return [os.environ["DEEPC"], f"{HERE}/processes.lua", kind, *map(str, sizes), str(options.ms), *more]
+
+
+def on_hosts(rate, options, command, **settings):
+    return run(["sh", f"{HERE}/../tests/ranks/hosts.sh", "-l", options.launcher, *(["-r", rate] if rate else []), *command],
+               **settings)
+
+
+def scaled(ranks, kind, sizes, options):
+    sizes = (*sizes[:2], sizes[2] // ranks, sizes[3])
+    if ranks == 1:
+        return run(["taskset", "-c", "0", *program(kind, sizes, options)], DEEPC_MPI="off")
+    return run(["mpirun.mpich", "-n", str(ranks), "sh", "-c", 'exec taskset -c "$PMI_RANK" "$0" "$@"',
+                *program(kind, sizes, options)])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--case", default=".")
+    parser.add_argument("--rate", default=".")
+    parser.add_argument("--launcher", default="openmpi")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--ms", type=int, default=400, help="of each of the five parts of a round")
+    options = parser.parse_args()
+    for name, kind, sizes in CASES:
+        for rate in RATES:
+            if not re.search(options.case, name) or not re.search(options.rate, rate or "unlimited"):
+                continue
+            times = []
+            for _ in range(options.rounds):
+                times.append((on_hosts(rate, options, program(kind, sizes, options)),
+                              on_hosts(rate, options, program(kind, sizes, options), DEEPC_MPI="off"),
+                              on_hosts(rate, options, program(kind, sizes, options, "exchanges"))))
+            step, compute, exchange = (statistics.median(t) for t in zip(*times))
+            most = max(compute, exchange)
+            print(f"{name}, {rate or 'unlimited'}: step {step:.1f} ms, computation {compute:.1f} ms, exchanges {exchange:.1f} ms, "
+                  f"ratio {step / most:.2f}, bound {max(most, exchange + compute / 3) / most:.2f}", flush=True)
+    for name, kind, sizes in SCALING:
+        if re.search(options.case, name) and re.search(options.rate, "scaling"):
+            times = [(scaled(1, kind, sizes, options), scaled(2, kind, sizes, options)) for _ in range(options.rounds)]
+            one, two = (statistics.median(t) for t in zip(*times))
+            print(f"{name}: one rank {one:.1f} ms, two {two:.1f} ms, {one / two:.2f} times as fast", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
