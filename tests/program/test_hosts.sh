@@ -1,6 +1,7 @@
 #!/bin/sh
 # Training on two hosts, which are network namespaces of this machine with a link of 1 Gbit/s between them: the losses and
-# parameters of one process, the same bits again, and bytes that really cross the link, no more than the formula says.
+# parameters of one process, the same bits again, bytes that really cross the link, no more than the formula says, and exchanges
+# that go on while kernels run.
 . "$(dirname "$0")/lib.sh"
 here=$(cd "$(dirname "$0")/../ranks" && pwd)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -27,6 +28,16 @@ trained() {
     check "$1, 2 hosts x $2: $3 $4: the same bits again" cmp "$dir/first" "$dir/ranks"
     run "$DEEPC" "$here/compare.lua" "$dir/one.$3" "$dir/ranks" 5e-7
     check "$1, 2 hosts x $2: $3 $4 as one process" test "$status" -eq 0
+}
+
+# What is exchanged while gradients are computed is not waited for.
+overlap() {
+    on "$1" 1 env DEEPC_DEBUG=exchange "$DEEPC" "$here/../../bench/processes.lua" mlp 1024 3 512 0 50
+    set -- "$1" $(awk '/ under way, / { n++; for (i = 1; i <= NF; i++) {
+        if ($(i + 1) " " $(i + 2) ~ /^ms under/) all += $i
+        if ($(i + 1) " " $(i + 2) ~ /^ms waited/) waited += $i } }
+        END { printf "%d %d %d", n, all, waited }' "$dir/err")
+    check "$1: $2 exchanges, $3 ms under way, $4 ms waited for" test "$2" -gt 0 -a "$4" -lt "$3"
 }
 
 # What left each host: what its ranks gave to the other one, and headers.
@@ -62,5 +73,6 @@ for launcher in openmpi mpich; do
         trained $launcher 2 $model data
     done
     trained $launcher 2 gpt mixed
+    overlap $launcher
 done
 closing

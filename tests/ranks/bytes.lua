@@ -18,5 +18,6 @@ for _ = 1, times do
 end
 local seconds = dc.clock() - begun
 local formula = times * 2 * 4 * n * (world.size - 1) // world.size
-io.write(("rank %d of %s: %d bytes given, %d by the formula, %.3f s\n"):format(world.rank,
-  table.concat(world.hosts, " "), dc.world().sent, formula, seconds))
+local hosts = table.concat(world.hosts, " ")
+local line = "rank %d of %s: %d bytes given, %d by the formula, %.3f s\n"
+io.write(line:format(world.rank, hosts, dc.world().sent, formula, seconds))
