@@ -277,7 +277,7 @@ function TestMistakes:test_data()
     { set .. "s:batches { size = 2, shuffle = true, seed = 'x' }", "batches: seed is an integer, not 'x'" },
     { set .. "s:batches { size = 2, shuffle = true, epoch = 1.5 }", "batches: epoch is an integer, not 1.5" },
     { set .. "s:batches { sise = 2 }", "batches: unknown option 'sise'; known are size, shuffle, seed, epoch, last, " ..
-      "weights, balance, draws, replacement, group, map" },
+      "weights, balance, draws, replacement, group, map, over" },
     { "data.fashion_mnist '/tmp'", "fashion_mnist: options are a table, not the string '/tmp'" },
     { "data.fashion_mnist { path = '/tmp' }", "fashion_mnist: unknown option 'path'; known are dir" },
   }
