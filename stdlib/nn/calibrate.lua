@@ -168,14 +168,18 @@ local function observer(layers, paths, o, state)
   end
 end
 
+-- A variable to be closed would not do: a coroutine that dies of an error does not close it.
 local function run(net, batches, o, observe, state)
   local before = core.observe
-  local _ <close> = setmetatable({}, { __close = function() core.observe = before end })
   core.observe = observe
-  each_batch(batches, function(...)
+  local ok, err = pcall(each_batch, batches, function(...)
     state.batch = state.batch + 1
     o.call(net, ...)
   end)
+  core.observe = before
+  if not ok then
+    error(err, 0)
+  end
 end
 
 ---Static quantisation: fixes the scale of what goes into each nn.QuantizedLinear of integers, one for a layer, by
