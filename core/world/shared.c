@@ -65,6 +65,24 @@ static void count_sent(dc_call *c, int64_t elements)
     dc_world_count_sent(c->w, (size_t)elements * c->size);
 }
 
+bool dc_shared_put(dc_call *c, dc_row *own, int64_t at, int64_t n)
+{
+    char *slot = dc_board_open(c);
+    if (slot == NULL)
+        return false;
+    dc_row_read(own, at, n, slot);
+    return true;
+}
+
+bool dc_shared_hand_on(dc_call *c, dc_row *own, int64_t at, int64_t n)
+{
+    if (!dc_shared_put(c, own, at, n))
+        return false;
+    give_opened(c);
+    count_sent(c, n * (c->team->nlocal - 1));
+    return true;
+}
+
 /* ---- sums ---------------------------------------------------------------------------------------------- */
 
 /* Each member combines all. */
@@ -73,16 +91,10 @@ static bool reduce_whole(dc_call *c, dc_combine_fn *fn, dc_row *own, dc_row *to,
 {
     const dc_team *t = c->team;
     const char **from = c->w->board->from;
-    char *slot = dc_board_open(c);
-    if (slot == NULL)
-        return false;
-    dc_row_read(own, at, n, slot);
-    give_opened(c);
-    if (!take_all(c, from))
+    if (!dc_shared_hand_on(c, own, at, n) || !take_all(c, from))
         return false;
     dc_row_combine(fn, to, at, own, at, n, from, t->nlocal, t->place, c->size);
     done_all(c);
-    count_sent(c, n * (t->nlocal - 1));
     return true;
 }
 
@@ -151,14 +163,20 @@ static bool all_reduce(dc_call *c)
 }
 
 /* For each member its part of the n elements of a chunk, one after the other; that of this one is not written. */
-static void put_parts(dc_call *c, char *slot, int64_t at, int64_t n)
+static bool hand_parts_on(dc_call *c, int64_t at, int64_t n)
 {
     const dc_team *t = c->team;
+    char *slot = dc_board_open(c);
+    if (slot == NULL)
+        return false;
     for (int k = 1; k < t->nlocal; k++) {
         const int place = (t->place + k) % t->nlocal;
         dc_row part = dc_row_from(c, t->local[place], t->n);
         dc_row_read(&part, at, n, slot + (size_t)(place * n) * c->size);
     }
+    give_opened(c);
+    count_sent(c, n * (t->nlocal - 1));
+    return true;
 }
 
 static bool reduce_scatter(dc_call *c)
@@ -171,18 +189,12 @@ static bool reduce_scatter(dc_call *c)
     int64_t at = 0;
     do {
         const int64_t n = dc_min_i64(chunk, c->elements - at);
-        char *slot = dc_board_open(c);
-        if (slot == NULL)
-            return false;
-        put_parts(c, slot, at, n);
-        give_opened(c);
-        if (!take_all(c, from))
+        if (!hand_parts_on(c, at, n) || !take_all(c, from))
             return false;
         for (int k = 0; k < t->nlocal; k++)
             from[k] += (size_t)(t->place * n) * c->size;
         dc_row_combine(fn, &to, at, &own, at, n, from, t->nlocal, t->place, c->size);
         done_all(c);
-        count_sent(c, n * (t->nlocal - 1));
         at += n;
     } while (at < c->elements);
     return true;
@@ -193,18 +205,16 @@ static bool reduce_scatter(dc_call *c)
 static bool all_gather(dc_call *c)
 {
     const dc_team *t = c->team;
-    const char **from = c->w->board->from;
+    dc_board *b = c->w->board;
+    const char **from = b->from;
     const int64_t chunk = chunk_of(c, 1, CHUNK);
     dc_row own = dc_row_from(c, 0, 1), own_to = dc_row_to(c, t->me, t->n);
     int64_t at = 0;
     do {
         const int64_t n = dc_min_i64(chunk, c->elements - at);
-        char *slot = dc_board_open(c);
-        if (slot == NULL)
+        if (!dc_shared_hand_on(c, &own, at, n))
             return false;
-        dc_row_read(&own, at, n, slot);
-        give_opened(c);
-        dc_row_write(&own_to, at, n, slot);
+        dc_row_write(&own_to, at, n, dc_board_half(b, dc_board_opened(b)));
         if (!take_all(c, from))
             return false;
         for (int k = 1; k < t->nlocal; k++) {
@@ -213,7 +223,6 @@ static bool all_gather(dc_call *c)
             dc_row_write(&to, at, n, from[place]);
         }
         done_all(c);
-        count_sent(c, n * (t->nlocal - 1));
         at += n;
     } while (at < c->elements);
     return true;
@@ -228,12 +237,7 @@ static bool all_to_all(dc_call *c)
     int64_t at = 0;
     do {
         const int64_t n = dc_min_i64(chunk, c->elements - at);
-        char *slot = dc_board_open(c);
-        if (slot == NULL)
-            return false;
-        put_parts(c, slot, at, n);
-        give_opened(c);
-        if (!take_all(c, from))
+        if (!hand_parts_on(c, at, n) || !take_all(c, from))
             return false;
         for (int k = 1; k < t->nlocal; k++) {
             const int place = (t->place + k) % t->nlocal;
@@ -241,19 +245,9 @@ static bool all_to_all(dc_call *c)
             dc_row_write(&to, at, n, from[place] + (size_t)(t->place * n) * c->size);
         }
         done_all(c);
-        count_sent(c, n * (t->nlocal - 1));
         at += n;
     } while (at < c->elements);
     dc_row_copy(&own_to, &own, c->elements);
-    return true;
-}
-
-bool dc_shared_put(dc_call *c, dc_row *own, int64_t at, int64_t n)
-{
-    char *slot = dc_board_open(c);
-    if (slot == NULL)
-        return false;
-    dc_row_read(own, at, n, slot);
     return true;
 }
 
@@ -358,15 +352,6 @@ bool dc_shared_await_read(dc_call *c)
     for (int k = 1; k < t->nlocal; k++)
         if (!dc_board_await_read(c, rank_of(c, (t->place + k) % t->nlocal)))
             return false;
-    return true;
-}
-
-bool dc_shared_hand_on(dc_call *c, dc_row *own, int64_t at, int64_t n)
-{
-    if (!dc_shared_put(c, own, at, n))
-        return false;
-    give_opened(c);
-    count_sent(c, n * (c->team->nlocal - 1));
     return true;
 }
 
