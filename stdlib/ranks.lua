@@ -41,6 +41,11 @@ local function axes_of(sizes)
     end
     names[i], list[i] = axis[1], axis[2]
   end
+  for name in pairs(#names > 0 and sizes or {}) do
+    if math.type(name) ~= "integer" or name < 1 or name > #names then
+      fail("mesh", "axes are a list of pairs or sizes by name: %s is beside a list", core.shown(name))
+    end
+  end
   if #names == 0 then
     for name in pairs(sizes) do
       names[#names + 1] = type(name) == "string" and name or fail("mesh", "an axis has a name, not %s", describe(name))
@@ -183,10 +188,14 @@ function ranks.part(x, type_text)
   return y
 end
 
+local handles = { tensor = true, param = true, state = true }
+
 -- What all ranks have of a cell in parts, or of a tensor whose whole type is given.
 function ranks.whole(x, type_text)
   local axes
-  if type_text == nil then
+  if not handles[core.kind(x)] then
+    core.fail("ARG", "whole", ("a tensor, a parameter or a state is needed, not %s"):format(describe(x)))
+  elseif type_text == nil then
     local _, _, split = core.cell_split(x)
     axes = split or {}
     if not split and core.kind(x) == "tensor" then
@@ -215,16 +224,28 @@ local function each_cell(op, what)
   return list
 end
 
--- "[784, 256 @ model]" or a whole type; for { ["*.weight"] = ... } the pattern that fits the name, the longest one.
-local function type_for(spec, name)
-  local best, found
+-- Types by patterns of names, in the order of the patterns: { pattern, what it means to Lua, type }.
+local function read_patterns(spec)
+  local list = {}
   for pattern, text in pairs(spec) do
-    local lua = "^" .. pattern:gsub("[%^%$%(%)%%%.%[%]%+%-%?]", "%%%0"):gsub("%*", ".*") .. "$"
-    if name:match(lua) and (not best or #pattern > #best or (#pattern == #best and pattern < best)) then
-      best, found = pattern, text
+    if type(pattern) ~= "string" or type(text) ~= "string" then
+      fail("shard", 'types by name are texts, as in { ["*.weight"] = "[784, 256 @ model]" }, not %s = %s',
+        core.shown(pattern), core.shown(text))
     end
+    local lua = "^" .. pattern:gsub("[%^%$%(%)%%%.%[%]%+%-%?]", "%%%0"):gsub("%*", ".*") .. "$"
+    list[#list + 1] = { pattern = pattern, lua = lua, text = text }
   end
-  return found, best
+  table.sort(list, function(a, b) return a.pattern < b.pattern end)
+  return list
+end
+
+-- The longest pattern that fits the name.
+local function fitting(patterns, name)
+  local best
+  for _, x in ipairs(patterns) do
+    best = name:match(x.lua) and (not best or #x.pattern > #best.pattern) and x or best
+  end
+  return best
 end
 
 -- The first axis that the ranks along an axis of the mesh can share; nil: there is none.
@@ -247,7 +268,7 @@ local function shard_cell(cell, text)
 end
 
 function ranks.shard(what, spec)
-  local cells, used = each_cell("shard", what), {}
+  local cells = each_cell("shard", what)
   if type(spec) == "string" and spec:match "^[%a_][%w_]*$" then
     for _, x in ipairs(cells) do
       local text = spread(x.cell, spec)
@@ -257,22 +278,27 @@ function ranks.shard(what, spec)
     end
     return what
   end
-  local by_name = type(spec) == "table"
   if type(spec) == "string" then
-    spec = { ["*"] = spec, [""] = spec }
-  elseif not by_name then
+    for _, x in ipairs(cells) do
+      shard_cell(x.cell, spec)
+    end
+    return what
+  elseif type(spec) ~= "table" then
     fail("shard", "a type, an axis of the mesh or a table of types by name is needed, not %s", describe(spec))
   end
-  for _, x in ipairs(cells) do
-    local text, pattern = type_for(spec, x.name)
-    if text then
-      used[pattern] = true
-      shard_cell(x.cell, text)
+  local patterns, chosen, used = read_patterns(spec), {}, {}
+  for i, x in ipairs(cells) do
+    chosen[i] = fitting(patterns, x.name) or false
+    used[chosen[i]] = true
+  end
+  for _, x in ipairs(patterns) do
+    if not used[x] then
+      fail("shard", "nothing has a name like '%s'", x.pattern)
     end
   end
-  for pattern in pairs(spec) do
-    if by_name and not used[pattern] then
-      fail("shard", "nothing has a name like '%s'", pattern)
+  for i, x in ipairs(cells) do
+    if chosen[i] then
+      shard_cell(x.cell, chosen[i].text)
     end
   end
   return what

@@ -195,7 +195,7 @@ function core.share_of_batches(o)
   local over = o.over
   if over == nil then
     for _, name in ipairs(core.mesh_axes() or {}) do
-      over = over or name == "data" and name or nil
+      over = name == "data" and name or over
     end
   elseif over and type(over) ~= "string" then
     core.fail("ARG", "batches", ("over names an axis of the mesh, not %s"):format(core.describe(over)),
