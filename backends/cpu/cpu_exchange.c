@@ -9,7 +9,7 @@ enum {
 };
 
 typedef struct one {
-    uint32_t command, bucket;
+    uint32_t bucket;
     dc_transfer at; /* of the run at hand */
 } one;
 
@@ -23,7 +23,7 @@ typedef struct bucket {
 } bucket;
 
 struct dc_cpu_exchanges {
-    uint32_t n, nbucket, ncommand;
+    uint32_t n, nbucket;
     uint32_t pending;  /* buckets that were reached and have not ended */
     uint64_t begun_ns; /* traced: when the first of the run at hand was begun */
     one *at;
@@ -83,7 +83,7 @@ static void add_exchange(making *m, uint32_t i, const dc_host_call *c)
     m->open = true;
     m->last = *c;
     e->number[i] = e->n;
-    e->at[e->n++] = (one){.command = i, .bucket = (uint32_t)(b - e->bucket)};
+    e->at[e->n++] = (one){.bucket = (uint32_t)(b - e->bucket)};
 }
 
 static uint32_t span_of(const dc_command *x)
@@ -156,7 +156,6 @@ dc_cpu_exchanges *dc_cpu_exchanges_new(const dc_command *command, uint32_t n)
     const size_t flags = words + (2 * (size_t)n + 1 + nwait) * sizeof(uint32_t);
     char *block = dc_xalloc(flags + n);
     dc_cpu_exchanges *e = (dc_cpu_exchanges *)(void *)block;
-    e->ncommand = n;
     e->at = (one *)(void *)(block + ones);
     e->bucket = (bucket *)(void *)(block + buckets);
     e->number = (uint32_t *)(void *)(block + words);
@@ -271,7 +270,7 @@ static dc_status settle_all(dc_cpu_exchanges *e, dc_job *j)
 
 dc_status dc_cpu_exchange_await(dc_cpu_exchanges *e, dc_job *j, uint32_t command)
 {
-    if (e == NULL || e->pending == 0)
+    if (e->pending == 0)
         return DC_OK;
     if (e->inside[command])
         return settle_all(e, j);
@@ -284,16 +283,23 @@ dc_status dc_cpu_exchange_await(dc_cpu_exchanges *e, dc_job *j, uint32_t command
     return DC_OK;
 }
 
-dc_status dc_cpu_exchanges_finish(dc_cpu_exchanges *e, dc_job *j, dc_status status)
+void dc_cpu_exchanges_begin(dc_cpu_exchanges *e)
 {
     for (uint32_t i = 0; e != NULL && e->pending > 0 && i < e->nbucket; i++) {
         bucket *b = &e->bucket[i];
-        const dc_status last = status == DC_OK ? settle(e, j, b) : end(e, j, b);
-        status = status == DC_OK ? last : status;
+        b->reached = b->begun = b->ended = 0;
+        b->ticket = 0;
     }
-    for (uint32_t i = 0; e != NULL && e->pending > 0 && i < e->nbucket; i++)
-        e->bucket[i].reached = e->bucket[i].begun = e->bucket[i].ended = 0;
     if (e != NULL)
         e->pending = e->begun_ns = 0;
+}
+
+dc_status dc_cpu_exchanges_finish(dc_cpu_exchanges *e, dc_job *j, dc_status status, bool paused)
+{
+    for (uint32_t i = 0; e != NULL && e->pending > 0 && i < e->nbucket; i++) {
+        bucket *b = &e->bucket[i];
+        const dc_status last = status == DC_OK && !paused ? settle(e, j, b) : end(e, j, b);
+        status = status == DC_OK ? last : status;
+    }
     return status;
 }

@@ -22,9 +22,14 @@ bool dc_cpu_exchange_is(const dc_cpu_exchanges *e, uint32_t command);
 /* Its place has come; place[0] is the result. */
 dc_status dc_cpu_exchange_reach(dc_cpu_exchanges *e, dc_job *j, uint32_t command,
                                 const dc_host_step *s, void *const *place);
-/* Waits for those that the command has to wait for. */
+/* Waits for those that the command has to wait for. `e` is not NULL. */
 dc_status dc_cpu_exchange_await(dc_cpu_exchanges *e, dc_job *j, uint32_t command);
-/* Waits for all that are under way, whatever `status` the run has, which is returned unless waiting fails. */
-dc_status dc_cpu_exchanges_finish(dc_cpu_exchanges *e, dc_job *j, dc_status status);
+/* A run begins at its front. NULL is fine, as below. */
+void dc_cpu_exchanges_begin(dc_cpu_exchanges *e);
+/*
+ * Waits for all that are under way, whatever `status` the run has, which is returned unless waiting fails. Where it pauses, what
+ * is not begun begins when it goes on: each rank pauses elsewhere, and all have to cut their buckets alike.
+ */
+dc_status dc_cpu_exchanges_finish(dc_cpu_exchanges *e, dc_job *j, dc_status status, bool paused);
 
 #endif

@@ -347,11 +347,17 @@ static void run_parts(parts *p)
         run_here(p);
 }
 
+/* For the exchanges with other ranks whose results the command reads or writes over. */
+static inline dc_status await(const run *x, uint32_t i)
+{
+    return x->r->exchanges == NULL ? DC_OK : dc_cpu_exchange_await(x->r->exchanges, x->j, i);
+}
+
 static dc_status run_bundle(void *ctx, uint32_t first, uint32_t n)
 {
     run *x = ctx;
     x->last = first + n - 1;
-    DC_TRY(dc_cpu_exchange_await(x->r->exchanges, x->j, first));
+    DC_TRY(await(x, first));
     parts p = {x, &x->r->step[first], n, dc_cpu_pool_width(x->pool)};
     if (p.width == 1 || (n == 1 && p.at[0].grid < 2))
         run_here(&p);
@@ -383,7 +389,7 @@ static dc_status run_host(void *ctx, uint32_t i)
         return run_launch(ctx, i);
     one_row row = {x, i, DC_OK};
     x->last = i;
-    DC_TRY(dc_cpu_exchange_await(x->r->exchanges, x->j, i));
+    DC_TRY(await(x, i));
     if (x->j->world != NULL && dc_cpu_exchange_is(x->r->exchanges, i))
         return dc_cpu_exchange_reach(x->r->exchanges, x->j, i, x->r->step[i].host,
                                      x->r->address + x->r->step[i].first);
@@ -398,7 +404,7 @@ static dc_status run_copy(void *ctx, uint32_t i)
     const step *s = &x->r->step[i];
     void *const *at = x->r->address + s->first;
     x->last = i;
-    DC_TRY(dc_cpu_exchange_await(x->r->exchanges, x->j, i));
+    DC_TRY(await(x, i));
     if (at[0] == at[1] || dc_host_move(at[0], at[1], s->bytes, ask, x))
         return DC_OK;
     return dc_fail(x->j, DC_ERR_INTERRUPTED, NULL);
@@ -413,7 +419,7 @@ static dc_status run_check(void *ctx, uint32_t i, int32_t *out, uint64_t *bits)
 {
     const run *x = ctx;
     const step *s = &x->r->step[i];
-    DC_TRY(dc_cpu_exchange_await(x->r->exchanges, x->j, i));
+    DC_TRY(await(x, i));
     memcpy(out, first_of(x, i), sizeof *out);
     if (*out >= 0 && s->bytes > 0)
         memcpy(bits, x->r->address[s->first + 1], s->bytes);
@@ -424,7 +430,7 @@ static dc_status run_test(void *ctx, uint32_t i, bool *out)
 {
     const run *x = ctx;
     uint8_t byte;
-    DC_TRY(dc_cpu_exchange_await(x->r->exchanges, x->j, i));
+    DC_TRY(await(x, i));
     memcpy(&byte, first_of(ctx, i), 1);
     *out = byte != 0;
     return DC_OK;
@@ -433,7 +439,7 @@ static dc_status run_test(void *ctx, uint32_t i, bool *out)
 static dc_status run_limit(void *ctx, uint32_t i, int32_t *out)
 {
     const run *x = ctx;
-    DC_TRY(dc_cpu_exchange_await(x->r->exchanges, x->j, i));
+    DC_TRY(await(x, i));
     memcpy(out, x->r->address[x->r->step[i].first + 2], sizeof *out);
     return DC_OK;
 }
@@ -456,7 +462,7 @@ static dc_status run_count(void *ctx, uint32_t i, int32_t element)
 {
     const run *x = ctx;
     uint32_t n;
-    DC_TRY(dc_cpu_exchange_await(x->r->exchanges, x->j, i));
+    DC_TRY(await(x, i));
     memcpy(x->r->address[x->r->step[i].first + 1], &element, sizeof element);
     const dc_bind_move *move = dc_walk_moves(x->r->walk, i, &n);
     for (uint32_t k = 0; k < n; k++)
@@ -493,8 +499,10 @@ dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot
     if (j->opt->flush)
         dc_set_control_word(control | DC_CONTROL_FLUSH);
     dc_control_denormals(); /* what the host has met is not ours */
-    const dc_status status =
-        dc_cpu_exchanges_finish(r->exchanges, j, dc_walk_run(r->walk, j, &ops, &x, info));
+    if (info == NULL || info->next == 0)
+        dc_cpu_exchanges_begin(r->exchanges);
+    dc_status status = dc_walk_run(r->walk, j, &ops, &x, info);
+    status = dc_cpu_exchanges_finish(r->exchanges, j, status, info != NULL && info->next != 0);
     if (info != NULL)
         info->denormals = dc_control_denormals();
     dc_set_control_word(control);
