@@ -1,5 +1,6 @@
 #include "core/graph/exchange.h"
 
+#include "core/base/extent.h"
 #include "core/graph/infer_impl.h"
 
 #include <inttypes.h>
@@ -32,21 +33,33 @@ static dc_status check_attrs(const dc_site *s)
     const int64_t *a = s->attr;
     bool ok = s->nattr >= 5 && a[3] >= 1 && a[3] <= DC_MESH_AXES && s->nattr == 4 + a[3] &&
               a[2] >= 1 && a[2] < (int64_t)1 << a[3];
+    int64_t n = 1;
     for (int i = 4; i < s->nattr && ok; i++)
-        ok = a[i] >= 1 && a[i] <= INT32_MAX;
+        ok = a[i] >= 1 && dc_mul_ok(n, a[i], &n) && n <= INT32_MAX;
     if (!ok)
         return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s),
                         "a mask and the sizes of a mesh are needed");
     return DC_OK;
 }
 
+/* An axis that is taken apart or put together: parts of a size that is not known would not lie behind each other. */
 static dc_status check_axis(const dc_site *s, int64_t axis)
 {
-    if (axis >= 0 && axis < s->in[0].rank)
-        return DC_OK;
-    return dc_fail(
-        s->j, DC_ERR_AXIS,
-        &(dc_fact){.op = dc_site_name(s), .num = {axis, s->in[0].rank}, .type = {s->in[0]}});
+    const dc_type *t = &s->in[0];
+    if (axis < 0 || axis >= t->rank)
+        return dc_fail(s->j, DC_ERR_AXIS,
+                       &(dc_fact){.op = dc_site_name(s), .num = {axis, t->rank}, .type = {*t}});
+    if (dc_extent_is(t->dim[axis]))
+        return dc_fail(
+            s->j, DC_ERR_EXTENT,
+            &(dc_fact){.op = dc_site_name(s), .axis = {(int)axis}, .type = {*t}, .operand = 1});
+    return DC_OK;
+}
+
+/* Beyond all sizes: TOO_LARGE, which who calls finds. */
+static int64_t times_at_most(int64_t dim, int64_t n)
+{
+    return dc_mul_ok(dim, n, &dim) ? dim : INT64_MAX;
 }
 
 static dc_status check_member(const dc_site *s, int64_t member, int64_t n)
@@ -100,7 +113,7 @@ dc_status dc_infer_exchange_shape(const dc_site *s)
         return check_combine(s, x.other);
     DC_TRY(check_axis(s, x.axis));
     if (s->op == DC_OP_ALL_GATHER) {
-        s->out->dim[x.axis] *= n;
+        s->out->dim[x.axis] = times_at_most(s->out->dim[x.axis], n);
         return DC_OK;
     }
     DC_TRY(check_divides(s, x.axis, n));
@@ -108,7 +121,7 @@ dc_status dc_infer_exchange_shape(const dc_site *s)
     if (s->op == DC_OP_REDUCE_SCATTER)
         return check_combine(s, x.other);
     DC_TRY(check_axis(s, x.other));
-    s->out->dim[x.other] *= n;
+    s->out->dim[x.other] = times_at_most(s->out->dim[x.other], n);
     return DC_OK;
 }
 

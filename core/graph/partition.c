@@ -94,12 +94,12 @@ static void reshard(dc_partitioner *p, dc_ref r)
 static void same(dc_partitioner *p, dc_ref r)
 {
     const dc_node *n = dc_shard_node(p, r);
-    const dc_sharding s = dc_shard_summed(p, n->in[0]);
-    dc_ref at = dc_shard_as(p, n->in[0], &s);
-    if (n->op == DC_OP_RESHARD) {
+    if (n->op == DC_OP_RESHARD) { /* also of terms, which it sums and splits at once */
         reshard(p, r);
         return;
     }
+    const dc_sharding s = dc_shard_summed(p, n->in[0]);
+    dc_ref at = dc_shard_as(p, n->in[0], &s);
     if (n->op == DC_OP_BARRIER)
         at = dc_graph_barrier(p->to, at, p->version[n->in[1]]->at);
     if (n->op == DC_OP_SET_SIZE && dc_sharding_parts(&s, p->mesh, (int)n->attr[0]) == 1)
