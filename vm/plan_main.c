@@ -20,9 +20,12 @@ typedef struct plan {
 static const plan
     *asked; /* by open_world, which is given no context; set once, before anything runs */
 
+enum { MOST_RANKS = 1 << 24 };
+
 /* "data=512,model=8" */
 static bool read_mesh(const char *text, plan *p)
 {
+    uint64_t all = 1;
     while (*text != '\0') {
         const size_t n = strcspn(text, "=");
         const uint32_t a = p->mesh.naxis;
@@ -31,14 +34,14 @@ static bool read_mesh(const char *text, plan *p)
             return false;
         snprintf(p->name[a], sizeof p->name[a], "%.*s", (int)n, text);
         text += n + 1;
-        if (dc_digits_unsigned(&text, NULL, 1 << 20, &size) != DC_DIGITS_OK || size == 0 ||
-            (*text != ',' && *text != '\0'))
+        if (dc_digits_unsigned(&text, NULL, MOST_RANKS, &size) != DC_DIGITS_OK || size == 0 ||
+            (all *= size) > MOST_RANKS || (*text != ',' && *text != '\0'))
             return false;
         text += *text == ',';
         p->mesh.name[a] = p->name[a];
         p->mesh.size[p->mesh.naxis++] = (int64_t)size;
     }
-    return p->mesh.naxis > 0 && dc_mesh_size(&p->mesh) <= 1 << 24;
+    return p->mesh.naxis > 0;
 }
 
 static dc_status open_world(dc_job *j, dc_world **out)

@@ -48,14 +48,15 @@ static void meet_here(lua_State *L, dc_dsl *d)
     d->rt->job.meeting = dc_place_find(L, d).where;
 }
 
-typedef struct meeting {
+typedef struct saying {
     dc_rt *rt;
-    const char *what;
-} meeting;
+    const char *what, *text;
+    uint64_t digest;
+} saying;
 
 static dc_status barrier_body(dc_job *j, void *arg)
 {
-    const meeting *a = arg;
+    const saying *a = arg;
     return dc_world_barrier(a->rt->world, j, a->what);
 }
 
@@ -63,7 +64,7 @@ static dc_status barrier_body(dc_job *j, void *arg)
 static int l_barrier(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    meeting a = {d->rt, dc_args_text(L, d, 1, "barrier")};
+    saying a = {.rt = d->rt, .what = dc_args_text(L, d, 1, "barrier")};
     if (dc_ranks_world(L, d) == NULL)
         return 0;
     meet_here(L, d);
@@ -72,40 +73,29 @@ static int l_barrier(lua_State *L)
     return 0;
 }
 
-static dc_status mesh_body(dc_job *j, void *arg)
+static dc_status agree_body(dc_job *j, void *arg)
 {
-    const meeting *a = arg;
-    return dc_world_agree(a->rt->world, j, "the mesh", dc_hash_bytes(1, a->what, strlen(a->what)),
-                          a->what);
+    const saying *a = arg;
+    return dc_world_agree(a->rt->world, j, a->what, a->digest, a->text);
 }
 
 /* All ranks make the same one. */
 static void agree_on_mesh(lua_State *L, dc_dsl *d, const dc_mesh *m)
 {
     char text[300] = "";
-    meeting a = {d->rt, text};
+    saying a = {.rt = d->rt, .what = "the mesh", .text = text, .digest = m->naxis};
     for (uint32_t k = 0; k < m->naxis; k++) {
         const size_t n = strlen(text);
         snprintf(text + n, sizeof text - n, "%s%s = %" PRId64, k > 0 ? ", " : "", m->name[k],
                  m->size[k]);
+        a.digest = dc_hash_bytes(a.digest, m->name[k], strlen(m->name[k]));
+        a.digest = dc_hash_mix(a.digest, (uint64_t)m->size[k]);
     }
     if (d->rt->check || dc_ranks_world(L, d) == NULL)
         return;
     meet_here(L, d);
-    dc_run(L, d, mesh_body, &a);
+    dc_run(L, d, agree_body, &a);
     d->rt->job.meeting = NULL;
-}
-
-typedef struct saying {
-    dc_rt *rt;
-    const char *what, *text;
-    uint64_t digest;
-} saying;
-
-static dc_status agree_body(dc_job *j, void *arg)
-{
-    const saying *a = arg;
-    return dc_world_agree(a->rt->world, j, a->what, a->digest, a->text);
 }
 
 /* agree(what, text [, digest]): WORLD on all ranks, unless all say the same; text: lines */
@@ -173,18 +163,34 @@ static int l_outcome(lua_State *L)
     return 2;
 }
 
+/* Cells are in parts of it, and functions compiled for it. */
+static bool is_another(const dc_mesh *a, const dc_mesh *b)
+{
+    bool same = a->naxis == b->naxis;
+    for (uint32_t k = 0; same && k < a->naxis; k++)
+        same = a->size[k] == b->size[k] && strcmp(a->name[k], b->name[k]) == 0;
+    return !same;
+}
+
 /* set_mesh(names, sizes): the lists are checked by the caller */
 static int l_set_mesh(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     dc_mesh m = {.naxis = dc_args_list_length(L, 1)};
+    int64_t all = 1;
     if (m.naxis > DC_MESH_AXES)
         dc_error_raisef(L, d, DC_ERR_SHARDING, "mesh", "a mesh has %d axes at most", DC_MESH_AXES);
     for (uint32_t a = 0; a < m.naxis; a++) {
         m.name[a] = dc_place_intern(d, "%s", dc_args_list_text(L, d, 1, a, "mesh"));
         lua_rawgeti(L, 2, a + 1);
         m.size[a] = lua_tointeger(L, -1);
+        if (!dc_mul_ok(all, m.size[a], &all) || all > INT32_MAX)
+            dc_error_raisef(L, d, DC_ERR_SHARDING, "mesh", "a mesh has %d places at most",
+                            INT32_MAX);
     }
+    if (d->rt->mesh != NULL && is_another(d->rt->mesh, &m))
+        dc_error_raisef(L, d, DC_ERR_SHARDING, "mesh",
+                        "there is another mesh already, and a program has one");
     agree_on_mesh(L, d, &m);
     dc_mesh *kept = d->rt->mesh != NULL ? d->rt->mesh : dc_try_alloc(sizeof *kept);
     if (kept == NULL)
@@ -209,7 +215,7 @@ static dc_status build(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
     return dc_build_host(j, f, x->op, in, x->attr, x->nattr, out);
 }
 
-/* exchange(op, x, axis, other, axes): axes count from 1, 0 where there is none; axes: "data+model", nil all of the mesh */
+/* exchange(op, x, axis, other, axes): axes count from 0; axes: "data+model", nil all of the mesh */
 static int l_exchange(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
