@@ -95,7 +95,7 @@ void dc_spec_sizes(dc_spec *s, const dc_sig_bind *actual)
             (dc_arg){.bits = (uint32_t)dc_extent_eval(e, s->size.at[i], value_of, &x)};
     for (uint32_t i = 0; i < s->nout && s->size.n > 0; i++)
         for (int k = 0; k < s->out[i].rank; k++)
-            s->out[i].dim[k] = dc_extent_eval(e, s->trace->result.at[i].type.dim[k], value_of, &x);
+            s->out[i].dim[k] = dc_extent_eval(e, s->result[i].dim[k], value_of, &x);
 }
 
 /* ---- states that grow ------------------------------------------------------------------------ */
@@ -355,7 +355,7 @@ static bool wastes_memory(const dc_rt *rt, const dc_type *want, const dc_type *b
 /* Is the result copied out of memory of its bound, whose type is given then? */
 static bool is_copied(const dc_spec *s, uint32_t i, const dc_type *want, dc_type *bound)
 {
-    const dc_type *inside = &s->trace->result.at[i].type;
+    const dc_type *inside = &s->result[i];
     *bound = dc_type_bound(inside);
     return is_bounded(inside) && !dc_type_same(want, bound) &&
            (!is_prefix(inside) || wastes_memory(s->d->rt, want, bound));
@@ -414,5 +414,6 @@ void dc_spec_drop_room(dc_spec *s)
         dc_tensor_release(s->room[i]);
     dc_xfree(s->room);
     dc_xfree(s->inside);
+    dc_xfree(s->result);
     DC_VEC_FREE(s->size);
 }

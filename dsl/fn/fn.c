@@ -416,7 +416,7 @@ static const dc_binding of_fn[] = {
     {"explain", dc_fnreport_explain, 1, DC_IN_METHODS},
     {"kernels", dc_fnreport_kernels, 1, DC_IN_METHODS},
     {"source", dc_fnreport_source, 3, DC_IN_METHODS},
-    {"exchanges", dc_fn_exchanges, 1, DC_IN_METHODS},
+    {"exchanges", dc_fn_push_exchanges, 1, DC_IN_METHODS},
     {"plan", dc_fnreport_plan, 1, DC_IN_METHODS},
     {"__call", dc_fn_call, DC_ANY, DC_IN_META},
     {"__index", l_index, DC_ANY, DC_IN_META},

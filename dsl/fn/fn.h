@@ -92,12 +92,15 @@ typedef struct dc_spec {
     DC_VEC(const dc_sig_type *) declared; /* of leaves of arguments */
     DC_VEC(dc_fn_exchange) exchange;      /* what ranks give each other in a call */
     dc_sig_bind actual; /* of the names in the last call, where there are such sizes */
-    dc_type *inside;    /* of the leaves, with bounds; where there are such sizes, else NULL */
-    dc_tensor **room;   /* as large as these bounds, for leaves that are smaller */
-    dc_type *type;      /* of the leaves, as the last caller gave them: a call like it is known */
+    dc_type *
+        inside; /* of the leaves as this rank has them, with bounds; where there are such sizes, else NULL */
+    dc_type *result;  /* alike, of results and what is printed */
+    dc_tensor **room; /* as large as these bounds, for leaves that are smaller */
+    dc_type *type;    /* of the leaves, as the last caller gave them: a call like it is known */
     uint32_t nleaf, nresult; /* leaves of arguments; leaves of results, without what is printed */
     uint32_t nout;           /* results and what is printed */
     bool prints;             /* lines, with tensors or without */
+    bool meets;              /* ranks do something together in a call */
     dc_fn_key key;           /* with the names of the caller it was made for */
     dc_type *out;            /* of result leaves, under the names of the last caller */
     const dc_sig_type **out_declared; /* NULL where nothing is declared */
@@ -156,7 +159,14 @@ dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc
 /* Have all ranks the same values in cells that are whole? Before the first call. */
 dc_status dc_spec_agree(dc_job *j, const dc_spec *s);
 void dc_spec_print_exchanges(const dc_spec *s, dc_text *out);
-int dc_fn_exchanges(lua_State *L);
+int dc_fn_push_exchanges(lua_State *L); /* f:exchanges() */
+/* Is something in the graph or in its bodies given from rank to rank? */
+bool dc_fn_exchanges(const dc_func *f);
+/*
+ * Before a call of a function whose ranks meet: have all of them the same sizes known at run time? Else AGREEMENT of all
+ * of them, where each would have waited for other numbers of bytes.
+ */
+dc_status dc_spec_agree_sizes(dc_job *j, const dc_spec *s);
 /* The numbers of this rank among the arguments of calls. */
 void dc_spec_set_places(dc_spec *s);
 

@@ -236,6 +236,12 @@ static DC_NORETURN void wrong_leaf(lua_State *L, dc_dsl *d, const dc_fn *fn, con
         &(dc_blame){.in = &in, .n = tensor, .hint = hint, .expected = declared, .got = given});
 }
 
+/* Is the function called with parts of what its signature splits? Inside another function all values are whole. */
+static bool has_parts(lua_State *L, dc_dsl *d, const dc_fn *fn)
+{
+    return fn->split && dc_trace_here(L, d) == NULL;
+}
+
 /* Tables of numbers become tensors, and numbers for complex scalars, of the declared type where its sizes are known by now. */
 static bool make_tensors(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v,
                          const dc_sig_bind *b)
@@ -254,6 +260,8 @@ static bool make_tensors(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves 
         const dc_type scalar = dc_type_scalar(v->declared[i]->dtype);
         for (int k = 0; known && k < want.rank; k++)
             want.name[k] = NULL;
+        if (known && has_parts(L, d, fn))
+            dc_fn_part(fn, v->declared[i], &want);
         dc_make_from_table(L, d, idx, known ? &want : &scalar, !known, fn->name);
         lua_replace(L, idx);
         made = true;
@@ -289,13 +297,14 @@ static void match(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_
     dc_sig_leaf leaf[DC_SIG_LEAVES];
     int which[DC_SIG_LEAVES], n = 0;
     dc_sig_miss miss;
+    const bool parts = has_parts(L, d, fn);
     const dc_sig_bind before = key->bind;
     for (int i = 0; i < v->n; i++) {
         if (dc_handle_test(L, v->idx[i]) == NULL)
             continue;
         const dc_handle *h = dc_handle_check(L, d, v->idx[i], fn->name);
         leaf[n] = (dc_sig_leaf){v->declared[i], *dc_handle_type(h)};
-        if (h->kind != DC_HANDLE_TRACED)
+        if (parts)
             dc_fn_whole(fn, v->declared[i], &leaf[n].given);
         which[n++] = i;
     }

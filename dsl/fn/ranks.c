@@ -236,6 +236,39 @@ dc_status dc_spec_agree(dc_job *j, const dc_spec *s)
     return DC_OK;
 }
 
+static bool any_exchange(const dc_func *f)
+{
+    for (uint32_t r = 1; r < f->node.n; r++)
+        if (dc_op_is((dc_op)f->node.at[r].op, DC_CLASS_COM))
+            return true;
+    return false;
+}
+
+bool dc_fn_exchanges(const dc_func *f)
+{
+    bool any = any_exchange(f);
+    for (uint32_t i = 0; i < f->module->body.n && !any; i++)
+        any = any_exchange(f->module->body.at[i].fn);
+    return any;
+}
+
+dc_status dc_spec_agree_sizes(dc_job *j, const dc_spec *s)
+{
+    dc_world *w = s->d->rt->world;
+    char what[120], text[DC_TYPE_TEXT] = "";
+    uint64_t digest = s->size.n;
+    if (w == NULL || !s->meets || s->size.n == 0)
+        return DC_OK;
+    for (uint32_t i = 0; i < s->size.n; i++) {
+        const uint64_t size = s->arg[s->nleaf + i].bits;
+        const size_t n = strlen(text);
+        digest = dc_hash_mix(digest, size);
+        snprintf(text + n, sizeof text - n, "%s%llu", i > 0 ? ", " : "", (unsigned long long)size);
+    }
+    snprintf(what, sizeof what, "a size known at run time, in '%.60s',", s->trace->name);
+    return dc_world_agree(w, j, what, digest, text);
+}
+
 dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc *desc)
 {
     dc_sharding *param = DC_NEW_ARRAY(&j->scratch, dc_sharding, desc->fn->param.n + 1);
@@ -340,7 +373,7 @@ static void push_exchange(lua_State *L, const dc_mesh *m, const dc_fn_exchange *
 }
 
 /* f:exchanges(): { { op, over, type, bytes, times, written, where }, ... } of all specialisations */
-int dc_fn_exchanges(lua_State *L)
+int dc_fn_push_exchanges(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     dc_fn_check(L, 1);

@@ -221,7 +221,7 @@ typedef struct compiling {
 } compiling;
 
 /* What stays when the graphs go: dependencies, types of results, room for a call. */
-static void keep_facts(dc_spec *s)
+static void keep_facts(const dc_fn *fn, dc_spec *s)
 {
     const dc_trace *t = s->trace;
     for (uint32_t i = 0; i < t->dep.n; i++)
@@ -240,8 +240,15 @@ static void keep_facts(dc_spec *s)
         return;
     s->inside = dc_xalloc(sizeof *s->inside * (t->arg.n + 1));
     s->room = dc_xalloc(sizeof *s->room * (t->arg.n + 1));
-    for (uint32_t i = 0; i < t->arg.n; i++)
+    s->result = dc_xalloc(sizeof *s->result * (t->result.n + 1));
+    for (uint32_t i = 0; i < t->arg.n; i++) {
         s->inside[i] = dc_node_type(t->f, t->arg.at[i]);
+        dc_fn_part(fn, s->declared.at[i], &s->inside[i]);
+    }
+    for (uint32_t i = 0; i < t->result.n; i++) {
+        s->result[i] = t->result.at[i].type;
+        dc_fn_part(fn, i < s->nresult ? s->out_declared[i] : NULL, &s->result[i]);
+    }
 }
 
 static dc_status compile_body(dc_job *j, void *arg)
@@ -279,9 +286,10 @@ static dc_status compile_body(dc_job *j, void *arg)
         desc.fn = lowered;
         desc.nfree += s->size.n;
     }
+    s->meets = dc_spec_is_split(a->fn, t) || dc_fn_exchanges(desc.fn);
     if (dc_spec_is_split(a->fn, t))
         DC_TRY(dc_spec_partition(j, a->fn, s, &desc));
-    keep_facts(s);
+    keep_facts(a->fn, s);
     if (!a->only_check)
         DC_TRY(dc_exec_start(a->d->rt, j, &desc, &s->exec));
     dc_trace_settle(t);

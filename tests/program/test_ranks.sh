@@ -112,7 +112,13 @@ script wrong <<'LUA'
 if w.rank == 1 then dc.ones "f32[4]":matmul(dc.ones "f32[5]") end
 dc.all_reduce(dc.ones "f32[4]")
 LUA
-script meshes <<'LUA'
+script mesh_again <<'LUA'
+dc.mesh(w.rank == 0 and { data = w.size } or { data = 1, model = w.size })
+dc.all_reduce(dc.ones "f32[4]")
+LUA
+cat >meshes.lua <<'LUA'
+local dc = require "deepc"
+local w = dc.world()
 dc.mesh(w.rank == 0 and { data = w.size } or { data = 1, model = w.size })
 LUA
 script mesh_sizes <<'LUA'
@@ -135,6 +141,14 @@ LUA
 script sizes <<'LUA'
 local f = dc.fn("f(x: f32[n @ data, 3]) -> f32[]", function(x) return x:sum() end)
 f(dc.ones("f32[" .. 4 + w.rank .. ", 3]"))
+LUA
+script lengths <<'LUA'
+local f = dc.fn("f(x: f32[2 @ data, n<=8]) -> f32[]", function(x) return x:sum() end)
+f(dc.ones("f32[1, " .. 4 + w.rank .. "]"))
+LUA
+script lengths_given <<'LUA'
+local f = dc.fn("f(x: f32[n<=8]) -> f32[n]", function(x) return dc.all_reduce(x * 2) end)
+f(dc.ones("f32[" .. 4 + w.rank .. "]"))
 LUA
 script control <<'LUA'
 local f = dc.fn("f(x: f32[n @ data, 3]) -> f32[]", function(x)
@@ -178,9 +192,12 @@ wrong_programs() {
     fails "$1" 2 arrays "ranks disagree: rank 0: all_gather f32 x 8, arrays.lua:4; rank 1: all_gather f32 x 8, arrays.lua:4: of other arrays, or over other axes"
     fails "$1" 2 calls "rank 1 (host) has ended, and rank 0 waits for it in all_reduce f32 x 4, calls.lua:5"
     fails "$1" 2 meshes "the mesh differs between ranks: rank 0 has 'data = 2', rank 1 'data = 1, model = 2'"
+    fails "$1" 2 mesh_again "mesh: there is another mesh already, and a program has one"
     fails "$1" 2 seeds "the value of layer.weight (dc.seed makes draws equal) differs between ranks: rank 0 has 'f32[3, 1], which begins with 0.524220347', rank 1 'f32[3, 1], which begins with 0.112973511'"
     fails "$1" 2 cells "what 'f' computes differs between ranks: rank 0 has 'f(x: f32[n=8 @ data, 3]) -> f32[], 8 operations', rank 1 'f(x: f32[n=8 @ data, 3]) -> f32[], 4 operations'"
     fails "$1" 2 sizes "what 'f' computes differs between ranks: rank 0 has 'f(x: f32[n=8 @ data, 3]) -> f32[], 4 operations', rank 1 'f(x: f32[n=10 @ data, 3]) -> f32[], 4 operations'"
+    fails "$1" 2 lengths "a size known at run time, in 'f', differs between ranks: rank 0 has '4', rank 1 '5'"
+    fails "$1" 2 lengths_given "a size known at run time, in 'f', differs between ranks: rank 0 has '4', rank 1 '5'"
     fails "$1" 2 control "what 'f' computes differs between ranks: rank 0 and rank 1 both have 'f(x: f32[n=8 @ data, 3]) -> f32[], 4 operations'"
     fails "$1" 2 mesh_sizes "mesh: { data = 3 } has places for 3 ranks, and there are 2"
 }
@@ -272,6 +289,50 @@ slices() {
     check "$1: a call in slices has the sums of the whole call" says "[1] right"
 }
 
+# ---- values ----
+
+# Sizes known at run time beside dims that are split: arguments, results and what lies behind them, by this rank's strides.
+script bounded <<'LUA'
+local part = dc.fn("part(x: f32[n<=8, 4 @ data]) -> f32[], f32[n, 4], f32[4 @ data, n]", function(x)
+  return x:sum(), x * 3, x:transpose() * 2
+end)
+for n = 1, 8 do
+  local whole = dc.iota("f32[" .. n * 4 .. "]"):reshape(n, 4)
+  local x = dc.part(whole, "f32[" .. n .. ", 4 @ data]")
+  local sum, tripled, turned = part(x)
+  assert(sum:item() == whole:sum():item(), n)
+  assert((tripled - whole * 3):abs():max():item() == 0, n)
+  assert((turned - x:transpose() * 2):abs():max():item() == 0, n)
+  assert(#turned == 4 / w.size, n)
+end
+print "right"
+LUA
+# Functions inside functions take whole values, whatever their signature splits; tables are parts.
+script inside <<'LUA'
+local weight = dc.param("f32[4, 8 @ data]", dc.iota("f32[32]"):reshape(4, 8))
+local inner = dc.fn("inner(w: f32[4, n @ data]) -> f32[]", function(w) return (w * w):sum() end)
+local outer = dc.fn("outer() -> f32[]", function() return inner(weight) + 0 end)
+assert(outer():item() == 10416)
+local double = dc.fn("double(v: f32[4 @ data]) -> f32[]", function(v) return (v * 2):sum() end)
+local t = {}
+for i = 1, 4 // w.size do t[i] = i end
+assert(double(t):item() == (w.size == 1 and 20 or 2 * w.size * (4 // w.size) * (4 // w.size + 1) / 2))
+local rows = dc.fn("rows(x: f32[8 @ data, 4]) -> f32[4 @ data]", function(x) return dc.reshard(x:sum(1), "f32[4 @ data]") end)
+local y = rows(dc.ones("f32[" .. 8 // w.size .. ", 4]"))
+assert(#y == 4 // w.size and y:min():item() == 8 and y:max():item() == 8)
+for _, e in ipairs(rows:exchanges()) do assert(e.op == "reduce_scatter" and e.written) end
+print "right"
+LUA
+
+values() {
+    for name in bounded inside; do
+        run timeout 60 "$DEEPC" $name.lua
+        check "$name: alone" says right
+        run timeout 60 $1 -n 4 "$DEEPC" $name.lua
+        check "$1, $name: 4 ranks" test "$(grep -c right out)" -eq 4
+    done
+}
+
 # ---- lines ----
 
 cat >lines.lua <<'LUA'
@@ -329,6 +390,7 @@ five six"
 if have $mpich; then wrong_programs $mpich; elif have "$openmpi"; then wrong_programs "$openmpi"; fi
 for launcher in "$openmpi" $mpich; do
     if have "$launcher"; then
+        values "$launcher"
         errors "$launcher"
         signals "$launcher"
         slices "$launcher"
