@@ -7,9 +7,12 @@
  *
  * Where several axes of the mesh split one axis, a list in ascending order, the front that both lists have in common stays.
  */
+#include "core/base/extent.h"
 #include "core/graph/partition_impl.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { DEEPEST = 200 }; /* made again from, one of the other */
@@ -44,13 +47,31 @@ bool dc_sharding_part(const dc_sharding *s, const dc_mesh *m, const dc_type *who
     *part = *whole;
     for (int k = 0; k < whole->rank; k++) {
         const int64_t n = dc_sharding_parts(s, m, k);
-        if (whole->dim[k] % n != 0) {
+        if (n > 1 && (dc_extent_is(whole->dim[k]) || whole->dim[k] % n != 0)) {
             *axis = k;
             return false;
         }
-        part->dim[k] /= n;
+        if (n > 1)
+            part->dim[k] /= n;
     }
     return true;
+}
+
+void dc_sharding_why_not(const dc_sharding *s, const dc_mesh *m, const dc_type *whole, int axis,
+                         char *out, size_t room)
+{
+    const int64_t dim = whole->dim[axis], n = dc_sharding_parts(s, m, axis);
+    char type[DC_TYPE_TEXT];
+    dc_type_print(whole, type, sizeof type);
+    if (dc_extent_is(dim))
+        snprintf(out, room,
+                 "%s: the size of axis %d is known at run time, and %" PRId64
+                 " ranks cannot share it",
+                 type, axis + 1, n);
+    else
+        snprintf(out, room,
+                 "%s: %" PRId64 " ranks cannot share the %" PRId64 " elements of axis %d equally",
+                 type, n, dim, axis + 1);
 }
 
 dc_type dc_shard_type(const dc_partitioner *p, dc_ref r, const dc_sharding *s)

@@ -7,6 +7,7 @@
  */
 #include "dsl/base/args.h"
 #include "dsl/base/late.h"
+#include "dsl/base/ranks.h"
 #include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
 #include "dsl/ops/ops.h"
@@ -423,8 +424,11 @@ static void push_renamed(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, cons
     dc_val v = dc_trace_operand(L, d->trace, &in);
     memcpy(v.type.name, type->name, sizeof v.type.name);
     resharding a = {.trace = d->trace, .v = &v};
-    if (dc_fn_sharding(fn, declared, type->rank, &a.s))
+    dc_type part;
+    if (dc_fn_sharding(fn, declared, type->rank, &a.s)) {
+        dc_ranks_check(L, d, op, &v.type, &a.s, &part);
         dc_run(L, d, reshard_body, &a);
+    }
     dc_handle_trace(to, d->trace, &v);
 }
 

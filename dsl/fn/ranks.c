@@ -113,15 +113,11 @@ static dc_status check_divides(dc_job *j, const dc_fn *fn, const dc_sharding *s,
 {
     dc_type part;
     int axis;
-    char text[DC_TYPE_TEXT];
+    char text[DC_TYPE_TEXT + 120];
     if (dc_sharding_part(s, mesh_of(fn), t, &part, &axis))
         return DC_OK;
-    dc_type_print(t, text, sizeof text);
-    return dc_failf(
-        j, DC_ERR_SHARDING, fn->name,
-        "%s '%.80s' is %s: %lld ranks cannot share the %lld elements of axis %d equally", what,
-        label, text, (long long)dc_sharding_parts(s, mesh_of(fn), axis), (long long)t->dim[axis],
-        axis + 1);
+    dc_sharding_why_not(s, mesh_of(fn), t, axis, text, sizeof text);
+    return dc_failf(j, DC_ERR_SHARDING, fn->name, "%s '%.80s' is %s", what, label, text);
 }
 
 /* Of the parameters of the traced function: arguments, sizes, captured tensors, cells. */
