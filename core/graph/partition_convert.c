@@ -364,11 +364,6 @@ static double cost_of(const dc_partitioner *p, dc_ref r, const dc_sharding *s, i
     return made < bytes ? made : bytes;
 }
 
-double dc_shard_cost(const dc_partitioner *p, dc_ref r, const dc_sharding *s)
-{
-    return cost_of(p, r, s, COST_DEEP);
-}
-
 static bool makes_again(const dc_partitioner *p, dc_ref r, const dc_sharding *s)
 {
     dc_sharding of[DC_MAX_TYPED];

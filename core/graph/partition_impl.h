@@ -74,8 +74,6 @@ void dc_shard_add(dc_partitioner *p, dc_ref r, const dc_sharding *s, dc_ref at);
 dc_ref dc_shard_as(dc_partitioner *p, dc_ref r, const dc_sharding *s);
 /* Is r exchanged for that, as it is computed? */
 bool dc_shard_gives(const dc_partitioner *p, dc_ref r, const dc_sharding *s);
-/* What is given to others for it, in bytes. */
-double dc_shard_cost(const dc_partitioner *p, dc_ref r, const dc_sharding *s);
 dc_ref dc_shard_whole(dc_partitioner *p, dc_ref r);
 /* The sharding of r with its terms summed up: where the hint says so split, else whole. */
 dc_sharding dc_shard_summed(const dc_partitioner *p, dc_ref r);
