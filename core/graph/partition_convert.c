@@ -427,12 +427,35 @@ static dc_ref make_again(dc_partitioner *p, dc_ref r, const dc_sharding *s, int 
     return dc_shard_make(p, r, in, s);
 }
 
+bool dc_shard_is_zero(const dc_partitioner *p, dc_ref r)
+{
+    const dc_node *n = dc_shard_node(p, r);
+    while (n->op == DC_OP_EXPAND || n->op == DC_OP_RESHAPE) {
+        r = n->in[0];
+        n = dc_shard_node(p, r);
+    }
+    return dc_is_const(p->from, r, 0);
+}
+
+static dc_ref zero_terms(dc_partitioner *p, dc_ref r, const dc_sharding *s, int depth)
+{
+    dc_sharding summed = *s;
+    summed.partial = 0;
+    const dc_type t = dc_shard_type(p, r, s);
+    return dc_graph_cast(p->to, as(p, r, &summed, depth + 1), (dc_dtype)t.dtype);
+}
+
 static dc_ref as(dc_partitioner *p, dc_ref r, const dc_sharding *s, int depth)
 {
     double bytes;
     for (const dc_version *v = p->version[r]; v != NULL; v = v->next)
         if (dc_sharding_same(&v->s, s))
             return v->at;
+    if (s->partial != 0 && dc_shard_is_zero(p, r)) {
+        const dc_ref zero = zero_terms(p, r, s, depth);
+        dc_shard_add(p, r, s, zero);
+        return zero;
+    }
     dc_ref at = depth < DEEPEST && makes_again(p, r, s) ? make_again(p, r, s, depth) : 0;
     if (at == 0)
         at = take(p, r, nearest(p, r, s, &bytes), s, true).at;

@@ -340,8 +340,47 @@ for _, e in ipairs(rows:exchanges()) do assert(e.op == "reduce_scatter" and e.wr
 print "right"
 LUA
 
+# Gradients of several batches are added up in a loop, and over the ranks once behind it; with a branch in it, too. Beside the
+# same on whole batches.
+script batches <<'LUA'
+local nn = require "deepc.nn"
+dc.seed(1)
+local net = nn.Sequential { nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 4) }
+local params = net:parameters()
+local function gradients(branch)
+  return function(x, y)
+    local zeros = {}
+    for i, p in ipairs(params) do zeros[i] = dc.zeros(p) end
+    local c = dc.scan(function(c, e, i)
+      local function some() return nn.mse_loss(net(e.x), e.y) end
+      local loss = branch and dc.cond(i:lt(3), some, function() return dc.zeros "f32[]" end) or some()
+      local g, sums = dc.grad(loss, params), {}
+      for k = 1, #g do sums[k] = c.sums[k] + g[k] / 4 end
+      return { sums = sums, loss = c.loss + loss / 4 }
+    end, { sums = zeros, loss = dc.zeros "f32[]" }, { x = x, y = y })
+    return c.loss, table.unpack(c.sums)
+  end
+end
+local x, y = dc.randn("f32[4, 8, 16]", { seed = 1 }), dc.randn("f32[4, 8, 4]", { seed = 2 })
+local px, py = dc.part(x, "f32[4, 8 @ data, 16]"), dc.part(y, "f32[4, 8 @ data, 4]")
+for _, branch in ipairs { false, true } do
+  local results = "-> f32[], f32[32], f32[16, 32], f32[4], f32[32, 4]"
+  local one = dc.fn("one(x: f32[4, 8, 16], y: f32[4, 8, 4]) " .. results, gradients(branch))
+  local all = dc.fn("all(x: f32[4, 8 @ data, 16], y: f32[4, 8 @ data, 4]) " .. results, gradients(branch))
+  local want, got = { one(x, y) }, { all(px, py) }
+  for i = 1, 5 do assert((want[i] - got[i]):abs():max():item() < 1e-6, i) end
+  local n = 0
+  for _, e in ipairs(all:exchanges()) do
+    assert(e.op == "all_reduce" and e.times == 1, e.type)
+    n = n + 1
+  end
+  assert(n == (w.size == 1 and 0 or 5), n)
+end
+print "right"
+LUA
+
 values() {
-    for name in bounded inside; do
+    for name in bounded inside batches; do
         run timeout 60 "$DEEPC" $name.lua
         check "$name: alone" says right
         run timeout 60 $1 -n 4 "$DEEPC" $name.lua
