@@ -11,6 +11,7 @@
 #define DC_DSL_FN_FN_H
 
 #include "core/graph/bounded.h"
+#include "core/graph/partition.h"
 #include "core/graph/signature.h"
 #include "dsl/base/error.h"
 #include "dsl/base/run.h"
@@ -66,17 +67,6 @@ typedef struct dc_fn_step {
     const char *where; /* interned in the context */
 } dc_fn_step;
 
-/* Of a function whose values are in parts. */
-typedef struct dc_fn_exchange {
-    dc_op op;
-    uint32_t mask;
-    dc_type type;
-    double bytes; /* that this rank gives to others, each of so many times */
-    int64_t times;
-    bool written;      /* asked for by a type or by dc.reshard */
-    const char *where; /* interned in the context, or NULL */
-} dc_fn_exchange;
-
 typedef struct dc_spec {
     dc_uhead head;
     dc_dsl *d;
@@ -90,7 +80,7 @@ typedef struct dc_spec {
     uint32_t
         nplace; /* of numbers behind them: the place of this rank in the mesh; 0: values are whole */
     DC_VEC(const dc_sig_type *) declared; /* of leaves of arguments */
-    DC_VEC(dc_fn_exchange) exchange;      /* what ranks give each other in a call */
+    DC_VEC(dc_partition_step) exchange; /* what ranks give each other in a call; where: interned */
     dc_sig_bind actual; /* of the names in the last call, where there are such sizes */
     dc_type *
         inside; /* of the leaves as this rank has them, with bounds; where there are such sizes, else NULL */

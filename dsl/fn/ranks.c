@@ -163,9 +163,8 @@ static void keep_exchanges(dc_spec *s, const dc_partition *p)
     dc_names *names = s->d->rt->names;
     for (uint32_t i = 0; i < p->step.n; i++) {
         const dc_partition_step *x = &p->step.at[i];
-        const char *where = x->where != NULL ? dc_name_intern_text(names, x->where) : NULL;
-        DC_PUSH(s->exchange,
-                ((dc_fn_exchange){x->op, x->mask, x->type, x->bytes, x->times, x->written, where}));
+        DC_PUSH(s->exchange, *x);
+        s->exchange.at[i].where = x->where != NULL ? dc_name_intern_text(names, x->where) : NULL;
     }
 }
 
@@ -323,7 +322,7 @@ void dc_spec_print_exchanges(const dc_spec *s, dc_text *out)
     char type[DC_TYPE_TEXT];
     double all = 0;
     for (uint32_t i = 0; i < s->exchange.n; i++) {
-        const dc_fn_exchange *x = &s->exchange.at[i];
+        const dc_partition_step *x = &s->exchange.at[i];
         dc_type_print(&x->type, type, sizeof type);
         dc_text_printf(out, "     exchanged     %s %s over ", dc_op_row_of(x->op)->name, type);
         print_axes(s->d->rt->mesh, x->mask, out);
@@ -342,7 +341,7 @@ void dc_spec_print_exchanges(const dc_spec *s, dc_text *out)
     dc_text_puts(out, " to other ranks in a call\n");
 }
 
-static void push_exchange(lua_State *L, const dc_mesh *m, const dc_fn_exchange *x)
+static void push_exchange(lua_State *L, const dc_mesh *m, const dc_partition_step *x)
 {
     char type[DC_TYPE_TEXT];
     dc_type_print(&x->type, type, sizeof type);
