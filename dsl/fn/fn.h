@@ -81,6 +81,9 @@ typedef struct dc_spec {
         nplace; /* of numbers behind them: the place of this rank in the mesh; 0: values are whole */
     DC_VEC(const dc_sig_type *) declared; /* of leaves of arguments */
     DC_VEC(dc_partition_step) exchange; /* what ranks give each other in a call; where: interned */
+    DC_VEC(const char *)
+    whole;       /* what all ranks have alike among arguments and captured tensors (ranks.c) */
+    bool agreed; /* and have compared */
     dc_sig_bind actual; /* of the names in the last call, where there are such sizes */
     dc_type *
         inside; /* of the leaves as this rank has them, with bounds; where there are such sizes, else NULL */
@@ -146,19 +149,24 @@ bool dc_fn_sharding(const dc_fn *fn, const dc_sig_type *declared, int rank, dc_s
 bool dc_spec_is_split(const dc_fn *fn, const dc_trace *t);
 /* Makes of what was traced what a rank runs; the parameters and results of the description follow. */
 dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc *desc);
-/* Have all ranks the same values in cells that are whole? Before the first call. */
-dc_status dc_spec_agree(dc_job *j, const dc_spec *s);
 void dc_spec_print_exchanges(const dc_spec *s, dc_text *out);
 int dc_fn_push_exchanges(lua_State *L); /* f:exchanges() */
 /* Is something in the graph or in its bodies given from rank to rank? */
 bool dc_fn_exchanges(const dc_func *f);
+/* The numbers of this rank among the arguments of calls. */
+void dc_spec_set_places(dc_spec *s);
+
+/* ---- agree.c --------------------------------------------------------------------------------- */
+
+/* Have all ranks the same values in cells that are whole? Before the first call; each cell is looked at once. */
+dc_status dc_spec_agree(dc_job *j, const dc_spec *s);
+/* And in arguments and captured tensors that are whole? In the first call. */
+dc_status dc_spec_agree_values(dc_job *j, dc_spec *s);
 /*
  * Before a call of a function whose ranks meet: have all of them the same sizes known at run time? Else AGREEMENT of all
  * of them, where each would have waited for other numbers of bytes.
  */
 dc_status dc_spec_agree_sizes(dc_job *j, const dc_spec *s);
-/* The numbers of this rank among the arguments of calls. */
-void dc_spec_set_places(dc_spec *s);
 
 /* ---- fnkey.c --------------------------------------------------------------------------------- */
 

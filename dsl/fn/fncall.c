@@ -179,6 +179,7 @@ static dc_status call_body(dc_job *j, void *arg)
     dc_spec *s = a->s;
     a->fault = (dc_fault){.check = -1};
     DC_TRY(dc_spec_ready(a->d, j, s));
+    DC_TRY(dc_spec_agree_values(j, s));
     DC_TRY(dc_spec_agree_sizes(j, s));
     DC_TRY(dc_spec_pad(s, j));
     int64_t *rows;

@@ -158,6 +158,20 @@ static dc_status result_shardings(dc_job *j, const dc_fn *fn, const dc_spec *s,
     return DC_OK;
 }
 
+/* Names of arguments and captured tensors that all ranks have whole, in their order; NULL: in parts. */
+static void keep_whole(dc_spec *s, const dc_exec_desc *desc, const dc_sharding *param)
+{
+    const uint32_t nleaf = s->trace->arg.n;
+    s->whole.n = 0;
+    for (uint32_t i = 0; i < desc->nfree; i++) {
+        const char *label = desc->fn->label.at[i];
+        if (i >= nleaf && i < nleaf + s->size.n)
+            continue;
+        label = dc_name_intern_text(s->d->rt->names, label != NULL ? label : "a captured tensor");
+        DC_PUSH(s->whole, dc_sharding_whole(&param[i]) ? label : NULL);
+    }
+}
+
 static void keep_exchanges(dc_spec *s, const dc_partition *p)
 {
     dc_names *names = s->d->rt->names;
@@ -182,55 +196,6 @@ static dc_status agree(dc_job *j, const dc_fn *fn, const dc_spec *s, const dc_fu
     return dc_world_agree(w, j, what, dc_func_hash(f), text);
 }
 
-static dc_status digest_of(dc_job *j, const dc_cell *c, uint64_t *out, double *first)
-{
-    dc_device *d = c->rt->device;
-    const size_t bytes = dc_type_bytes(&c->type);
-    const void *at = c->store->mem;
-    void *copy = NULL;
-    if (!d->ops->host) {
-        copy = dc_try_alloc(bytes + 1);
-        if (copy == NULL)
-            return dc_fail_memory(j, bytes);
-        const dc_status status = d->ops->download(d, j, copy, at, bytes);
-        if (status != DC_OK) {
-            dc_xfree(copy);
-            return status;
-        }
-        at = copy;
-    }
-    const dc_dtype t = (dc_dtype)c->type.dtype;
-    *out = dc_hash_bytes(bytes, at, bytes);
-    *first = bytes > 0 && !dc_dtype_is_complex(t) ? dc_value_of(t, dc_bits_load(t, at)) : 0;
-    dc_xfree(copy);
-    return DC_OK;
-}
-
-/* A cell that is whole has one value on all ranks: else they would go on as several runs. Each is looked at once. */
-dc_status dc_spec_agree(dc_job *j, const dc_spec *s)
-{
-    dc_world *w = s->d->rt->world;
-    char what[160], text[DC_TYPE_TEXT + 80], type[DC_TYPE_TEXT];
-    for (uint32_t i = 0; w != NULL && s->nplace > 0 && i < s->trace->cell.n; i++) {
-        dc_cell *c = s->trace->cell.at[i].cell;
-        uint64_t digest = 0;
-        double first = 0;
-        if (c->agreed || c->split != NULL)
-            continue;
-        DC_TRY(dc_cell_check(c, j, NULL, true));
-        DC_TRY(digest_of(j, c, &digest, &first));
-        dc_type_print(&c->type, type, sizeof type);
-        snprintf(text, sizeof text, "%s, which begins with %.9g", type, first);
-        snprintf(what, sizeof what, "the value of %.80s (dc.seed makes draws equal)",
-                 c->label != NULL       ? c->label
-                 : c == s->d->generator ? "the generator"
-                                        : "a cell");
-        DC_TRY(dc_world_agree(w, j, what, digest, text));
-        c->agreed = true;
-    }
-    return DC_OK;
-}
-
 static bool any_exchange(const dc_func *f)
 {
     for (uint32_t r = 1; r < f->node.n; r++)
@@ -245,23 +210,6 @@ bool dc_fn_exchanges(const dc_func *f)
     for (uint32_t i = 0; i < f->module->body.n && !any; i++)
         any = any_exchange(f->module->body.at[i].fn);
     return any;
-}
-
-dc_status dc_spec_agree_sizes(dc_job *j, const dc_spec *s)
-{
-    dc_world *w = s->d->rt->world;
-    char what[120], text[DC_TYPE_TEXT] = "";
-    uint64_t digest = s->size.n;
-    if (w == NULL || !s->meets || s->size.n == 0)
-        return DC_OK;
-    for (uint32_t i = 0; i < s->size.n; i++) {
-        const uint64_t size = s->arg[s->nleaf + i].bits;
-        const size_t n = strlen(text);
-        digest = dc_hash_mix(digest, size);
-        snprintf(text + n, sizeof text - n, "%s%llu", i > 0 ? ", " : "", (unsigned long long)size);
-    }
-    snprintf(what, sizeof what, "a size known at run time, in '%.60s',", s->trace->name);
-    return dc_world_agree(w, j, what, digest, text);
 }
 
 dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc *desc)
@@ -280,6 +228,7 @@ dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc
     DC_TRY(dc_partition_func(j, desc->fn, &p, &f));
     DC_TRY(agree(j, fn, s, f));
     keep_exchanges(s, &p);
+    keep_whole(s, desc, param);
     s->nplace = p.mesh->naxis;
     desc->fn = f;
     desc->nfree += s->nplace;

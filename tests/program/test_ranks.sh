@@ -150,6 +150,19 @@ script lengths_given <<'LUA'
 local f = dc.fn("f(x: f32[n<=8]) -> f32[n]", function(x) return dc.all_reduce(x * 2) end)
 f(dc.ones("f32[" .. 4 + w.rank .. "]"))
 LUA
+script arguments <<'LUA'
+local f = dc.fn("f(x: f32[4 @ data], y: f32[2]) -> f32[]", function(x, y) return x:sum() * y:sum() end)
+f(dc.ones "f32[2]", dc.full("f32[2]", w.rank))
+LUA
+script rates <<'LUA'
+local f = dc.fn("f(x: f32[4 @ data], lr: f32[]) -> f32[]", function(x, lr) return x:sum() * lr end)
+f(dc.ones "f32[2]", w.rank + 1)
+LUA
+script captured <<'LUA'
+local y = dc.full("f32[2]", w.rank)
+local f = dc.fn("f(x: f32[4 @ data]) -> f32[]", function(x) return x:sum() * y:sum() end)
+f(dc.ones "f32[2]")
+LUA
 script resharded <<'LUA'
 dc.fn("f(x: f32[12 @ data, 8]) -> f32[12 @ data, 8]", function(x) return dc.reshard(x, "f32[12, 8 @ data]") * 2 end)
 LUA
@@ -209,6 +222,10 @@ wrong_programs() {
     fails "$1" 2 sizes "what 'f' computes differs between ranks: rank 0 has 'f(x: f32[n=8 @ data, 3]) -> f32[], 4 operations', rank 1 'f(x: f32[n=10 @ data, 3]) -> f32[], 4 operations'"
     fails "$1" 2 lengths "a size known at run time, in 'f', differs between ranks: rank 0 has '4', rank 1 '5'"
     fails "$1" 2 lengths_given "a size known at run time, in 'f', differs between ranks: rank 0 has '4', rank 1 '5'"
+    alike="which no '@' splits and all ranks should have alike, differs between ranks: rank 0 has"
+    fails "$1" 2 arguments "argument 'y' of 'f', $alike 'f32[2], which begins with 0', rank 1 'f32[2], which begins with 1'"
+    fails "$1" 2 rates "argument 'lr' of 'f', $alike '1', rank 1 '2'"
+    fails "$1" 2 captured "the captured tensor 'made at captured.lua:4' of 'f', $alike 'f32[2], which begins with 0', rank 1 'f32[2], which begins with 1'"
     fails "$1" 3 resharded "reshard: f32[12, 8]: 3 ranks cannot share the 8 elements of axis 2 equally"
     fails "$1" 3 inner "sum: f32[n=8]: 3 ranks cannot share the 8 elements of axis 1 equally"
     fails "$1" 3 parts "whole: f32[2, 6] is no part of a value of the type 'f32[6, 6 @ data]'"
