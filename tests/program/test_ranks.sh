@@ -426,6 +426,9 @@ cat >lines.txt <<EOT
 [R] seven
 [R] f32[2]
 EOT
+cat >help.lua <<'LUA'
+require "deepc".options { { "epochs", 5, "passes" } }
+LUA
 cat >loop.lua <<'LUA'
 local dc = require "deepc"
 for _ in dc.progress(3, { title = "steps", every = 0 }) do end
@@ -444,6 +447,8 @@ lines() {
     done
     run env DEEPC_RANK_PREFIX=off timeout 60 $1 -n 2 "$DEEPC" lines.lua
     check "$1: DEEPC_RANK_PREFIX=off" test "$(grep -c '^five six$' out)" -eq 2
+    run timeout 60 $1 -n 2 "$DEEPC" help.lua --help
+    check "$1: the first rank alone tells the options" test "$(grep -c passes out)" -eq 1
     run timeout 60 $1 -n 2 "$DEEPC" loop.lua
     check "$1: progress of rank 0" grep -q '^\[0\] steps  3/3' err
     check "$1: and of no other one" sh -c '! grep -q "^\[1\]" err'
