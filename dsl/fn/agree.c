@@ -98,19 +98,45 @@ dc_status dc_spec_agree_values(dc_job *j, dc_spec *s)
     return DC_OK;
 }
 
+/*
+ * Of the ranks that stand along these axes, which alone have to call the function: the largest sizes, and negative ones of
+ * the smallest.
+ */
+static dc_status bounds_of_sizes(dc_job *j, const dc_spec *s, int64_t *bounds)
+{
+    const dc_rt *rt = s->d->rt;
+    const uint32_t n = s->size.n;
+    const dc_transfer sizes = {bounds, bounds, 1, 2 * (int64_t)n};
+    dc_exchange x = {.kind = DC_ALL_REDUCE,
+                     .combine = DC_COMBINE_MAX,
+                     .dtype = DC_I64,
+                     .label = "sizes known at run time",
+                     .where = s->trace->where,
+                     .n = 1,
+                     .at = &sizes};
+    x.axes = (dc_group_axes){.naxis = rt->mesh->naxis};
+    x.axes.mask = s->sized & ((1u << rt->mesh->naxis) - 1);
+    memcpy(x.axes.size, rt->mesh->size, sizeof x.axes.size);
+    for (uint32_t i = 0; i < n; i++) {
+        bounds[i] = (int64_t)s->arg[s->nleaf + i].bits;
+        bounds[n + i] = -bounds[i];
+    }
+    return dc_world_run(rt->world, j, &x);
+}
+
 dc_status dc_spec_agree_sizes(dc_job *j, const dc_spec *s)
 {
-    dc_world *w = s->d->rt->world;
-    char what[120], text[DC_TYPE_TEXT] = "";
-    uint64_t digest = s->size.n;
-    if (w == NULL || !s->meets || s->size.n == 0)
+    const uint32_t n = s->size.n;
+    if (s->d->rt->world == NULL || s->sized == 0 || n == 0)
         return DC_OK;
-    for (uint32_t i = 0; i < s->size.n; i++) {
-        const uint64_t size = s->arg[s->nleaf + i].bits;
-        const size_t n = strlen(text);
-        digest = dc_hash_mix(digest, size);
-        snprintf(text + n, sizeof text - n, "%s%llu", i > 0 ? ", " : "", (unsigned long long)size);
-    }
-    snprintf(what, sizeof what, "a size known at run time, in '%.60s',", s->trace->name);
-    return dc_world_agree(w, j, what, digest, text);
+    int64_t *bounds = DC_NEW_ARRAY(&j->scratch, int64_t, 2 * n);
+    DC_TRY(bounds_of_sizes(j, s, bounds));
+    for (uint32_t i = 0; i < n; i++)
+        if (bounds[i] != -bounds[n + i])
+            return dc_failf(j, DC_ERR_WORLD, NULL,
+                            "a size known at run time differs between ranks in '%.60s': %lld to "
+                            "%lld, here %lld",
+                            s->trace->name, (long long)-bounds[n + i], (long long)bounds[i],
+                            (long long)s->arg[s->nleaf + i].bits);
+    return DC_OK;
 }

@@ -93,9 +93,9 @@ typedef struct dc_spec {
     uint32_t nleaf, nresult; /* leaves of arguments; leaves of results, without what is printed */
     uint32_t nout;           /* results and what is printed */
     bool prints;             /* lines, with tensors or without */
-    bool meets;              /* ranks do something together in a call */
-    dc_fn_key key;           /* with the names of the caller it was made for */
-    dc_type *out;            /* of result leaves, under the names of the last caller */
+    uint32_t sized; /* axes of the mesh over which sizes known at run time have to be the same */
+    dc_fn_key key;  /* with the names of the caller it was made for */
+    dc_type *out;   /* of result leaves, under the names of the last caller */
     const dc_sig_type **out_declared; /* NULL where nothing is declared */
     int nout_shape;
     int64_t out_shape[DC_FN_SHAPE]; /* lengths of lists among the results */
@@ -151,8 +151,8 @@ bool dc_spec_is_split(const dc_fn *fn, const dc_trace *t);
 dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc *desc);
 void dc_spec_print_exchanges(const dc_spec *s, dc_text *out);
 int dc_fn_push_exchanges(lua_State *L); /* f:exchanges() */
-/* Is something in the graph or in its bodies given from rank to rank? */
-bool dc_fn_exchanges(const dc_func *f);
+/* Axes of the mesh over which the function, before it is lowered, exchanges what has a size known at run time. */
+uint32_t dc_fn_sized_axes(const dc_func *f);
 /* The numbers of this rank among the arguments of calls. */
 void dc_spec_set_places(dc_spec *s);
 

@@ -4,6 +4,7 @@
  * say then that they have the same.
  */
 #include "core/base/bits.h"
+#include "core/base/extent.h"
 #include "core/base/number.h"
 #include "core/graph/partition.h"
 #include "dsl/base/place.h"
@@ -196,20 +197,33 @@ static dc_status agree(dc_job *j, const dc_fn *fn, const dc_spec *s, const dc_fu
     return dc_world_agree(w, j, what, dc_func_hash(f), text);
 }
 
-static bool any_exchange(const dc_func *f)
+static bool is_sized(const dc_type *t)
 {
-    for (uint32_t r = 1; r < f->node.n; r++)
-        if (dc_op_is((dc_op)f->node.at[r].op, DC_CLASS_COM))
-            return true;
-    return false;
+    bool any = false;
+    for (int k = 0; k < t->rank; k++)
+        any |= dc_extent_is(t->dim[k]);
+    return any;
 }
 
-bool dc_fn_exchanges(const dc_func *f)
+static uint32_t sized_axes(const dc_func *f)
 {
-    bool any = any_exchange(f);
-    for (uint32_t i = 0; i < f->module->body.n && !any; i++)
-        any = any_exchange(f->module->body.at[i].fn);
-    return any;
+    uint32_t mask = 0;
+    for (dc_ref r = 1; r < f->node.n; r++) {
+        const dc_node *n = dc_node_at(f, r);
+        if (!dc_op_is((dc_op)n->op, DC_CLASS_COM) || n->nattr == 0)
+            continue;
+        const dc_type t = dc_node_type(f, n->in[0]);
+        mask |= is_sized(&t) ? dc_exchange_read(n->attr).group.mask : 0;
+    }
+    return mask;
+}
+
+uint32_t dc_fn_sized_axes(const dc_func *f)
+{
+    uint32_t mask = sized_axes(f);
+    for (uint32_t i = 0; i < f->module->body.n; i++)
+        mask |= sized_axes(f->module->body.at[i].fn);
+    return mask;
 }
 
 dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc *desc)
