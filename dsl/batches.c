@@ -576,6 +576,10 @@ typedef struct opening {
 /* Memory of rows that stays as it is, and what a row is. */
 static dc_status take_rows(dc_batches *b, dc_job *j, part *p, dc_tensor *t)
 {
+    if (t->store->rt != b->d->rt)
+        return dc_failf(j, DC_ERR_DEVICES, "batches",
+                        "batches are made on %s, and a tensor is on %s", b->d->rt->device_name,
+                        t->store->rt->device_name);
     DC_TRY(dc_outcome_settle(t->store, j));
     p->type = t->type;
     p->row = dc_dtype_size((dc_dtype)t->type.dtype);

@@ -511,6 +511,7 @@ static const dc_bindings *const all[] = {
     &dc_einsum_bindings,      &dc_unary_bindings[0],    &dc_unary_bindings[1],
     &dc_number_bindings[0],   &dc_number_bindings[1],   &dc_concat_bindings,
     &dc_gather_bindings,      &dc_make_bindings,        &dc_rand_bindings,
+    &dc_devices_bindings,
     &dc_tensor_bindings,      &dc_scope_bindings,       &dc_param_bindings,
     &dc_gradient_bindings,    &dc_custom_grad_bindings, &dc_conv_pool_bindings,
     &dc_static_bindings,      &dc_dim_print_bindings,   &dc_fn_bindings,

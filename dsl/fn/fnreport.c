@@ -385,7 +385,7 @@ static dc_status explain_body(dc_job *j, void *arg)
     dc_exec_info_of(a->s->exec, &info);
     if (info.interpreted) {
         dc_text_printf(out, "     run by the reference interpreter%s\n",
-                       a->d->rt->interpret ? "" : ", since a compiler failed (see the notes)");
+                       a->s->rt->interpret ? "" : ", since a compiler failed (see the notes)");
     } else {
         dc_text_printf(out, "     per call      %u launches of %u kernels, %u copies\n",
                        info.launches, info.kernels, info.copies);

@@ -54,10 +54,11 @@ local function new(op, meta, what, decay)
     core.label(own.averages[i], "average." .. named[1])
     own.cells[i] = { "average." .. named[1], own.averages[i] }
   end
-  own.count = dc.state "i32[]"
+  local beside = { device = own.params[1].device }
+  own.count = dc.state("i32[]", 0, beside)
   table.insert(own.cells, { "count", own.count })
   if decay then
-    own.decay = dc.state("f64[]", decay)
+    own.decay = dc.state("f64[]", decay, beside)
     table.insert(own.cells, { "decay", own.decay })
   end
   return setmetatable({ _own = own }, meta)
