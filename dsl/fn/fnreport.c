@@ -10,6 +10,7 @@
  * and always at the prompt.
  */
 #include "core/base/number.h"
+#include "core/runtime/devices.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/run.h"
@@ -383,6 +384,8 @@ static dc_status explain_body(dc_job *j, void *arg)
     dc_exec_info info;
     DC_UNUSED(j);
     dc_exec_info_of(a->s->exec, &info);
+    if (dc_rt_has_others(a->s->rt))
+        dc_text_printf(out, "     computes on   %s\n", a->s->rt->device_name);
     if (info.interpreted) {
         dc_text_printf(out, "     run by the reference interpreter%s\n",
                        a->s->rt->interpret ? "" : ", since a compiler failed (see the notes)");

@@ -11,7 +11,7 @@ local HERE = dc.device()
 -- The other devices that there are, besides the one of the context.
 local function others()
   local list = {}
-  for _, name in ipairs { "eval", "sim:cuda", "opencl:0" } do
+  for _, name in ipairs { "eval", "sim:cuda", "opencl:0", "cuda:0", "cuda:1" } do
     local ok, why = pcall(function() return dc.ones "f32[]":to(name) end)
     if name ~= HERE and ok then
       list[#list + 1] = name
@@ -420,9 +420,7 @@ local function train(name, steps, second)
     if i > steps / 2 and second and on ~= second then
       on = second
       net:to(on)
-      for _, named in ipairs(opt:named_states()) do
-        named[2]:move(on)
-      end
+      opt:to(on)
     end
     losses[i] = step(x:to(on), y:to(on)):item()
   end
@@ -438,6 +436,8 @@ function TestSeveralDevices:test_training()
       lu.assertEquals(named[2].device, name)
     end
     lu.assertEquals(net(dc.ones "f32[2, 4]":clone():to(name)).device, name)
+    close(train(name, 6, HERE), want, 1e-4)
+    close(train(HERE, 6, name), want, 1e-4)
   end
 end
 
@@ -476,17 +476,27 @@ function TestSeveralDevices:test_functions_in_files()
   os.remove(path)
 end
 
-function TestSeveralDevices:test_batches_are_made_on_the_first_device()
+function TestSeveralDevices:test_batches_are_made_where_the_set_is()
   local data = require "deepc.data"
-  local x = dc.tensor { { 1, 2 }, { 3, 4 } }
-  fails("[DC1008", function()
-    data.set(x:to(OTHER)):batches { size = 1 }()
-  end)
-  local rows = {}
-  for row in data.set(x):batches { size = 1 } do
-    rows[#rows + 1] = row:to(OTHER):totable()[1]
+  local x = dc.tensor { { 1, 2 }, { 3, 4 }, { 5, 6 } }
+  for _, options in ipairs { { size = 3 }, { size = 2, last = "pad", shuffle = true, seed = 1 },
+    { size = 2, last = "keep" } } do
+    local function rows(name)
+      local list = {}
+      for row, number, mask in data.set(x:to(name), dc.iota "i32[3]"):batches(options) do
+        lu.assertEquals({ row.device, number.device }, { name, name })
+        list[#list + 1] = { row:totable(), number:totable(), mask and mask:totable() }
+      end
+      return list
+    end
+    local want = rows(HERE)
+    for _, name in ipairs(DEVICES) do
+      lu.assertEquals(rows(name), want)
+    end
   end
-  lu.assertEquals(rows, x:totable())
+  check.raises(("batches: a tensor of the set is on %s, another one on %s"):format(HERE, OTHER), "DC1008", function()
+    data.set(x, x:to(OTHER)):batches { size = 1 }()
+  end)
 end
 
 -- ---- memory ----
