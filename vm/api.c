@@ -108,8 +108,8 @@ static dc_status open_device(dc_job *j, const char *name, dc_device **out, bool 
 }
 
 /*
- * A further device of the context, dc_rt.open_device. Where nothing is compiled it is the interpreter, as the first one is:
- * only its name has to be one.
+ * A further device of the context, dc_rt.open_device. Where nothing is compiled or computed it is the interpreter, as the
+ * first one is: only its name has to be one.
  */
 static dc_status open_other(dc_rt *rt, dc_job *j)
 {
@@ -119,7 +119,8 @@ static dc_status open_other(dc_rt *rt, dc_job *j)
     if (!dc_opts_files(&rt->opt) && strncmp(name, "cpu:cc", 6) == 0)
         return dc_failf(j, DC_ERR_DEVICE, NULL,
                         "'cpu:cc', where no processes may be started (DC_ALLOW_COMPUTE)");
-    if (strcmp(rt->opt.compile, "off") == 0 && (dc_sim_is(name) || dc_backend_is(name)))
+    if ((strcmp(rt->opt.compile, "off") == 0 || rt->first->check) &&
+        (dc_sim_is(name) || dc_backend_is(name)))
         name = "eval";
     DC_TRY(open_device(j, name, &device, &interpret));
     dc_rt_set_device(rt, device, interpret);
