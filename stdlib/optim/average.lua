@@ -149,6 +149,20 @@ function Average:averaged(f, ...)
   return f(...)
 end
 
+---Its states lie on that device from now on, with their values; see net:to.
+---
+---    ema:to "eval"
+---
+---Errors: DC1002 for a device that is not there, DC0604 in a typed function.
+---@param device string "cpu", "opencl:0"
+---@return deepc.optim.Average # itself
+function Average:to(device)
+  for _, entry in ipairs(check_self("to", self).cells) do
+    entry[2]:move(device)
+  end
+  return self
+end
+
 ---What is saved of it.
 ---
 ---    dc.checkpoint("run.safetensors", { model = net, optimizer = opt, average = ema })

@@ -441,6 +441,47 @@ function TestSeveralDevices:test_training()
   end
 end
 
+-- With metrics, averages and evaluation: all that a run counts is where the model is.
+function TestSeveralDevices:test_the_training_loop()
+  local data, fit = require "deepc.data", require("deepc.train").fit
+  local metrics = require "deepc.metrics"
+  local function run(name)
+    dc.seed(1)
+    local net = nn.Sequential { nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3) }:to(name)
+    local set = data.set(dc.rand("f32[32, 4]", { seed = 1 }):to(name), dc.randint("i32[32]", { high = 3, seed = 2 }))
+    local accuracy = metrics.Accuracy()
+    local result = fit { model = net, data = set, batch = 8, epochs = 2, evaluate = set, progress = false,
+      optimizer = optim.Adam(net:parameters()), average = optim.EMA(net, 0.9), metrics = { accuracy = accuracy },
+      loss = function(x, y)
+        local logits = net(x)
+        return nn.cross_entropy(logits, y), logits
+      end }
+    lu.assertEquals(accuracy:named_cells()[1][2].device, name)
+    return result.history[2]
+  end
+  local want = run(HERE)
+  for _, name in ipairs(DEVICES) do
+    local got = run(name)
+    for key, value in pairs(want) do
+      lu.assertAlmostEquals(got[key], value, 1e-4, key)
+    end
+  end
+end
+
+function TestSeveralDevices:test_loss_scaling()
+  for _, name in ipairs(DEVICES) do
+    local net = nn.Linear(4, 2):to(name)
+    local scaler, opt = optim.GradScaler():to(name), optim.SGD(net:parameters(), { lr = 0.1 })
+    local step = dc.fn("(x: f32[n, 4]) -> f32[]", function(x)
+      local loss = (net(x) ^ 2):mean()
+      scaler:step(opt, loss)
+      return loss
+    end)
+    local x = dc.ones("f32[2, 4]"):to(name)
+    lu.assertTrue(step(x):item() > step(x):item())
+  end
+end
+
 function TestSeveralDevices:test_layers_of_a_net_on_two_devices()
   local first, second = nn.Linear(3, 4):to(OTHER), nn.Linear(4, 2)
   local y = second(first(dc.ones "f32[1, 3]":clone():to(OTHER)):to(HERE))
