@@ -56,7 +56,7 @@ struct dc_lazy {
     bool dropped; /* LEAF that was an operation */
     bool call;    /* LEAF that is the result of a compiled function */
     bool counts;  /* what the language calls one operation ends here */
-    bool rule;    /* made of numbers alone, such as zeros and draws: of no device in particular */
+    bool rule;    /* made of numbers alone, such as zeros and draws, or given as such: of no device in particular */
     bool part;    /* of the walk `epoch`: a leaf, since it is a part of a value */
     uint32_t nin;
     uint32_t index;       /* of PICK */

@@ -5,6 +5,7 @@
  *   x:to(name)       x on that device: a copy, or x itself where it is there
  *   p:move(name)     a parameter or a state lies there from now on; p itself
  *   dc.device()      the name of the device that values are made on
+ *   anywhere(x)      for stdlib/: a tensor that goes to where it is used, as what is made by rule does
  */
 #include "core/runtime/devices.h"
 
@@ -112,6 +113,36 @@ static int l_move(lua_State *L)
     return 1;
 }
 
+static dc_status roam_body(dc_job *j, void *arg)
+{
+    dc_handle *const *h = arg;
+    DC_UNUSED(j);
+    dc_lazy *n = dc_lazy_leaf(h[0]->d->rt, h[0]->tensor);
+    n->rule = true;
+    dc_handle_fill_lazy(h[1], n);
+    return DC_OK;
+}
+
+void dc_devices_roam(lua_State *L, dc_dsl *d, int idx)
+{
+    const dc_handle *made = dc_handle_check(L, d, idx, "anywhere");
+    dc_handle *h[2];
+    if (dc_trace_here(L, d) != NULL || made->kind != DC_HANDLE_VALUE || dc_handle_rt(made) != d->rt)
+        return;
+    h[1] = dc_handle_new(L, d);
+    h[0] = dc_handle_check(L, d, idx, "anywhere");
+    h[1]->origin = h[0]->origin;
+    dc_run(L, d, roam_body, h);
+    lua_replace(L, idx);
+}
+
+static int l_anywhere(lua_State *L)
+{
+    lua_settop(L, 1);
+    dc_devices_roam(L, dc_dsl_of(L), 1);
+    return 1;
+}
+
 static int l_device(lua_State *L)
 {
     lua_pushstring(L, dc_dsl_of(L)->rt->device_name);
@@ -122,6 +153,7 @@ static const dc_binding bindings[] = {
     {"to", l_to, 2, DC_IN_METHODS},
     {"move", l_move, 2, DC_IN_METHODS},
     {"device", l_device, 0, DC_IN_MODULE},
+    {"anywhere", l_anywhere, DC_ANY, DC_IN_LIBRARY},
 };
 
 const dc_bindings dc_devices_bindings = DC_BINDINGS(bindings);

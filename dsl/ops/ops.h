@@ -23,6 +23,8 @@ void dc_ops_size(lua_State *L, dc_dsl *d, int idx, dc_dtype dtype);
 void dc_operators_open(lua_State *L, int methods, int module, int meta);
 /* devices.c. The device whose name is at idx, opened if need be; raises. x.device: pushes the name. */
 dc_rt *dc_devices_read(lua_State *L, dc_dsl *d, int idx, const char *op);
+/* The tensor at idx, just made of a table, goes to where it is used, as what is made by rule does. */
+void dc_devices_roam(lua_State *L, dc_dsl *d, int idx);
 void dc_devices_push(lua_State *L, dc_dsl *d, const dc_handle *h);
 void dc_tensor_open(lua_State *L, dc_dsl *d, int methods, int meta);
 

@@ -132,6 +132,12 @@ function Layer:to(device)
   return self
 end
 
+-- The device of a layer: that of its first cell.
+function core.device_of(net)
+  local first = net:named_cells()[1]
+  return first and first[2].device or dc.device()
+end
+
 ---Calls a function with each layer below and then with this one; layers that stand in several places once. Parameters
 ---can be set in it. torch.nn.Module.apply.
 ---

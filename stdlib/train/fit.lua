@@ -496,17 +496,14 @@ end
 -- What a run counts lies where the model does.
 local function place(self)
   local o = self.o
-  local first = o.model:named_cells()[1]
-  if not first then
-    return
-  end
-  self.steps:move(first[2].device)
-  self.mean:to(first[2].device)
+  local device = core.device_of(o.model)
+  self.steps:move(device)
+  self.mean:to(device)
   for _, metric in pairs(o.metrics) do
-    metric:to(first[2].device)
+    metric:to(device)
   end
   for _, part in pairs { scaler = o.scaler, average = o.average } do
-    part:to(first[2].device)
+    part:to(device)
   end
 end
 

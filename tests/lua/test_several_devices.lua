@@ -126,6 +126,30 @@ function TestSeveralDevices:test_what_is_made_by_rule_goes_anywhere()
   lu.assertEquals(dc.where(dc.arange(2):gt(0), y, 0):totable(), { 0, 2 })
 end
 
+-- Tables that an operation takes, and the numbers that the library puts beside a tensor, go to where that is.
+function TestSeveralDevices:test_tables_of_operations_go_anywhere()
+  local x = dc.rand("f32[1, 2, 6, 6]", { seed = 1 }):clone()
+  local operations = {
+    take = function(y) return y:take({ 1, 2 }, 3) end,
+    put = function(y) return y:put(dc.iota "i32[2]", 7, 4) end,
+    isin = function(y) return y:isin { 1, 2 } end,
+    interpolate = function(y) return nn.interpolate(y, { size = { 9, 9 }, mode = "bilinear" }) end,
+    pool = function(y) return nn.AdaptiveAvgPool2d(4)(y) end,
+    layer = function(y) return nn.TransformerEncoderLayer(6, 2):to(y.device):eval()(y[1]) * 0 end,
+    scan = function(y) return (dc.scan(function(c, a) return c + a, c end, dc.zeros "f32[2, 6, 6]", y)) end,
+    inverse = function(y) return require("deepc.linalg").inverse(y[1][1] + dc.eye "f32[6, 6]" * 3) end,
+    sort = function(y) return (y:sort(4)) end,
+  }
+  for what, f in pairs(operations) do
+    local want = f(x)
+    for _, name in ipairs(DEVICES) do
+      local got = f(x:to(name))
+      lu.assertEquals(got.device, name, what)
+      lu.assertTrue((got:to(HERE):cast "f32" - want:cast "f32"):abs():max():item() < 1e-4, what)
+    end
+  end
+end
+
 function TestSeveralDevices:test_gradients_outside_of_functions()
   for _, name in ipairs(DEVICES) do
     local w = dc.param("f32[3]", { 1, 2, 3 }, { device = name })
@@ -489,6 +513,19 @@ function TestSeveralDevices:test_layers_of_a_net_on_two_devices()
   fails("[DC1008", function() return second(first(dc.ones "f32[1, 3]")) end)
   fails('the name of a device is needed, not \'f16\'', first.to, first, "f16")
   fails("abacus", first.to, first, "abacus")
+end
+
+function TestSeveralDevices:test_language_models()
+  local models = require "deepc.models"
+  dc.seed(1)
+  local net = models.llama({ vocab_size = 40, hidden_size = 16, intermediate_size = 24, num_hidden_layers = 2,
+    num_attention_heads = 4, num_key_value_heads = 2, initializer_range = 0.3 }):eval()
+  local how = { max = 8, temperature = 0.8, seed = 3, repetition_penalty = 1.2 }
+  local want = models.generate(net, { 1, 2, 3 }, how)
+  for _, name in ipairs(DEVICES) do
+    lu.assertEquals(models.generate(net:to(name), { 1, 2, 3 }, how), want)
+    lu.assertEquals(net:cache(8):named_cells()[1][2].device, name)
+  end
 end
 
 function TestSeveralDevices:test_files()
