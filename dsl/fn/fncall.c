@@ -174,10 +174,11 @@ dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bo
     dc_fn_push_specs(L, 1);
     const int list = lua_gettop(L);
     drop_moved(L, d, fn);
-    int n = (int)lua_rawlen(L, list);
+    int n = (int)lua_rawlen(L, list), here = 0; /* on this device */
     for (int i = 1; i <= n; i++, lua_pop(L, 1)) {
         lua_rawgeti(L, list, i);
         dc_spec *s = dc_spec_at(L, -1);
+        here += same_device(s, key->rt);
         if (dc_fn_same_key(&s->key, key) && same_device(s, key->rt) && dc_fn_still_holds(s)) {
             lua_replace(L, list);
             return s;
@@ -185,8 +186,8 @@ dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bo
     }
     if (n > 0)
         dc_spec_difference(L, 1, find_nearest(L, fn, list, key), key, why, sizeof why);
-    if (n >= fn->limit && !(fn->bounded && dc_fn_exact(d)))
-        refuse_more(L, d, fn, why, n);
+    if (here >= fn->limit && !(fn->bounded && dc_fn_exact(d)))
+        refuse_more(L, d, fn, why, here);
     const uint64_t begun = dc_clock_ns();
     dc_spec *s = dc_spec_make(L, d, 1, key, false);
     s->begun_ns = begun;

@@ -204,6 +204,16 @@ function TestSeveralDevices:test_each_device_is_one_specialisation()
   lu.assertEquals(dc.stats().traces, before)
 end
 
+function TestSeveralDevices:test_each_device_has_the_limit()
+  local f = dc.fn("(x: f32[n]) -> f32[]", function(x) return x:sum() end, nil, { limit = 2 })
+  for n = 1, 2 do
+    for _, name in ipairs { HERE, OTHER } do
+      lu.assertEquals(f(dc.ones(("f32[%d]"):format(n)):clone():to(name)):item(), n)
+    end
+  end
+  fails("2 specialisations are compiled, which is its limit", f, dc.ones "f32[3]":clone():to(OTHER))
+end
+
 function TestSeveralDevices:test_arguments_on_two_devices()
   local f = dc.fn("f(x: f32[n], y: f32[n]) -> f32[n]", function(x, y) return x + y end)
   local x = dc.tensor { 1, 2 }
