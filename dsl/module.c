@@ -384,6 +384,8 @@ static const struct {
     {"all_gather", "deepc.ranks", FUNCTION},
     {"all_to_all", "deepc.ranks", FUNCTION},
     {"broadcast", "deepc.ranks", FUNCTION},
+    {"send", "deepc.ranks", FUNCTION},
+    {"recv", "deepc.ranks", FUNCTION},
     {"barrier", "deepc.ranks", FUNCTION},
     {"cdist", "deepc.distances", FUNCTION},
     {"linspace", "deepc.ranges", FUNCTION},

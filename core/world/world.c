@@ -491,15 +491,45 @@ static uint64_t enqueue(dc_world *w, item *it)
     return ticket;
 }
 
+/* Labels and arrays of the caller are copied to `to`, which has room for them. */
+static void take_copies(item *it, char *to)
+{
+    const size_t size = dc_dtype_size(it->x.dtype);
+    for (uint32_t i = 0; i < it->x.n; i++) {
+        const size_t bytes = (size_t)(it->at[i].outer * it->at[i].inner) * size;
+        if (bytes > 0)
+            memcpy(to, it->at[i].from, bytes);
+        it->at[i].from = to;
+        to += bytes;
+    }
+    for (int i = 0; i < 2; i++) {
+        const char **text = i == 0 ? &it->x.label : &it->x.where;
+        if (*text != NULL)
+            *text = strcpy(to, *text);
+        to += *text != NULL ? strlen(*text) + 1 : 0;
+    }
+}
+
+static size_t bytes_of_copies(const dc_exchange *x)
+{
+    size_t bytes = strlen(x->label) + 1 + (x->where != NULL ? strlen(x->where) + 1 : 0);
+    for (uint32_t i = 0; i < x->n; i++)
+        bytes += (size_t)(x->at[i].outer * x->at[i].inner) * dc_dtype_size(x->dtype);
+    return bytes;
+}
+
 static dc_status begin(dc_world *w, const dc_exchange *x, const dc_team *t, dc_ticket *out)
 {
     const size_t bytes = x->n * sizeof *x->at;
-    item *it = dc_xalloc(sizeof *it + bytes);
+    item *it = dc_xalloc(sizeof *it + bytes + (x->copied ? bytes_of_copies(x) : 0));
     *it = (item){.team = t, .x = *x};
     it->x.at = it->at;
     if (bytes > 0)
         memcpy(it->at, x->at, bytes);
-    *out = enqueue(w, it);
+    if (x->copied)
+        take_copies(it, (char *)it->at + bytes);
+    const uint64_t ticket = enqueue(w, it);
+    *out = x->copied ? 0 : ticket;
     return DC_OK;
 }
 
@@ -581,7 +611,7 @@ dc_status dc_world_run(dc_world *w, dc_job *j, const dc_exchange *x)
     if (w->pretends)
         return dc_world_begin(w, j, x, &ticket);
     DC_TRY(dc_team_of(j, w, x, &t));
-    if (t->n > 1 && t->nlocal == t->n) {
+    if (t->n > 1 && t->nlocal == t->n && !x->copied) {
         DC_TRY(check_exchange(j, x, t));
         const uint64_t own = take_place(w);
         if (own > 0)

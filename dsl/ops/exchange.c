@@ -240,6 +240,128 @@ static int l_exchange(lua_State *L)
     return 1;
 }
 
+typedef struct message {
+    applied x;
+    dc_type type;   /* of what is received */
+    dc_trace *t;    /* NULL: it is sent or received now */
+    dc_cell *token; /* what messages of a trace come after */
+} message;
+
+/* What the next message comes after. Outside of a trace each is done by itself. */
+static dc_ref token_of(dc_func *f, const message *m)
+{
+    const dc_type f32 = dc_type_scalar(DC_F32);
+    if (m->t == NULL)
+        return dc_graph_const(f, &f32, 0);
+    const dc_trace_cell *c = dc_trace_cell_of(m->t, m->token);
+    return c->read.at[c->read.n - 1].ref;
+}
+
+/* What comes after it in the function reads the token: so it is kept, and in its place. */
+static dc_status set_token(dc_job *j, dc_func *f, const message *m, dc_ref r)
+{
+    dc_val v = {r, dc_type_scalar(DC_F32)};
+    if (m->t == NULL)
+        return DC_OK;
+    if (dc_node_at(f, r)->op == DC_OP_RECV)
+        DC_TRY(dc_make(j, f, DC_OP_ARRIVED, &r, 1, NULL, 0, NULL, &v.ref));
+    return dc_param_record(j, m->t, m->token, v);
+}
+
+static dc_status build_send(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const message *m = arg;
+    const dc_ref from[2] = {in[0].ref, token_of(f, m)};
+    DC_TRY(dc_ops_need_real(j, in));
+    out->type = dc_type_scalar(DC_F32);
+    DC_TRY(dc_make(j, f, DC_OP_SEND, from, 2, m->x.attr, m->x.nattr, NULL, &out->ref));
+    return set_token(j, f, m, out->ref);
+}
+
+static dc_status build_recv(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const message *m = arg;
+    const dc_ref after = token_of(f, m);
+    DC_UNUSED(in);
+    out->type = m->type;
+    DC_TRY(dc_make(j, f, DC_OP_RECV, &after, 1, m->x.attr, m->x.nattr, &m->type, &out->ref));
+    return set_token(j, f, m, out->ref);
+}
+
+/* In dc.vmap a message would be one of each row. */
+static void refuse_mapped(lua_State *L, dc_dsl *d, const char *op)
+{
+    bool mapped = d->mapping != NULL;
+    for (const dc_trace_body *b = dc_trace_here(L, d) != NULL ? d->trace->body : NULL; b != NULL;
+         b = b->outer)
+        mapped = mapped || strcmp(b->op, "vmap") == 0;
+    if (mapped)
+        dc_error_raisef(L, d, DC_ERR_SHARDING, op,
+                        "in dc.vmap each row would be a message to another rank");
+}
+
+/* With n operands from 1 on; the token is at 4. */
+static void run_message(lua_State *L, dc_dsl *d, dc_op op, message *m, int n)
+{
+    const int first = 1;
+    const char *name = dc_op_row_of(op)->name;
+    refuse_mapped(L, d, name);
+    m->t = dc_trace_here(L, d);
+    m->token = dc_handle_check(L, d, 4, name)->cell;
+    d->effect = ++d->born;
+    dc_apply_step(L, d, name, &first, n, op == DC_OP_SEND ? build_send : build_recv, m, false);
+    if (m->t != NULL)
+        return;
+    meet_here(L, d);
+    dc_handle_realize(L, d, dc_handle_test(L, -1));
+    d->rt->job.meeting = NULL;
+}
+
+static message message_of(lua_State *L, dc_dsl *d, int axes, int member, const char *op)
+{
+    const dc_mesh *m = dc_ranks_mesh(L, d, op);
+    dc_exchange_attr e = {.other = luaL_checkinteger(L, member)};
+    message out = {0};
+    e.group = (dc_group_axes){.naxis = m->naxis, .mask = dc_ranks_mask(L, d, axes, op)};
+    memcpy(e.group.size, m->size, sizeof e.group.size);
+    dc_ranks_world(L, d);
+    out.x.nattr = dc_exchange_write(&e, out.x.attr);
+    return out;
+}
+
+/* send(x, member, axes, token) */
+static int l_send(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    message m = message_of(L, d, 3, 2, "send");
+    dc_handle_check(L, d, 1, "send");
+    run_message(L, d, DC_OP_SEND, &m, 1);
+    return 1;
+}
+
+/* recv(type, member, axes, token) */
+static int l_recv(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_sharding s;
+    message m = message_of(L, d, 3, 2, "recv");
+    if (dc_ranks_splits(L, 1))
+        dc_error_raisef(L, d, DC_ERR_SHARDING, "recv",
+                        "a message is a whole value: '%s' is in parts", lua_tostring(L, 1));
+    dc_ranks_type(L, d, 1, "recv", &m.type, &s);
+    run_message(L, d, DC_OP_RECV, &m, 0);
+    return 1;
+}
+
+/* set_token(state): what messages of traces read and set */
+static int l_set_token(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const dc_handle *h = dc_handle_check(L, d, 1, "mesh");
+    d->token = h->cell;
+    return 0;
+}
+
 static dc_status build_reshard(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
                                dc_val *out)
 {
@@ -496,6 +618,9 @@ static const dc_binding bindings[] = {
     {"outcome", l_outcome, 2, DC_IN_LIBRARY},
     {"set_mesh", l_set_mesh, 2, DC_IN_LIBRARY},
     {"exchange", l_exchange, 5, DC_IN_LIBRARY},
+    {"send", l_send, 4, DC_IN_LIBRARY},
+    {"recv", l_recv, 4, DC_IN_LIBRARY},
+    {"set_token", l_set_token, 1, DC_IN_LIBRARY},
     {"reshard", l_reshard, 2, DC_IN_LIBRARY},
     {"part", l_part, 2, DC_IN_LIBRARY},
     {"cell_split", l_cell_split, 1, DC_IN_LIBRARY},
