@@ -80,10 +80,11 @@ static struct timespec in_ms(long ms)
 
 static void end_ticket(dc_world *w, uint64_t ticket, bool ok)
 {
-    if (!ok && w->failed_from == 0)
+    if (!ok && (w->failed_from == 0 || ticket < w->failed_from))
         w->failed_from = ticket;
     w->taken = false;
-    atomic_store(&w->ended, ticket);
+    if (ticket > atomic_load(&w->ended))
+        atomic_store(&w->ended, ticket);
     pthread_cond_broadcast(&w->done);
 }
 
@@ -144,19 +145,27 @@ static bool step_pairs(dc_world *w, item *all, bool *moved)
     return true;
 }
 
-/* With the lock: ends those at the front that are done, or after a failure all. */
-static item *end_pairs(dc_world *w, item *all, bool ok)
+/*
+ * With the lock: ends those that are done, or after a failure all; in their order, but nobody waits for a SEND that was copied.
+ * Where the list ends.
+ */
+static item **end_pairs(dc_world *w, item **all, bool ok)
 {
-    while (all != NULL && (!ok || dc_pair_done(all->pair))) {
-        item *next = all->next;
+    bool blocked = false;
+    while (*all != NULL) {
+        item *it = *all;
+        if (ok && (blocked || !dc_pair_done(it->pair))) {
+            blocked = blocked || !it->x.copied;
+            all = &it->next;
+            continue;
+        }
+        *all = it->next;
         if (ok)
-            dc_pair_free(all->pair);
-        else if (all->pair != NULL)
-            dc_pair_give_up(all->pair);
-        end_ticket(w, all->ticket, ok);
-        w->taken = next != NULL;
-        dc_xfree(all);
-        all = next;
+            dc_pair_free(it->pair);
+        else if (it->pair != NULL)
+            dc_pair_give_up(it->pair);
+        end_ticket(w, it->ticket, ok);
+        dc_xfree(it);
     }
     return all;
 }
@@ -183,7 +192,8 @@ static void perform_pairs(dc_world *w)
         if (!ok)
             dc_world_look_out(w);
         pthread_mutex_lock(&w->lock);
-        all = end_pairs(w, all, ok);
+        end = end_pairs(w, &all, ok);
+        w->taken = all != NULL;
         if (all == NULL)
             return;
         end = take_pairs(w, end);
