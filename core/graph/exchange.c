@@ -203,14 +203,31 @@ dc_ref dc_graph_recv(dc_func *f, const dc_type *t, dc_ref after, const dc_exchan
     return dc_graph_make(f, DC_OP_RECV, &after, 1, attr, nattr, t);
 }
 
-bool dc_exchange_receives(const dc_func *f, const dc_node *n)
+dc_ref dc_graph_arrived(dc_func *f, dc_ref r, dc_ref after)
 {
-    if (n->op == DC_OP_RECV)
-        return dc_dtype_is_float((dc_dtype)n->dtype);
+    return dc_graph_make(f, DC_OP_ARRIVED, (dc_ref[]){r, after}, 2, NULL, 0, NULL);
+}
+
+bool dc_exchange_is_message(const dc_func *f, const dc_node *n)
+{
+    bool any = n->op == DC_OP_SEND || n->op == DC_OP_RECV;
+    for (int i = 0; i < dc_node_bodies(n) && !any; i++) {
+        const dc_func *body = dc_body_at(f->module, n->attr[i]);
+        for (dc_ref r = 1; r < body->node.n && !any; r++)
+            any = dc_exchange_is_message(body, dc_node_at(body, r));
+    }
+    return any;
+}
+
+bool dc_exchange_answers(const dc_func *f, const dc_node *n)
+{
+    if (n->op == DC_OP_RECV || n->op == DC_OP_SEND)
+        return dc_dtype_is_float(
+            (dc_dtype)(n->op == DC_OP_RECV ? n->dtype : dc_node_at(f, n->in[0])->dtype));
     for (int i = 0; i < dc_node_bodies(n); i++) {
         const dc_func *body = dc_body_at(f->module, n->attr[i]);
         for (dc_ref r = 1; r < body->node.n; r++)
-            if (dc_exchange_receives(body, dc_node_at(body, r)))
+            if (dc_exchange_answers(body, dc_node_at(body, r)))
                 return true;
     }
     return false;

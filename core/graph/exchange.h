@@ -14,7 +14,7 @@
  *
  *   send            [0, member]    the operand goes to that member. 0 of f32[]
  *   recv            [0, member]    what comes from it, of the type of the node
- *   arrived         no attributes  0 of f32[], when the operand is there
+ *   arrived         no attributes  0 of f32[], when both operands are there
  *
  * A last operand of send and recv, of any type, is what they come after: a rank performs them in the order in which it has
  * written them. A send is done when the operand has been copied. They have effects: what depends on the result
@@ -50,8 +50,14 @@ dc_ref dc_graph_all_gather(dc_func *f, dc_ref a, int axis, const dc_group_axes *
 dc_ref dc_graph_send(dc_func *f, dc_ref a, dc_ref after, const dc_exchange_attr *x);
 dc_ref dc_graph_recv(dc_func *f, const dc_type *t, dc_ref after, const dc_exchange_attr *x);
 
-/* Is it a recv of floats, or a loop or a branch with one? */
-bool dc_exchange_receives(const dc_func *f, const dc_node *n);
+/* What messages come after that come after `after` and, once it is in memory, r. */
+dc_ref dc_graph_arrived(dc_func *f, dc_ref r, dc_ref after);
+
+/* A send or a recv, or a loop or a branch with one? */
+bool dc_exchange_is_message(const dc_func *f, const dc_node *n);
+
+/* Is its gradient a message to another rank, who waits for it: of floats, or a loop or a branch with such? */
+bool dc_exchange_answers(const dc_func *f, const dc_node *n);
 
 /* Bytes that each member gives to others, on average: of an operand, of recv a result, of type t. */
 double dc_exchange_bytes(dc_op op, const dc_exchange_attr *x, const dc_type *t);

@@ -96,11 +96,12 @@ void dc_grad_send(const dc_vjp *v)
 {
     const dc_exchange_attr x = dc_exchange_read(v->n.attr);
     const dc_type t = dc_node_type(v->f, v->n.in[0]);
-    if (!dc_vjp_wants(v, 0) || !has_place(v))
+    if (!dc_exchange_answers(v->f, &v->n) || !has_place(v))
         return;
     const dc_ref g = dc_graph_recv(v->f, &t, v->f->token, &x);
-    v->f->token = dc_graph_make(v->f, DC_OP_ARRIVED, &g, 1, NULL, 0, NULL);
-    dc_vjp_give(v, 0, g);
+    v->f->token = dc_graph_arrived(v->f, g, v->f->token);
+    if (dc_vjp_wants(v, 0))
+        dc_vjp_give(v, 0, g);
 }
 
 void dc_grad_recv(const dc_vjp *v)

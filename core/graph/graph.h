@@ -25,7 +25,7 @@ typedef struct dc_node {
     uint8_t op;    /* dc_op */
     uint8_t dtype; /* dc_dtype */
     uint8_t rank;
-    bool varies; /* a gradient can flow from it to a parameter, a barrier, a hole or a recv */
+    bool varies; /* a gradient can flow from it to a parameter, a barrier, a hole or a message */
     uint16_t nin;
     uint16_t nattr;
     uint32_t origin;     /* head of its list in dc_func.origins, 0 none */

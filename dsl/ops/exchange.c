@@ -206,13 +206,41 @@ typedef struct applied {
     dc_op op;
     int nattr;
     int64_t attr[DC_EXCHANGE_ATTRS];
+    dc_trace *t; /* NULL: outside of one */
 } applied;
+
+/* The last message that this trace has made so far, or what has settled since; 0: there is none. */
+static dc_ref last_token(const dc_trace *t)
+{
+    uint32_t at;
+    if (t == NULL || t->d->token == NULL || !dc_ptrmap_find(&t->known, t->d->token, &at))
+        return 0;
+    return t->cell.at[at].read.at[t->cell.at[at].read.n - 1].ref;
+}
+
+/*
+ * The same value, which is computed behind the messages of the trace, whatever it depends on: the token, which is 0, is taken
+ * from it. Bool: the token is not 0, or it is true.
+ */
+static void come_after(dc_func *f, const dc_trace *t, dc_val *v)
+{
+    const dc_ref token = last_token(t);
+    const dc_dtype dtype = (dc_dtype)v->type.dtype;
+    if (token == 0)
+        return;
+    const dc_node n = *dc_node_at(f, v->ref);
+    const dc_ref zeros =
+        dc_graph_unreduce(f, dc_graph_cast(f, token, dtype), (1u << n.rank) - 1, n.rank, n.dim);
+    v->ref = dc_graph_op2(f, dtype == DC_BOOL ? DC_OP_OR : DC_OP_SUB, v->ref, zeros);
+}
 
 static dc_status build(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const applied *x = arg;
+    dc_val v = *in;
     DC_TRY(dc_ops_need_real(j, in));
-    return dc_build_host(j, f, x->op, in, x->attr, x->nattr, out);
+    come_after(f, x->t, &v);
+    return dc_build_host(j, f, x->op, &v, x->attr, x->nattr, out);
 }
 
 /* exchange(op, x, axis, other, axes): axes count from 0; axes: "data+model", nil all of the mesh */
@@ -231,6 +259,7 @@ static int l_exchange(lua_State *L)
     memcpy(e.group.size, m->size, sizeof e.group.size);
     dc_ranks_world(L, d);
     x.nattr = dc_exchange_write(&e, x.attr);
+    x.t = dc_trace_here(L, d);
     dc_apply_to(L, d, op, &at, 1, build, &x);
     if (dc_trace_here(L, d) == NULL) { /* now, as the others do it now */
         meet_here(L, d);
@@ -263,8 +292,8 @@ static dc_status set_token(dc_job *j, dc_func *f, const message *m, dc_ref r)
     dc_val v = {r, dc_type_scalar(DC_F32)};
     if (m->t == NULL)
         return DC_OK;
-    if (dc_node_at(f, r)->op == DC_OP_RECV)
-        DC_TRY(dc_make(j, f, DC_OP_ARRIVED, &r, 1, NULL, 0, NULL, &v.ref));
+    if (dc_node_at(f, r)->op != DC_OP_SEND)
+        v.ref = dc_graph_arrived(f, r, token_of(f, m));
     return dc_param_record(j, m->t, m->token, v);
 }
 
@@ -286,6 +315,12 @@ static dc_status build_recv(dc_job *j, dc_func *f, const void *arg, const dc_val
     out->type = m->type;
     DC_TRY(dc_make(j, f, DC_OP_RECV, &after, 1, m->x.attr, m->x.nattr, &m->type, &out->ref));
     return set_token(j, f, m, out->ref);
+}
+
+static dc_status build_settle(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    *out = in[0];
+    return set_token(j, f, arg, in[0].ref);
 }
 
 /* In dc.vmap a message would be one of each row. */
@@ -350,6 +385,42 @@ static int l_recv(lua_State *L)
                         "a message is a whole value: '%s' is in parts", lua_tostring(L, 1));
     dc_ranks_type(L, d, 1, "recv", &m.type, &s);
     run_message(L, d, DC_OP_RECV, &m, 0);
+    return 1;
+}
+
+/*
+ * settle(x): in a trace with messages, what is written behind this line comes after x has been computed, to memory: a plan
+ * does not put off what the script has made. Elsewhere it is x.
+ */
+static int l_settle(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const int first = 1;
+    message m = {.t = dc_trace_here(L, d), .token = d->token};
+    lua_settop(L, 1);
+    if (last_token(m.t) != 0)
+        dc_apply_step(L, d, "settle", &first, 1, build_settle, &m, false);
+    return 1;
+}
+
+static dc_status build_after(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const message *m = arg;
+    DC_TRY(dc_ops_need_real(j, in));
+    *out = in[0];
+    come_after(f, m->t, out);
+    return DC_OK;
+}
+
+/* after(x): in a trace with messages, x, and what is made of it, is computed behind those made so far. */
+static int l_after(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const int first = 1;
+    message m = {.t = dc_trace_here(L, d)};
+    lua_settop(L, 1);
+    if (last_token(m.t) != 0)
+        dc_apply_step(L, d, "after", &first, 1, build_after, &m, false);
     return 1;
 }
 
@@ -620,6 +691,8 @@ static const dc_binding bindings[] = {
     {"exchange", l_exchange, 5, DC_IN_LIBRARY},
     {"send", l_send, 4, DC_IN_LIBRARY},
     {"recv", l_recv, 4, DC_IN_LIBRARY},
+    {"settle", l_settle, 1, DC_IN_LIBRARY},
+    {"after", l_after, 1, DC_IN_LIBRARY},
     {"set_token", l_set_token, 1, DC_IN_LIBRARY},
     {"reshard", l_reshard, 2, DC_IN_LIBRARY},
     {"part", l_part, 2, DC_IN_LIBRARY},

@@ -9,6 +9,7 @@
  * What is ready is a heap. What a vertex frees changes once for each value that it is the last to read: when the
  * last but one has been ordered.
  */
+#include "core/graph/exchange.h"
 #include "jit/plan/plan_impl.h"
 
 enum { WAITING = UINT32_MAX, ORDERED = UINT32_MAX - 1 };
@@ -194,23 +195,13 @@ static void take(ordering *o, uint32_t v)
             push(o, p->v[v].after.at[i]);
 }
 
-static bool has_messages(const dc_func *f, const dc_node *n)
-{
-    bool any = n->op == DC_OP_SEND || n->op == DC_OP_RECV;
-    for (int i = 0; i < dc_node_bodies(n) && !any; i++) {
-        const dc_func *body = dc_body_at(f->module, n->attr[i]);
-        for (dc_ref r = 1; r < body->node.n && !any; r++)
-            any = has_messages(body, dc_node_at(body, r));
-    }
-    return any;
-}
-
 /* Where a group stands: where the last value is that it stores. Checks, which are none, come first. */
 static dc_ref *places_written(const dc_planner *p)
 {
     bool any = false;
     for (uint32_t g = 0; g < p->g->n && !any; g++)
-        any = p->g->at[g].control != 0 && has_messages(p->fn, dc_plan_node(p, p->g->at[g].control));
+        any = p->g->at[g].control != 0 &&
+              dc_exchange_is_message(p->fn, dc_plan_node(p, p->g->at[g].control));
     dc_ref *place = any ? DC_NEW_ARRAY(p->a, dc_ref, p->nv) : NULL;
     for (uint32_t g = 0; g < p->g->n && any; g++)
         for (uint32_t i = 0; i < p->g->at[g].nout; i++)

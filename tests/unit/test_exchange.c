@@ -171,7 +171,7 @@ static dc_func *line_of(dc_job *j, dc_module *m, const trial *t, int rank)
         last = dc_graph_send(f, y, last, &behind);
         all = dc_graph_op2(f, DC_OP_ADD, all, last);
         const dc_ref back = dc_graph_recv(f, &type, last, &behind);
-        last = dc_graph_make(f, DC_OP_ARRIVED, &back, 1, NULL, 0, NULL);
+        last = dc_graph_arrived(f, back, last);
         loss = dc_graph_op2(f, DC_OP_ADD, loss,
                             dc_graph_reduce(f, DC_OP_SUM, dc_graph_op2(f, DC_OP_MUL, back, y), 3));
     }
@@ -248,7 +248,8 @@ static void test_texts(void)
         bool good;
     } texts[] = {{"send %1, %1 {0, 1, 1, 1, 2} : f32[]", true},
                  {"recv %1 {0, 1, 1, 1, 2} : i32[4, 5]", true},
-                 {"arrived %1 : f32[]", true},
+                 {"arrived %1, %1 : f32[]", true},
+                 {"arrived %1 : f32[]", false},
                  {"send %1, %1 {0, 2, 1, 1, 2} : f32[]", false},
                  {"send %1, %1 {0, -1, 1, 1, 2} : f32[]", false},
                  {"send %1, %1 {0, 1, 1, 1, 2} : f32[2]", false},
@@ -256,7 +257,7 @@ static void test_texts(void)
                  {"send %1, %1 : f32[]", false},
                  {"recv %1 {0, 1, 3, 1, 2} : f32[4]", false},
                  {"recv %1 {0, 1, 1, 1, 2} : f32[0]", false},
-                 {"arrived %1 {1} : f32[]", false}};
+                 {"arrived %1, %1 {1} : f32[]", false}};
     for (size_t i = 0; i < DC_COUNTOF(texts); i++) {
         char text[200];
         dc_job j;
