@@ -152,10 +152,10 @@ function dc.broadcast(x, from, options) end
 ---an order in which messages meet: those of one rank to another arrive in the order in which they are sent.
 ---In functions whose types split no axes, and outside of functions.
 ---
----    dc.mesh { pipe = 1 }
----    local stage = dc.world().rank
----    if stage > 0 then
----      dc.send(dc.ones "f32[2]", { to = stage - 1, over = "pipe" })
+---    dc.mesh { data = 1 }
+---    local rank = dc.world().rank
+---    if rank > 0 then
+---      dc.send(dc.ones "f32[2]", { to = rank - 1, over = "data" })
 ---    end
 ---
 ---Errors: DC0313; DC1007 where the other one fails, expects something else or does not receive it.
@@ -167,10 +167,10 @@ function dc.send(x, options) end
 ---What rank number `from` along the axes, counted from 0, sends by dc.send. Its gradient goes back to that rank, by
 ---whoever takes one of what is computed from it.
 ---
----    dc.mesh { pipe = 1 }
----    local stage, last = dc.world().rank, dc.world().size - 1
----    if stage < last then
----      print(dc.recv("f32[2]", { from = stage + 1, over = "pipe" }))
+---    dc.mesh { data = 1 }
+---    local rank = dc.world().rank
+---    if rank < dc.world().size - 1 then
+---      print(dc.recv("f32[2]", { from = rank + 1, over = "data" }))
 ---    end
 ---
 ---Errors: as dc.send.
