@@ -266,8 +266,11 @@ static dc_transfer transfer_of(dc_op op, const dc_exchange_attr *x, const dc_typ
                                const void *from)
 {
     const int axis = (int)x->axis;
-    if (op == DC_OP_ALL_REDUCE || op == DC_OP_BROADCAST || dc_op_is_message(op))
-        return (dc_transfer){from, to, 1, product(in, 0, in->rank)};
+    const int64_t all = product(in, 0, in->rank);
+    if (dc_op_is_message(op)) /* the other place is that of a token */
+        return (dc_transfer){op == DC_OP_SEND ? from : NULL, op == DC_OP_SEND ? NULL : to, 1, all};
+    if (op == DC_OP_ALL_REDUCE || op == DC_OP_BROADCAST)
+        return (dc_transfer){from, to, 1, all};
     const int64_t n = op == DC_OP_ALL_GATHER ? 1 : dc_group_size(&x->group);
     return (dc_transfer){from, to, product(in, 0, axis), product(in, axis, in->rank) / n};
 }

@@ -66,7 +66,7 @@ typedef struct dc_fn_step {
     const char *where; /* interned in the context */
 } dc_fn_step;
 
-/* Of a function whose values are in parts. */
+/* What ranks give each other in a call. */
 typedef struct dc_fn_exchange {
     dc_op op;
     uint32_t mask;
@@ -160,8 +160,8 @@ dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc
 dc_status dc_spec_agree(dc_job *j, const dc_spec *s);
 void dc_spec_print_exchanges(const dc_spec *s, dc_text *out);
 int dc_fn_push_exchanges(lua_State *L); /* f:exchanges() */
-/* Is something in the graph or in its bodies given from rank to rank? */
-bool dc_fn_exchanges(const dc_func *f);
+/* Of one without values in parts: what it exchanges by itself. */
+void dc_spec_note_exchanges(dc_job *j, dc_spec *s, const dc_func *f);
 /*
  * Before a call of a function whose ranks meet: have all of them the same sizes known at run time? Else AGREEMENT of all
  * of them, where each would have waited for other numbers of bytes.

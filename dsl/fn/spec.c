@@ -286,9 +286,11 @@ static dc_status compile_body(dc_job *j, void *arg)
         desc.fn = lowered;
         desc.nfree += s->size.n;
     }
-    s->meets = dc_spec_is_split(a->fn, t) || dc_fn_exchanges(desc.fn);
-    if (dc_spec_is_split(a->fn, t))
+    s->meets = dc_spec_is_split(a->fn, t);
+    if (s->meets)
         DC_TRY(dc_spec_partition(j, a->fn, s, &desc));
+    else
+        dc_spec_note_exchanges(j, s, desc.fn);
     keep_facts(a->fn, s);
     if (!a->only_check)
         DC_TRY(dc_exec_start(a->d->rt, j, &desc, &s->exec));

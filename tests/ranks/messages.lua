@@ -120,4 +120,12 @@ end)
 for _ = 1, 4 do
   bare(dc.ones "f32[2]")
 end
+
+-- What a call gives to others is told, of loops for all iterations.
+local told = looped:exchanges()
+assert(#told == 2)
+for _, e in ipairs(told) do
+  assert(e.type == "f32[3]" and e.over[1] == "pipe" and e.times == 4 and e.bytes == (e.op == "send" and 12 or 0))
+end
+assert(looped:explain():find(("send f32[3] over pipe, 12 bytes 4 times   %s:"):format(arg[0]), 1, true))
 print "right"
