@@ -386,6 +386,7 @@ static const struct {
     {"broadcast", "deepc.ranks", FUNCTION},
     {"send", "deepc.ranks", FUNCTION},
     {"recv", "deepc.ranks", FUNCTION},
+    {"send_recv", "deepc.ranks", FUNCTION},
     {"barrier", "deepc.ranks", FUNCTION},
     {"cdist", "deepc.distances", FUNCTION},
     {"linspace", "deepc.ranges", FUNCTION},

@@ -121,6 +121,7 @@ end
 
 -- ---- together ----
 
+local handles = { tensor = true, param = true, state = true }
 local combines = { sum = 0, max = 2, min = 3 }
 
 local function read(op, options, more)
@@ -180,12 +181,12 @@ end
 -- ---- messages ----
 
 -- The number of the other one, and the axes.
-local function peer(op, options, name)
+local function peer(op, options, name, also)
   if type(options) ~= "table" then
     fail(op, "options are { %s = 1, over = \"pipe\" }, not %s", name, describe(options))
   end
   for key in pairs(options) do
-    if key ~= "over" and key ~= name then
+    if key ~= "over" and key ~= name and key ~= also then
       fail(op, "there is no option '%s'", tostring(key))
     end
   end
@@ -216,6 +217,18 @@ function ranks.recv(type_text, options)
   return y
 end
 
+function ranks.send_recv(x, options)
+  local to, over = peer("send_recv", options, "to", "from")
+  local from = peer("send_recv", options, "from", "to")
+  if not handles[core.kind(x)] then
+    core.fail("ARG", "send_recv", ("a tensor is needed, not %s"):format(describe(x)))
+  end
+  local sent = core.send(x, to, over, token)
+  local y = core.recv(("%s[%s]"):format(x.dtype, table.concat(x.shape, ", ")), from, over, token)
+  local float = x.dtype:match "^b?f%d+$"
+  return float and y - sent:cast(x.dtype) or y -- who differentiates what came differentiates what went, too
+end
+
 function ranks.barrier()
   core.barrier "barrier"
 end
@@ -231,8 +244,6 @@ function ranks.part(x, type_text)
   local y = core.part(x, type_text)
   return y
 end
-
-local handles = { tensor = true, param = true, state = true }
 
 -- What all ranks have of a cell in parts, or of a tensor whose whole type is given.
 function ranks.whole(x, type_text)

@@ -179,6 +179,21 @@ function dc.send(x, options) end
 ---@return deepc.Tensor
 function dc.recv(type, options) end
 
+---Sends x to rank `to` and returns what rank `from` sends of the same type: a step round a ring. Who differentiates the
+---result gets for x what rank `to` makes of it.
+---
+---    dc.mesh { data = 1 }
+---    local rank, size = dc.world().rank, dc.world().size
+---    if size > 1 then
+---      print(dc.send_recv(dc.ones "f32[2]", { to = (rank + 1) % size, from = (rank - 1) % size, over = "data" }))
+---    end
+---
+---Errors: as dc.send.
+---@param x deepc.Tensor
+---@param options { to: integer, from: integer, over?: string }
+---@return deepc.Tensor
+function dc.send_recv(x, options) end
+
 ---All ranks have come here when it returns.
 ---
 ---    dc.barrier()

@@ -69,6 +69,17 @@ local answered = dc.fn("answered(x: f32[3]) -> f32[3]", function(x)
 end)
 same(answered(row), me == 0 and { 1, 2, 3 } or { 3, 6, 9 })
 
+-- Both at once: sum(x^2 p q) of a p on each rank and the other one's q. In an order that both have.
+local turned = dc.fn("turned(x: f32[3]) -> f32[3], f32[3]", function(x)
+  local y = dc.send_recv(x * p * (1 + me), { to = other, from = other })
+  return y, dc.grad((y * p):sum(), p)
+end)
+local y, slope = turned(row)
+same(y, other == 0 and { 2, 4, 6 } or { 4, 8, 12 })
+same(slope, { 2 * (1 + other) + 2 * (1 + me), 2 * (2 + 2 * other) + 4 * (1 + me), 6 * (1 + other) + 6 * (1 + me) })
+local steps = dc.iota(3) + me
+same(dc.send_recv(steps, { to = other, from = other }), { other, 1 + other, 2 + other })
+
 -- ---- loops and branches ----
 
 local looped = dc.fn("looped(xs: f32[4, 3]) -> f32[3]", function(xs)
