@@ -33,7 +33,8 @@ SCALING = [("mlp 784-1024x3-10, whole batch 256", "mlp", (1024, 3, 256, 0)),
 
 
 def run(command, **settings):
-    done = subprocess.run(command, env={**os.environ, "DEEPC_THREADS": "1", **settings}, capture_output=True, text=True)
+    env = {**os.environ, "DEEPC_THREADS": "1", "DEEPC_RANK_PREFIX": "off", **settings}
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
     if done.returncode == 77:
         sys.exit(f"hosts: {done.stdout.strip()}")
     if done.returncode != 0:
@@ -54,8 +55,9 @@ def scaled(ranks, kind, sizes, options):
     sizes = (*sizes[:2], sizes[2] // ranks, sizes[3])
     if ranks == 1:
         return run(["taskset", "-c", "0", *program(kind, sizes, options)], DEEPC_MPI="off")
-    return run(["mpirun.mpich", "-n", str(ranks), "sh", "-c", 'exec taskset -c "$PMI_RANK" "$0" "$@"',
-                *program(kind, sizes, options)])
+    openmpi = ["--allow-run-as-root", "--bind-to", "none"] if options.launcher == "openmpi" else []
+    return run([f"mpirun.{options.launcher}", *openmpi, "-n", str(ranks), "sh", "-c",
+                'exec taskset -c "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" "$0" "$@"', *program(kind, sizes, options)])
 
 
 def main():

@@ -3,9 +3,9 @@
     scripts/bench processes [--case PATTERN] [--peer PATTERN] [--ranks N] [--rounds N] [--ms N]
 
 Each rank has one thread on a core of its own (rank r on core r), the same sizes on all. Peers: PyTorch's
-DistributedDataParallel over gloo, and JAX's own multi-process CPU backend over gloo. Programs run one after the other, in
-turns: each round starts the ranks of each, warms up, and takes the median of five parts; shown is the median of the rounds.
-A time is that of the slowest rank and ends when its last step has. The rate is 1e-6: all steps have the same batch, whose
+DistributedDataParallel over gloo, eager and with torch.compile, and JAX's own multi-process CPU backend over gloo. Programs
+run one after the other, in turns: each round starts the ranks of each, warms up, and takes the median of five parts; shown is
+the median of the rounds. A time is that of the slowest rank and ends when its last step has. The rate is 1e-6: all steps have the same batch, whose
 gradients would be denormal numbers when it is learnt.
 """
 import argparse
@@ -34,7 +34,7 @@ CASES = [
 TORCH = '''
 import sys, time, torch, torch.distributed as dist
 import torch.nn as nn, torch.nn.functional as F
-rank, size, store, kind, a, b, c, d, ms = sys.argv[1:]
+rank, size, store, kind, a, b, c, d, ms, compiled = sys.argv[1:]
 rank, size, a, b, c, d, ms = map(int, (rank, size, a, b, c, d, ms))
 torch.set_num_threads(1)
 dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=size)
@@ -55,11 +55,10 @@ class Block(nn.Module):
         return x + self.fc2(F.gelu(self.fc1(self.norm2(x)), approximate="tanh"))
 
 if kind == "reduce":
-    x = torch.rand(a)
+    x = torch.zeros(a)
     def run(n):
         for _ in range(n):
             dist.all_reduce(x)
-        x.mul_(0).add_(1)
 else:
     if kind == "mlp":
         layers = [nn.Linear(784, a), nn.ReLU()]
@@ -72,7 +71,9 @@ else:
         net = nn.Sequential(*[Block(a, a // 32) for _ in range(b)])
         x, y = torch.randn(c, d, a), torch.randn(c, d, a)
         lossf = F.mse_loss
-    net = nn.parallel.DistributedDataParallel(net)
+    if compiled == "1":
+        net = torch.compile(net)
+    net = nn.parallel.DistributedDataParallel(net, gradient_as_bucket_view=True)
     opt = torch.optim.Adam(net.parameters(), lr=1e-6, fused=True)
     def run(n):
         for _ in range(n):
@@ -206,7 +207,8 @@ def deepc(kind, sizes, options):
     command = [mpi, "-n", str(options.ranks), "sh", "-c",
                'exec taskset -c "$(( ${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-0}} % $(nproc) ))" "$0" "$@"', os.environ["DEEPC"],
                f"{HERE}/processes.lua", kind, *map(str, sizes), str(options.ms)]
-    done = subprocess.run(command, env={**os.environ, "DEEPC_THREADS": "1"}, capture_output=True, text=True)
+    env = {**os.environ, "DEEPC_THREADS": "1", "DEEPC_RANK_PREFIX": "off"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
     return answer([(done.stdout, done.stderr, done.returncode)], "deepc")
 
 
@@ -217,7 +219,7 @@ def port():
         return s.getsockname()[1]
 
 
-def python(code, needs_address):
+def python(code, needs_address, *more):
     def measure(kind, sizes, options):
         with tempfile.TemporaryDirectory() as folder:
             program, store = f"{folder}/peer.py", f"{folder}/store"
@@ -228,7 +230,7 @@ def python(code, needs_address):
                     file.write(f"127.0.0.1:{port()}")
             env = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
             ranks = [subprocess.Popen(["taskset", "-c", str(r % os.cpu_count()), sys.executable, program, str(r),
-                                       str(options.ranks), store, kind, *map(str, sizes), str(options.ms)], env=env,
+                                       str(options.ranks), store, kind, *map(str, sizes), str(options.ms), *more], env=env,
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                      for r in range(options.ranks)]
             outputs = [(*p.communicate(), p.returncode) for p in ranks]
@@ -236,7 +238,8 @@ def python(code, needs_address):
     return measure
 
 
-PEERS = {"PyTorch DDP (gloo)": python(TORCH, False), "JAX (gloo)": python(JAX, True)}
+COMPILED = "torch.compile, DDP (gloo)"
+PEERS = {"PyTorch DDP (gloo)": python(TORCH, False, "0"), COMPILED: python(TORCH, False, "1"), "JAX (gloo)": python(JAX, True)}
 
 
 def main():
@@ -247,11 +250,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ms", type=int, default=400, help="of each of the five parts of a round")
     options = parser.parse_args()
-    peers = {name: f for name, f in PEERS.items() if re.search(options.peer, name)}
     below = 0
     for name, kind, sizes in CASES:
         if not re.search(options.case, name):
             continue
+        peers = {who: f for who, f in PEERS.items()
+                 if re.search(options.peer, who) and not (kind == "reduce" and who == COMPILED)}
         times = {}
         for _ in range(options.rounds):
             for who, f in {"deepc": deepc, **peers}.items():

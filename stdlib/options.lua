@@ -344,7 +344,9 @@ function options.options(list, args)
     fail(nil, "arguments are a list, not a %s", type(args))
   end
   if wants_help(args) then
-    print(help_text(spec, args))
+    if core.speaks() then
+      print(help_text(spec, args))
+    end
     if not (os and os.exit) then
       fail(nil, "--help ends the script, and this state has no os.exit")
     end

@@ -257,7 +257,7 @@ function ranks.whole(x, type_text)
       fail("whole", "the type of the whole value is needed, as in \"f32[64 @ data, 10]\"")
     end
   else
-    axes = core.type_split(type_text)
+    axes = core.type_split(x, type_text)
   end
   for axis, names in ipairs(axes) do
     if #names > 0 then

@@ -500,7 +500,6 @@ static dc_status shape_JOIN(const dc_site *s)
     return DC_OK;
 }
 
-/* Gradients have the types of their inputs. */
 static dc_status shape_RESHARD(const dc_site *s)
 {
     DC_TRY(attr_count(s, DC_MESH_AXES));
@@ -511,6 +510,7 @@ static dc_status shape_RESHARD(const dc_site *s)
     return DC_OK;
 }
 
+/* Gradients have the types of their inputs. */
 static dc_status shape_CUSTOM(const dc_site *s)
 {
     DC_TRY(attr_count(s, 3));

@@ -21,6 +21,36 @@ static bool keeps_terms(const dc_node *n)
     }
 }
 
+static bool is_constant(const dc_func *f, dc_ref r)
+{
+    const dc_node *n = dc_node_at(f, r);
+    while (n->op == DC_OP_EXPAND || n->op == DC_OP_RESHAPE || n->op == DC_OP_CAST)
+        n = dc_node_at(f, n->in[0]);
+    return n->op == DC_OP_CONST;
+}
+
+int dc_shard_scaled(const dc_partitioner *p, const dc_node *n)
+{
+    int at = -1;
+    if (!dc_dtype_is_float((dc_dtype)n->dtype)) /* quotients of integers are rounded */
+        return -1;
+    if (n->op == DC_OP_MUL && is_constant(p->from, n->in[0]))
+        at = 1;
+    else if ((n->op == DC_OP_MUL || n->op == DC_OP_DIV) && is_constant(p->from, n->in[1]))
+        at = 0;
+    return at >= 0 && p->users[n->in[at]] == 1 ? at : -1;
+}
+
+static void count_users(dc_partitioner *p)
+{
+    const dc_func *f = p->from;
+    for (uint32_t i = 0; i < f->result.n; i++)
+        p->users[f->result.at[i]]++;
+    for (dc_ref r = 1; r < f->node.n; r++)
+        for (int i = 0; i < dc_node_at(f, r)->nin && p->live[r]; i++)
+            p->users[dc_node_at(f, r)->in[i]]++;
+}
+
 static void add_hint(dc_partitioner *p, dc_ref r, const dc_sharding *s)
 {
     for (uint32_t a = 0; a < p->mesh->naxis; a++)
@@ -39,8 +69,9 @@ static void look_back(dc_partitioner *p, const dc_sharding *result)
         const dc_node *n = dc_node_at(f, r);
         if (!p->live[r])
             continue;
+        const int scaled = dc_shard_scaled(p, n);
         for (int i = 0; i < n->nin && !keeps_terms(n); i++)
-            p->forced[n->in[i]] = true;
+            p->forced[n->in[i]] |= i != scaled;
         if (dc_is_control(n) || n->op == DC_OP_PICK || !dc_shard_fits(p, r, &p->hint[r]) ||
             !dc_shard_back(p, r, &p->hint[r], in))
             continue;
@@ -190,7 +221,9 @@ static void begin(dc_partitioner *p, const dc_func *f, const dc_sharding *result
     p->many = DC_NEW_ARRAY(a, dc_sharding *, n);
     p->many_at = DC_NEW_ARRAY(a, dc_ref *, n);
     p->index = DC_NEW_ARRAY(a, dc_ref, DC_MESH_AXES);
+    p->users = DC_NEW_ARRAY(a, uint32_t, n);
     look_ahead(p);
+    count_users(p);
     look_back(p, result);
 }
 
@@ -255,17 +288,56 @@ static dc_sharding asked_for(const dc_partitioner *p, dc_ref r)
     return one && dc_shard_gives(p, r, &other->s) ? other->s : v->s;
 }
 
+/* How r lies in terms. A sum of the carry `self`, which has none, and of terms: as these do. */
+static dc_sharding terms_of(const dc_partitioner *p, dc_ref r, dc_ref self)
+{
+    const dc_node *n = dc_shard_node(p, r);
+    const dc_sharding none = {0}, *s = dc_shard_of(p, r);
+    if (p->forced[r])
+        return none;
+    if (s->partial != 0 || self == 0 || (n->op != DC_OP_ADD && n->op != DC_OP_SUB))
+        return *s;
+    for (int i = 0; i < 2; i++) {
+        const dc_sharding of = n->in[i] != self ? terms_of(p, n->in[i], self) : none;
+        if (of.partial != 0)
+            return of;
+    }
+    return none;
+}
+
+/* The parameter that result i of the body that `outer` is at becomes; 0: none. */
+static dc_ref carry_of(const dc_partitioner *outer, const dc_func *body, uint32_t i)
+{
+    const dc_node *n = dc_shard_node(outer, outer->user);
+    if (n->op != DC_OP_LOOP || (int)i >= dc_loop_of(n).ncarry)
+        return 0;
+    return body->param.at[1 + dc_loop_of(n).nconst + (int)i];
+}
+
 dc_status dc_shard_body(dc_partitioner *outer, const dc_func *body, const dc_sharding *param,
-                        dc_sharding *result, dc_sharding *asked)
+                        dc_shard_facts *facts)
 {
     dc_partitioner p;
     DC_TRY(begin_body(outer, body, param, NULL, &p));
-    for (uint32_t i = 0; i < body->result.n; i++)
-        result[i] = dc_shard_summed(&p, body->result.at[i]);
+    for (uint32_t i = 0; i < body->result.n; i++) {
+        const dc_ref self = carry_of(outer, body, i);
+        facts->result[i] = dc_shard_summed(&p, body->result.at[i]);
+        facts->terms[i] = terms_of(&p, body->result.at[i], self);
+        if (self != 0 && p.forced[self])
+            facts->terms[i].partial = 0;
+    }
     for (uint32_t i = 0; i < body->param.n; i++)
-        asked[i] = asked_for(&p, body->param.at[i]);
+        facts->asked[i] = asked_for(&p, body->param.at[i]);
     dc_func_drop(p.to);
     return DC_OK;
+}
+
+static bool can_give(const dc_partitioner *p, dc_ref r, const dc_sharding *wanted)
+{
+    bool can = wanted->partial == 0 || dc_shard_is_zero(p, r);
+    for (const dc_version *v = p->version[r]; v != NULL && !can; v = v->next)
+        can = (wanted->partial & ~(uint32_t)v->s.partial) == 0;
+    return can;
 }
 
 dc_status dc_shard_make_body(dc_partitioner *outer, const dc_func *body, const dc_sharding *param,
@@ -273,7 +345,15 @@ dc_status dc_shard_make_body(dc_partitioner *outer, const dc_func *body, const d
 {
     const dc_node *n = dc_shard_node(outer, outer->user);
     dc_partitioner p;
+    bool can = true;
+    *out = NULL;
     DC_TRY(begin_body(outer, body, param, wanted, &p));
+    for (uint32_t i = 0; i < body->result.n && can; i++)
+        can = can_give(&p, body->result.at[i], &wanted[i]);
+    if (!can) {
+        dc_func_drop(p.to);
+        return DC_OK;
+    }
     for (uint32_t i = 0; i < body->result.n; i++) {
         p.user = body->result.at[i];
         DC_PUSH(p.to->result, dc_shard_as(&p, p.user, &wanted[i]));

@@ -41,9 +41,13 @@ static inline bool dc_sharding_same(const dc_sharding *a, const dc_sharding *b)
 bool dc_sharding_whole(const dc_sharding *s);
 /* In how many parts axis `dim` is. */
 int64_t dc_sharding_parts(const dc_sharding *s, const dc_mesh *m, int dim);
-/* The part of a rank; false where an axis does not divide: *axis. */
+/* The part of a rank; false where an axis does not divide, or has no size before run time: *axis. */
 bool dc_sharding_part(const dc_sharding *s, const dc_mesh *m, const dc_type *whole, dc_type *part,
                       int *axis);
+
+/* Why it is false: "f32[12, 8]: 3 ranks cannot share the 8 elements of axis 2 equally". */
+void dc_sharding_why_not(const dc_sharding *s, const dc_mesh *m, const dc_type *whole, int axis,
+                         char *out, size_t room);
 
 /* An exchange that was put in. */
 typedef struct dc_partition_step {

@@ -7,9 +7,12 @@
  *
  * Where several axes of the mesh split one axis, a list in ascending order, the front that both lists have in common stays.
  */
+#include "core/base/extent.h"
 #include "core/graph/partition_impl.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { DEEPEST = 200 }; /* made again from, one of the other */
@@ -44,13 +47,31 @@ bool dc_sharding_part(const dc_sharding *s, const dc_mesh *m, const dc_type *who
     *part = *whole;
     for (int k = 0; k < whole->rank; k++) {
         const int64_t n = dc_sharding_parts(s, m, k);
-        if (whole->dim[k] % n != 0) {
+        if (n > 1 && (dc_extent_is(whole->dim[k]) || whole->dim[k] % n != 0)) {
             *axis = k;
             return false;
         }
-        part->dim[k] /= n;
+        if (n > 1)
+            part->dim[k] /= n;
     }
     return true;
+}
+
+void dc_sharding_why_not(const dc_sharding *s, const dc_mesh *m, const dc_type *whole, int axis,
+                         char *out, size_t room)
+{
+    const int64_t dim = whole->dim[axis], n = dc_sharding_parts(s, m, axis);
+    char type[DC_TYPE_TEXT];
+    dc_type_print(whole, type, sizeof type);
+    if (dc_extent_is(dim))
+        snprintf(out, room,
+                 "%s: the size of axis %d is known at run time, and %" PRId64
+                 " ranks cannot share it",
+                 type, axis + 1, n);
+    else
+        snprintf(out, room,
+                 "%s: %" PRId64 " ranks cannot share the %" PRId64 " elements of axis %d equally",
+                 type, n, dim, axis + 1);
 }
 
 dc_type dc_shard_type(const dc_partitioner *p, dc_ref r, const dc_sharding *s)
@@ -343,11 +364,6 @@ static double cost_of(const dc_partitioner *p, dc_ref r, const dc_sharding *s, i
     return made < bytes ? made : bytes;
 }
 
-double dc_shard_cost(const dc_partitioner *p, dc_ref r, const dc_sharding *s)
-{
-    return cost_of(p, r, s, COST_DEEP);
-}
-
 static bool makes_again(const dc_partitioner *p, dc_ref r, const dc_sharding *s)
 {
     dc_sharding of[DC_MAX_TYPED];
@@ -411,12 +427,35 @@ static dc_ref make_again(dc_partitioner *p, dc_ref r, const dc_sharding *s, int 
     return dc_shard_make(p, r, in, s);
 }
 
+bool dc_shard_is_zero(const dc_partitioner *p, dc_ref r)
+{
+    const dc_node *n = dc_shard_node(p, r);
+    while (n->op == DC_OP_EXPAND || n->op == DC_OP_RESHAPE) {
+        r = n->in[0];
+        n = dc_shard_node(p, r);
+    }
+    return dc_is_const(p->from, r, 0);
+}
+
+static dc_ref zero_terms(dc_partitioner *p, dc_ref r, const dc_sharding *s, int depth)
+{
+    dc_sharding summed = *s;
+    summed.partial = 0;
+    const dc_type t = dc_shard_type(p, r, s);
+    return dc_graph_cast(p->to, as(p, r, &summed, depth + 1), (dc_dtype)t.dtype);
+}
+
 static dc_ref as(dc_partitioner *p, dc_ref r, const dc_sharding *s, int depth)
 {
     double bytes;
     for (const dc_version *v = p->version[r]; v != NULL; v = v->next)
         if (dc_sharding_same(&v->s, s))
             return v->at;
+    if (s->partial != 0 && dc_shard_is_zero(p, r)) {
+        const dc_ref zero = zero_terms(p, r, s, depth);
+        dc_shard_add(p, r, s, zero);
+        return zero;
+    }
     dc_ref at = depth < DEEPEST && makes_again(p, r, s) ? make_again(p, r, s, depth) : 0;
     if (at == 0)
         at = take(p, r, nearest(p, r, s, &bytes), s, true).at;

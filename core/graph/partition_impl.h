@@ -39,6 +39,7 @@ typedef struct dc_partitioner {
     dc_sharding *hint;     /* what its users would split; nothing: no wish */
     bool *forced;          /* a user needs the sum of its terms */
     bool *data;            /* it depends on an argument of the call */
+    uint32_t *users;       /* how many there are, results included */
     dc_sharding **many;    /* of a loop or a branch: of each result, and */
     dc_ref **many_at;      /* what it is */
     const bool *from_data; /* by parameter */
@@ -74,8 +75,6 @@ void dc_shard_add(dc_partitioner *p, dc_ref r, const dc_sharding *s, dc_ref at);
 dc_ref dc_shard_as(dc_partitioner *p, dc_ref r, const dc_sharding *s);
 /* Is r exchanged for that, as it is computed? */
 bool dc_shard_gives(const dc_partitioner *p, dc_ref r, const dc_sharding *s);
-/* What is given to others for it, in bytes. */
-double dc_shard_cost(const dc_partitioner *p, dc_ref r, const dc_sharding *s);
 dc_ref dc_shard_whole(dc_partitioner *p, dc_ref r);
 /* The sharding of r with its terms summed up: where the hint says so split, else whole. */
 dc_sharding dc_shard_summed(const dc_partitioner *p, dc_ref r);
@@ -88,6 +87,9 @@ dc_ref dc_shard_number(dc_partitioner *p, const dc_sharding *s, int dim);
 dc_ref dc_shard_make(dc_partitioner *p, dc_ref r, const dc_ref *in, const dc_sharding *s);
 /* Operand shardings of an operation that only moves elements, or works by element, for one of the result. False: none. */
 bool dc_shard_back(const dc_partitioner *p, dc_ref r, const dc_sharding *result, dc_sharding *in);
+
+/* The operand of a product by a constant, or of a quotient, that may stay terms; it has no other user. -1: none. */
+int dc_shard_scaled(const dc_partitioner *p, const dc_node *n);
 
 /* Those of the steps that are needed are added to the list of another function, a body's `times` as often. */
 void dc_shard_keep_steps(const dc_partitioner *p, int64_t times, dc_partitioner *outer,
@@ -105,13 +107,25 @@ void dc_shard_rows(dc_partitioner *p, dc_ref r, int axes); /* the last `axes` ha
 void dc_shard_fallback(dc_partitioner *p, dc_ref r);
 dc_status dc_shard_control(dc_partitioner *p, dc_ref r);
 
-/*
- * The body of a loop, or a side of a branch: its parameters lie as `param` says. *result receives how its results do, and
- * *asked how the body would rather be given its parameters: for each the one sharding that it exchanges it to, else as it
- * is. Where `wanted` is given, results are made so, and *out receives the function.
- */
+/* Is r 0 everywhere? Then it is also terms of itself. */
+bool dc_shard_is_zero(const dc_partitioner *p, dc_ref r);
+
+/* What a body, whose parameters lie in a given way, makes of them. */
+typedef struct dc_shard_facts {
+    dc_sharding *result; /* how its results lie, terms added up */
+    dc_sharding
+        *asked; /* by parameter: the one sharding that the body exchanges it to, else as it is */
+    /*
+     * By result: how it lies in terms that nothing in the body needs the sum of; where it is a carry, and something is added
+     * to it, how that does. No partial: there is no such way.
+     */
+    dc_sharding *terms;
+} dc_shard_facts;
+
+/* The body of a loop, or a side of a branch. */
 dc_status dc_shard_body(dc_partitioner *p, const dc_func *body, const dc_sharding *param,
-                        dc_sharding *result, dc_sharding *asked);
+                        dc_shard_facts *facts);
+/* The function whose results lie as it is wanted; NULL: some terms are not to be had so. */
 dc_status dc_shard_make_body(dc_partitioner *p, const dc_func *body, const dc_sharding *param,
                              const dc_sharding *wanted, dc_func **out);
 

@@ -62,7 +62,6 @@ static bool with_role(const dc_partitioner *p, dc_ref r, const role *x, uint32_t
     return true;
 }
 
-/* Are bytes of the result, whose terms have to be added up, worth more than those of an operand? */
 static double bytes_of(const dc_partitioner *p, dc_ref r)
 {
     const dc_type t = dc_node_type(p->from, r);

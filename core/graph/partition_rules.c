@@ -147,11 +147,30 @@ static uint8_t choose(const dc_partitioner *p, dc_ref r, uint32_t a, const dc_sh
     return dc_shard_fits(p, r, &s) ? best : 0;
 }
 
+/* Terms by a constant. */
+static bool scale_terms(dc_partitioner *p, dc_ref r)
+{
+    const dc_node *n = dc_shard_node(p, r);
+    const int at = dc_shard_scaled(p, n);
+    if (at < 0 || p->forced[n->in[at]] || dc_shard_of(p, n->in[at])->partial == 0)
+        return false;
+    const dc_sharding s = *dc_shard_of(p, n->in[at]);
+    dc_sharding summed = s;
+    dc_ref in[2];
+    summed.partial = 0;
+    in[at] = p->version[n->in[at]]->at;
+    in[1 - at] = dc_shard_as(p, n->in[1 - at], &summed);
+    dc_shard_add(p, r, &s, dc_shard_make(p, r, in, &s));
+    return true;
+}
+
 void dc_shard_ew(dc_partitioner *p, dc_ref r)
 {
     const dc_node *n = dc_shard_node(p, r);
     dc_sharding s = {0};
     dc_ref in[DC_MAX_TYPED];
+    if (scale_terms(p, r))
+        return;
     if (all_terms(p, n))
         s = *dc_shard_of(p, n->in[0]);
     else
@@ -207,10 +226,10 @@ void dc_shard_reduction(dc_partitioner *p, dc_ref r)
         out = dropped(p, &in, axes, &gone);
     }
     dc_ref operand = dc_shard_as(p, x, &in);
-    dc_ref at = dc_shard_make(p, r, &operand, &out);
     if (sums)
         out.partial |= (uint8_t)gone;
-    else
+    dc_ref at = dc_shard_make(p, r, &operand, &out);
+    if (!sums)
         at = dc_shard_reduce(p, at, combine_of((dc_op)n->op), gone);
     dc_shard_add(p, r, &out, at);
 }

@@ -2,14 +2,23 @@
 #include "core/base/heap.h"
 #include "core/world/world_impl.h"
 
-/* Of each axis the step from one rank to the next along it; returns the number of ranks of the mesh. */
-static int64_t steps_of(const dc_group_axes *g, int64_t step[DC_MESH_AXES])
+/* Of each axis the step from one rank to the next along it. */
+static void steps_of(const dc_group_axes *g, int64_t step[DC_MESH_AXES])
 {
     int64_t n = 1;
     for (uint32_t a = g->naxis; a-- > 0;) {
         step[a] = n;
         n *= g->size[a];
     }
+}
+
+/* How many ranks the mesh has; more than there can be at all: -1. */
+static int64_t mesh_size(const dc_group_axes *g)
+{
+    int64_t n = 1;
+    for (uint32_t a = 0; a < g->naxis; a++)
+        if (g->size[a] < 1 || !dc_mul_ok(n, g->size[a], &n))
+            return -1;
     return n;
 }
 
@@ -116,18 +125,22 @@ static const dc_team *find_team(dc_world *w, const dc_group_axes *axes)
 
 dc_status dc_team_of(dc_job *j, dc_world *w, const dc_exchange *x, const dc_team **out)
 {
-    int64_t step[DC_MESH_AXES];
     *out = find_team(w, &x->axes);
     if (*out != NULL)
         return DC_OK;
-    const int64_t mesh = steps_of(&x->axes, step), n = dc_group_size(&x->axes);
-    if (mesh > w->size || w->rank >= mesh)
+    const int64_t mesh = mesh_size(&x->axes);
+    if (mesh < 0 || mesh > w->size || w->rank >= mesh)
         return dc_failf(j, DC_ERR_WORLD, NULL, "%s: a mesh of %lld ranks, where rank %d of %d is",
                         x->label, (long long)mesh, w->rank, w->size);
-    dc_team *t = dc_xalloc(sizeof *t + (size_t)(n * 3) * sizeof *t->rank);
-    dc_job_defer(j, dc_xfree, t);
-    int *count = dc_xalloc((size_t)w->size * 2 * sizeof *count);
-    dc_job_keep(j, t);
+    const int64_t n = dc_group_size(&x->axes);
+    const size_t bytes = sizeof(dc_team) + (size_t)(n * 3) * sizeof(int);
+    dc_team *t = dc_try_alloc(bytes);
+    int *count = dc_try_alloc((size_t)w->size * 2 * sizeof *count);
+    if (t == NULL || count == NULL) {
+        dc_xfree(t);
+        dc_xfree(count);
+        return dc_fail_memory(j, bytes);
+    }
     *t = (dc_team){.axes = x->axes, .n = (int)n, .me = (int)dc_group_member(&x->axes, w->rank)};
     t->rank = (int *)(t + 1);
     t->local = t->rank + n;

@@ -62,11 +62,17 @@ static bool combines(const dc_call *c)
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
 
+/* Is a chunk one array, and not a part for each member? */
+static bool is_one_part(const dc_call *c)
+{
+    return c->x->kind == DC_ALL_REDUCE || c->x->kind == DC_BROADCAST;
+}
+
 /* How many elements a chunk has of each part. */
 static int64_t chunk_size(const work *k)
 {
     const dc_call *c = k->c;
-    const bool whole = c->x->kind == DC_ALL_REDUCE || c->x->kind == DC_BROADCAST;
+    const bool whole = is_one_part(c);
     const int parts = whole ? 1 : k->n;
     size_t bytes = (size_t)MESSAGE * (c->x->kind == DC_ALL_REDUCE ? (size_t)k->n : 1);
     if (bytes * (size_t)parts > MOST_CHUNK)
@@ -90,7 +96,7 @@ static char *cut(char **at, size_t bytes)
 static bool make_room(work *k)
 {
     dc_world *w = k->c->w;
-    const size_t n = (size_t)k->n, parts = k->c->x->kind == DC_ALL_REDUCE ? 1 : n;
+    const size_t n = (size_t)k->n, parts = is_one_part(k->c) ? 1 : n;
     const size_t used = (size_t)(k->lag + k->late + 1);
     const size_t bytes = dc_align_up((size_t)k->most * parts * k->size + n * k->size, ALIGN);
     const size_t posts = 2 * (2 * n * sizeof(dc_message) + ALIGN);

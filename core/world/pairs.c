@@ -40,7 +40,8 @@ dc_pair *dc_pair_new(const dc_call *c)
     *p = (dc_pair){.c = *c, .rank = c->team->rank[c->x->peer], .sends = c->x->kind == DC_SEND};
     p->local = b != NULL && b->local[p->rank] >= 0;
     p->row = p->sends ? dc_row_from(&p->c, 0, 1) : dc_row_to(&p->c, 0, 1);
-    p->most = dc_max_i64(1, (int64_t)((p->local ? BOARD_CHUNK : MESSAGE) / c->size));
+    const int64_t room = p->local ? dc_min_i64(BOARD_CHUNK, (int64_t)b->half) : MESSAGE;
+    p->most = dc_max_i64(1, room / (int64_t)c->size);
     p->most = dc_min_i64(p->most, dc_max_i64(1, c->elements));
     for (int k = 0; k < AHEAD; k++)
         p->post[k].at = p->room[k];

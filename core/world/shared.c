@@ -162,7 +162,7 @@ static bool all_reduce(dc_call *c)
     return true;
 }
 
-/* For each member its part of the n elements of a chunk, one after the other; that of this one is not written. */
+/* For each member its part of the n elements of a chunk, one after the other; the place of this one stays as it was. */
 static bool hand_parts_on(dc_call *c, int64_t at, int64_t n)
 {
     const dc_team *t = c->team;

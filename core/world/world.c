@@ -378,9 +378,18 @@ dc_status dc_world_alone(dc_job *j, dc_world **out)
     return DC_OK;
 }
 
-static void release_world(void *w)
+static void release_world(void *arg)
 {
+    dc_world *w = arg;
+    if (w->all == NULL) /* it does not come to its end with the others: they hear of it */
+        dc_world_fail(w, "there is no memory for the world");
     dc_world_close(w);
+}
+
+static void release_engine(void *arg)
+{
+    dc_engine *e = arg;
+    e->ops->close(e, false);
 }
 
 /*
@@ -409,7 +418,9 @@ static bool await_opening(dc_world *w, dc_job *j)
 
 dc_status dc_world_open(dc_job *j, dc_engine *e, dc_world **out)
 {
+    dc_job_defer(j, release_engine, e);
     dc_world *w = new_world(j);
+    dc_job_keep(j, e);
     w->engine = e;
     if (!dc_thread_start(&w->thread, 0, run_thread, w)) {
         e->ops->close(e, false);
@@ -528,10 +539,14 @@ static size_t bytes_of_copies(const dc_exchange *x)
     return bytes;
 }
 
-static dc_status begin(dc_world *w, const dc_exchange *x, const dc_team *t, dc_ticket *out)
+static dc_status begin(dc_world *w, dc_job *j, const dc_exchange *x, const dc_team *t,
+                       dc_ticket *out)
 {
     const size_t bytes = x->n * sizeof *x->at;
-    item *it = dc_xalloc(sizeof *it + bytes + (x->copied ? bytes_of_copies(x) : 0));
+    const size_t all = sizeof(item) + bytes + (x->copied ? bytes_of_copies(x) : 0);
+    item *it = dc_try_alloc(all);
+    if (it == NULL)
+        return dc_fail_memory(j, all);
     *it = (item){.team = t, .x = *x};
     it->x.at = it->at;
     if (bytes > 0)
@@ -558,7 +573,7 @@ dc_status dc_world_begin(dc_world *w, dc_job *j, const dc_exchange *x, dc_ticket
     if (dc_world_failed(w))
         return failure_of(w, j);
     if (t->n > 1)
-        return begin(w, x, t, out);
+        return begin(w, j, x, t, out);
     copy_alone(w, x, t);
     return DC_OK;
 }

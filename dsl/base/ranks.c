@@ -166,20 +166,25 @@ void dc_ranks_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *wh
         dc_error_raisef(L, d, DC_ERR_SHARDING, op, "'%.80s': %s", a.text, a.why);
 }
 
+void dc_ranks_check(lua_State *L, dc_dsl *d, const char *op, const dc_type *whole,
+                    const dc_sharding *s, dc_type *part)
+{
+    const dc_mesh *m = dc_ranks_mesh(L, d, op);
+    char text[DC_TYPE_TEXT + 120];
+    int axis;
+    if (dc_sharding_part(s, m, whole, part, &axis))
+        return;
+    dc_sharding_why_not(s, m, whole, axis, text, sizeof text);
+    dc_error_raisef(L, d, DC_ERR_SHARDING, op, "%s", text);
+}
+
 void dc_ranks_part(lua_State *L, dc_dsl *d, const char *op, const dc_type *whole,
                    const dc_sharding *s, dc_type *part, int64_t *start)
 {
     const dc_mesh *m = dc_ranks_mesh(L, d, op);
     const dc_world *w = dc_ranks_world(L, d);
     int64_t place = w != NULL ? dc_world_rank(w) : 0, at[DC_MESH_AXES];
-    char text[DC_TYPE_TEXT];
-    int axis;
-    if (!dc_sharding_part(s, m, whole, part, &axis)) {
-        dc_type_print(whole, text, sizeof text);
-        dc_error_raisef(L, d, DC_ERR_SHARDING, op,
-                        "%s: %d ranks cannot share the %d elements of axis %d equally", text,
-                        (int)dc_sharding_parts(s, m, axis), (int)whole->dim[axis], axis + 1);
-    }
+    dc_ranks_check(L, d, op, whole, s, part);
     for (uint32_t a = m->naxis; a-- > 0;) {
         at[a] = place % m->size[a];
         place /= m->size[a];

@@ -25,6 +25,9 @@ bool dc_ranks_splits(lua_State *L, int idx);
 /* The type that it says, "f32[784, 256 @ model]", and how that lies; raises. */
 void dc_ranks_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *whole,
                    dc_sharding *s);
+/* The part of a rank; raises where an axis does not divide. */
+void dc_ranks_check(lua_State *L, dc_dsl *d, const char *op, const dc_type *whole,
+                    const dc_sharding *s, dc_type *part);
 /* The part of this rank, and where it begins; raises where an axis does not divide. */
 void dc_ranks_part(lua_State *L, dc_dsl *d, const char *op, const dc_type *whole,
                    const dc_sharding *s, dc_type *part, int64_t *start);

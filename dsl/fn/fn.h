@@ -11,6 +11,7 @@
 #define DC_DSL_FN_FN_H
 
 #include "core/graph/bounded.h"
+#include "core/graph/partition.h"
 #include "core/graph/signature.h"
 #include "dsl/base/error.h"
 #include "dsl/base/run.h"
@@ -66,17 +67,6 @@ typedef struct dc_fn_step {
     const char *where; /* interned in the context */
 } dc_fn_step;
 
-/* What ranks give each other in a call. */
-typedef struct dc_fn_exchange {
-    dc_op op;
-    uint32_t mask;
-    dc_type type;
-    double bytes; /* that this rank gives to others, each of so many times */
-    int64_t times;
-    bool written;      /* asked for by a type or by dc.reshard */
-    const char *where; /* interned in the context, or NULL */
-} dc_fn_exchange;
-
 typedef struct dc_spec {
     dc_uhead head;
     dc_dsl *d;
@@ -90,7 +80,10 @@ typedef struct dc_spec {
     uint32_t
         nplace; /* of numbers behind them: the place of this rank in the mesh; 0: values are whole */
     DC_VEC(const dc_sig_type *) declared; /* of leaves of arguments */
-    DC_VEC(dc_fn_exchange) exchange;      /* what ranks give each other in a call */
+    DC_VEC(dc_partition_step) exchange; /* what ranks give each other in a call; where: interned */
+    DC_VEC(const char *)
+    whole;       /* what all ranks have alike among arguments and captured tensors (ranks.c) */
+    bool agreed; /* and have compared */
     dc_sig_bind actual; /* of the names in the last call, where there are such sizes */
     dc_type *
         inside; /* of the leaves as this rank has them, with bounds; where there are such sizes, else NULL */
@@ -100,9 +93,9 @@ typedef struct dc_spec {
     uint32_t nleaf, nresult; /* leaves of arguments; leaves of results, without what is printed */
     uint32_t nout;           /* results and what is printed */
     bool prints;             /* lines, with tensors or without */
-    bool meets;              /* ranks do something together in a call */
-    dc_fn_key key;           /* with the names of the caller it was made for */
-    dc_type *out;            /* of result leaves, under the names of the last caller */
+    uint32_t sized; /* axes of the mesh over which sizes known at run time have to be the same */
+    dc_fn_key key;  /* with the names of the caller it was made for */
+    dc_type *out;   /* of result leaves, under the names of the last caller */
     const dc_sig_type **out_declared; /* NULL where nothing is declared */
     int nout_shape;
     int64_t out_shape[DC_FN_SHAPE]; /* lengths of lists among the results */
@@ -156,19 +149,26 @@ bool dc_fn_sharding(const dc_fn *fn, const dc_sig_type *declared, int rank, dc_s
 bool dc_spec_is_split(const dc_fn *fn, const dc_trace *t);
 /* Makes of what was traced what a rank runs; the parameters and results of the description follow. */
 dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc *desc);
-/* Have all ranks the same values in cells that are whole? Before the first call. */
-dc_status dc_spec_agree(dc_job *j, const dc_spec *s);
 void dc_spec_print_exchanges(const dc_spec *s, dc_text *out);
 int dc_fn_push_exchanges(lua_State *L); /* f:exchanges() */
 /* Of one without values in parts: what it exchanges by itself. */
 void dc_spec_note_exchanges(dc_job *j, dc_spec *s, const dc_func *f);
+/* Axes of the mesh over which the function, before it is lowered, exchanges what has a size known at run time. */
+uint32_t dc_fn_sized_axes(const dc_func *f);
+/* The numbers of this rank among the arguments of calls. */
+void dc_spec_set_places(dc_spec *s);
+
+/* ---- agree.c --------------------------------------------------------------------------------- */
+
+/* Have all ranks the same values in cells that are whole? Before the first call; each cell is looked at once. */
+dc_status dc_spec_agree(dc_job *j, const dc_spec *s);
+/* And in arguments and captured tensors that are whole? In the first call. */
+dc_status dc_spec_agree_values(dc_job *j, dc_spec *s);
 /*
  * Before a call of a function whose ranks meet: have all of them the same sizes known at run time? Else AGREEMENT of all
  * of them, where each would have waited for other numbers of bytes.
  */
 dc_status dc_spec_agree_sizes(dc_job *j, const dc_spec *s);
-/* The numbers of this rank among the arguments of calls. */
-void dc_spec_set_places(dc_spec *s);
 
 /* ---- fnkey.c --------------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
  */
 #include "dsl/base/args.h"
 #include "dsl/base/late.h"
+#include "dsl/base/ranks.h"
 #include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
 #include "dsl/ops/ops.h"
@@ -178,6 +179,7 @@ static dc_status call_body(dc_job *j, void *arg)
     dc_spec *s = a->s;
     a->fault = (dc_fault){.check = -1};
     DC_TRY(dc_spec_ready(a->d, j, s));
+    DC_TRY(dc_spec_agree_values(j, s));
     DC_TRY(dc_spec_agree_sizes(j, s));
     DC_TRY(dc_spec_pad(s, j));
     int64_t *rows;
@@ -423,8 +425,11 @@ static void push_renamed(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, cons
     dc_val v = dc_trace_operand(L, d->trace, &in);
     memcpy(v.type.name, type->name, sizeof v.type.name);
     resharding a = {.trace = d->trace, .v = &v};
-    if (dc_fn_sharding(fn, declared, type->rank, &a.s))
+    dc_type part;
+    if (dc_fn_sharding(fn, declared, type->rank, &a.s)) {
+        dc_ranks_check(L, d, op, &v.type, &a.s, &part);
         dc_run(L, d, reshard_body, &a);
+    }
     dc_handle_trace(to, d->trace, &v);
 }
 

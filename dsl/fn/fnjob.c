@@ -56,6 +56,7 @@ static dc_status start_job_body(dc_job *j, void *arg)
 {
     const starting *a = arg;
     DC_TRY(dc_spec_ready(a->d, j, a->s));
+    DC_TRY(dc_spec_agree_values(j, a->s));
     DC_TRY(dc_spec_agree_sizes(j, a->s));
     DC_TRY(dc_spec_pad(a->s, j));
     return dc_inst_start(a->s->inst, j, a->s->arg);

@@ -89,6 +89,7 @@ void dc_spec_drop(dc_spec *s)
     DC_VEC_FREE(s->dep);
     DC_VEC_FREE(s->declared);
     DC_VEC_FREE(s->exchange);
+    DC_VEC_FREE(s->whole);
     DC_VEC_FREE(s->step);
     *s = (dc_spec){0};
 }

@@ -4,6 +4,7 @@
  * say then that they have the same.
  */
 #include "core/base/bits.h"
+#include "core/base/extent.h"
 #include "core/base/number.h"
 #include "core/graph/control.h"
 #include "core/graph/exchange.h"
@@ -115,15 +116,11 @@ static dc_status check_divides(dc_job *j, const dc_fn *fn, const dc_sharding *s,
 {
     dc_type part;
     int axis;
-    char text[DC_TYPE_TEXT];
+    char text[DC_TYPE_TEXT + 120];
     if (dc_sharding_part(s, mesh_of(fn), t, &part, &axis))
         return DC_OK;
-    dc_type_print(t, text, sizeof text);
-    return dc_failf(
-        j, DC_ERR_SHARDING, fn->name,
-        "%s '%.80s' is %s: %lld ranks cannot share the %lld elements of axis %d equally", what,
-        label, text, (long long)dc_sharding_parts(s, mesh_of(fn), axis), (long long)t->dim[axis],
-        axis + 1);
+    dc_sharding_why_not(s, mesh_of(fn), t, axis, text, sizeof text);
+    return dc_failf(j, DC_ERR_SHARDING, fn->name, "%s '%.80s' is %s", what, label, text);
 }
 
 /* Of the parameters of the traced function: arguments, sizes, captured tensors, cells. */
@@ -164,14 +161,27 @@ static dc_status result_shardings(dc_job *j, const dc_fn *fn, const dc_spec *s,
     return DC_OK;
 }
 
+/* Names of arguments and captured tensors that all ranks have whole, in their order; NULL: in parts. */
+static void keep_whole(dc_spec *s, const dc_exec_desc *desc, const dc_sharding *param)
+{
+    const uint32_t nleaf = s->trace->arg.n;
+    s->whole.n = 0;
+    for (uint32_t i = 0; i < desc->nfree; i++) {
+        const char *label = desc->fn->label.at[i];
+        if (i >= nleaf && i < nleaf + s->size.n)
+            continue;
+        label = dc_name_intern_text(s->d->rt->names, label != NULL ? label : "a captured tensor");
+        DC_PUSH(s->whole, dc_sharding_whole(&param[i]) ? label : NULL);
+    }
+}
+
 static void keep_exchanges(dc_spec *s, const dc_partition *p)
 {
     dc_names *names = s->d->rt->names;
     for (uint32_t i = 0; i < p->step.n; i++) {
         const dc_partition_step *x = &p->step.at[i];
-        const char *where = x->where != NULL ? dc_name_intern_text(names, x->where) : NULL;
-        DC_PUSH(s->exchange,
-                ((dc_fn_exchange){x->op, x->mask, x->type, x->bytes, x->times, x->written, where}));
+        DC_PUSH(s->exchange, *x);
+        s->exchange.at[i].where = x->where != NULL ? dc_name_intern_text(names, x->where) : NULL;
     }
 }
 
@@ -187,55 +197,6 @@ static dc_status agree(dc_job *j, const dc_fn *fn, const dc_spec *s, const dc_fu
         snprintf(text + n, sizeof text - (size_t)n, ", %u operations", f->node.n - 1);
     snprintf(what, sizeof what, "what '%.60s' computes", fn->name);
     return dc_world_agree(w, j, what, dc_func_hash(f), text);
-}
-
-static dc_status digest_of(dc_job *j, const dc_cell *c, uint64_t *out, double *first)
-{
-    dc_device *d = c->rt->device;
-    const size_t bytes = dc_type_bytes(&c->type);
-    const void *at = c->store->mem;
-    void *copy = NULL;
-    if (!d->ops->host) {
-        copy = dc_try_alloc(bytes + 1);
-        if (copy == NULL)
-            return dc_fail_memory(j, bytes);
-        const dc_status status = d->ops->download(d, j, copy, at, bytes);
-        if (status != DC_OK) {
-            dc_xfree(copy);
-            return status;
-        }
-        at = copy;
-    }
-    const dc_dtype t = (dc_dtype)c->type.dtype;
-    *out = dc_hash_bytes(bytes, at, bytes);
-    *first = bytes > 0 && !dc_dtype_is_complex(t) ? dc_value_of(t, dc_bits_load(t, at)) : 0;
-    dc_xfree(copy);
-    return DC_OK;
-}
-
-/* A cell that is whole has one value on all ranks: else they would go on as several runs. Each is looked at once. */
-dc_status dc_spec_agree(dc_job *j, const dc_spec *s)
-{
-    dc_world *w = s->d->rt->world;
-    char what[160], text[DC_TYPE_TEXT + 80], type[DC_TYPE_TEXT];
-    for (uint32_t i = 0; w != NULL && s->nplace > 0 && i < s->trace->cell.n; i++) {
-        dc_cell *c = s->trace->cell.at[i].cell;
-        uint64_t digest = 0;
-        double first = 0;
-        if (c->agreed || c->split != NULL)
-            continue;
-        DC_TRY(dc_cell_check(c, j, NULL, true));
-        DC_TRY(digest_of(j, c, &digest, &first));
-        dc_type_print(&c->type, type, sizeof type);
-        snprintf(text, sizeof text, "%s, which begins with %.9g", type, first);
-        snprintf(what, sizeof what, "the value of %.80s (dc.seed makes draws equal)",
-                 c->label != NULL       ? c->label
-                 : c == s->d->generator ? "the generator"
-                                        : "a cell");
-        DC_TRY(dc_world_agree(w, j, what, digest, text));
-        c->agreed = true;
-    }
-    return DC_OK;
 }
 
 /* How often the body of a node is computed, as far as that is known. */
@@ -260,7 +221,7 @@ static void keep_written(dc_job *j, dc_spec *s, const dc_func *f, int64_t times)
         const dc_exchange_attr x = dc_exchange_read(n->attr);
         const dc_type t = dc_node_type(f, n->op == DC_OP_RECV ? r : n->in[0]);
         const char *where = n->origin != 0 ? f->origins.at[n->origin].where : NULL;
-        const dc_fn_exchange one = {
+        const dc_partition_step one = {
             .op = (dc_op)n->op,
             .mask = x.group.mask,
             .type = t,
@@ -272,30 +233,39 @@ static void keep_written(dc_job *j, dc_spec *s, const dc_func *f, int64_t times)
     }
 }
 
-/* With messages ranks call what differs. */
+/* Of a function without values in parts. */
 void dc_spec_note_exchanges(dc_job *j, dc_spec *s, const dc_func *f)
 {
     keep_written(j, s, f, 1);
-    s->meets = s->exchange.n > 0;
-    for (uint32_t i = 0; i < s->exchange.n; i++)
-        s->meets = s->meets && !dc_op_is_message(s->exchange.at[i].op);
 }
 
-dc_status dc_spec_agree_sizes(dc_job *j, const dc_spec *s)
+static bool is_sized(const dc_type *t)
 {
-    dc_world *w = s->d->rt->world;
-    char what[120], text[DC_TYPE_TEXT] = "";
-    uint64_t digest = s->size.n;
-    if (w == NULL || !s->meets || s->size.n == 0)
-        return DC_OK;
-    for (uint32_t i = 0; i < s->size.n; i++) {
-        const uint64_t size = s->arg[s->nleaf + i].bits;
-        const size_t n = strlen(text);
-        digest = dc_hash_mix(digest, size);
-        snprintf(text + n, sizeof text - n, "%s%llu", i > 0 ? ", " : "", (unsigned long long)size);
+    bool any = false;
+    for (int k = 0; k < t->rank; k++)
+        any |= dc_extent_is(t->dim[k]);
+    return any;
+}
+
+static uint32_t sized_axes(const dc_func *f)
+{
+    uint32_t mask = 0;
+    for (dc_ref r = 1; r < f->node.n; r++) {
+        const dc_node *n = dc_node_at(f, r);
+        if (!dc_op_is((dc_op)n->op, DC_CLASS_COM) || n->nattr == 0)
+            continue;
+        const dc_type t = dc_node_type(f, n->in[0]);
+        mask |= is_sized(&t) ? dc_exchange_read(n->attr).group.mask : 0;
     }
-    snprintf(what, sizeof what, "a size known at run time, in '%.60s',", s->trace->name);
-    return dc_world_agree(w, j, what, digest, text);
+    return mask;
+}
+
+uint32_t dc_fn_sized_axes(const dc_func *f)
+{
+    uint32_t mask = sized_axes(f);
+    for (uint32_t i = 0; i < f->module->body.n; i++)
+        mask |= sized_axes(f->module->body.at[i].fn);
+    return mask;
 }
 
 dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc *desc)
@@ -314,6 +284,7 @@ dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc
     DC_TRY(dc_partition_func(j, desc->fn, &p, &f));
     DC_TRY(agree(j, fn, s, f));
     keep_exchanges(s, &p);
+    keep_whole(s, desc, param);
     s->nplace = p.mesh->naxis;
     desc->fn = f;
     desc->nfree += s->nplace;
@@ -356,7 +327,7 @@ void dc_spec_print_exchanges(const dc_spec *s, dc_text *out)
     char type[DC_TYPE_TEXT];
     double all = 0;
     for (uint32_t i = 0; i < s->exchange.n; i++) {
-        const dc_fn_exchange *x = &s->exchange.at[i];
+        const dc_partition_step *x = &s->exchange.at[i];
         dc_type_print(&x->type, type, sizeof type);
         dc_text_printf(out, "     exchanged     %s %s over ", dc_op_row_of(x->op)->name, type);
         print_axes(s->d->rt->mesh, x->mask, out);
@@ -375,7 +346,7 @@ void dc_spec_print_exchanges(const dc_spec *s, dc_text *out)
     dc_text_puts(out, " to other ranks in a call\n");
 }
 
-static void push_exchange(lua_State *L, const dc_mesh *m, const dc_fn_exchange *x)
+static void push_exchange(lua_State *L, const dc_mesh *m, const dc_partition_step *x)
 {
     char type[DC_TYPE_TEXT];
     dc_type_print(&x->type, type, sizeof type);

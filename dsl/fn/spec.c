@@ -273,6 +273,7 @@ static dc_status compile_body(dc_job *j, void *arg)
     desc.fn = dc_trace_close(t);
     s->fingerprint = fingerprint_of(t, desc.fn);
     note_steps(a->d, s, desc.fn);
+    s->sized = dc_spec_is_split(a->fn, t) ? UINT32_MAX : dc_fn_sized_axes(desc.fn);
     if (dc_bounded_any(desc.fn)) {
         dc_func *lowered;
         dc_bounded_place *place =
@@ -286,8 +287,7 @@ static dc_status compile_body(dc_job *j, void *arg)
         desc.fn = lowered;
         desc.nfree += s->size.n;
     }
-    s->meets = dc_spec_is_split(a->fn, t);
-    if (s->meets)
+    if (dc_spec_is_split(a->fn, t))
         DC_TRY(dc_spec_partition(j, a->fn, s, &desc));
     else
         dc_spec_note_exchanges(j, s, desc.fn);

@@ -444,7 +444,7 @@ static int l_reshard(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     dc_sharding s;
-    dc_type whole;
+    dc_type whole, part;
     int64_t attr[DC_MESH_AXES];
     const int at = 1;
     dc_handle *h = dc_handle_check(L, d, 1, "reshard");
@@ -453,6 +453,7 @@ static int l_reshard(lua_State *L)
     if (!dc_type_same_shape(&whole, t) || whole.dtype != t->dtype)
         dc_error_raisef(L, d, DC_ERR_SHARDING, "reshard", "%s is not of the type '%s'",
                         dc_handle_describe(L, 1), lua_tostring(L, 2));
+    dc_ranks_check(L, d, "reshard", &whole, &s, &part);
     for (int a = 0; a < DC_MESH_AXES; a++)
         attr[a] = s.dim[a];
     dc_apply_to(L, d, "reshard", &at, 1, build_reshard, attr);
@@ -502,7 +503,7 @@ static int l_part(lua_State *L)
     int64_t start[DC_MAX_RANK];
     const dc_handle *h = dc_handle_check(L, d, 1, "part");
     dc_ranks_type(L, d, 2, "part", &whole, &s);
-    if (!dc_type_same_shape(&whole, dc_handle_type(h)))
+    if (!dc_type_same_shape(&whole, dc_handle_type(h)) || whole.dtype != dc_handle_type(h)->dtype)
         dc_error_raisef(L, d, DC_ERR_SHARDING, "part", "%s is not of the type '%s'",
                         dc_handle_describe(L, 1), lua_tostring(L, 2));
     dc_ranks_part(L, d, "part", &whole, &s, &part, start);
@@ -551,13 +552,21 @@ static int l_cell_split(lua_State *L)
     return 3;
 }
 
-/* type_split(type): axes of the mesh by axis */
+/* type_split(x, type): axes of the mesh by axis; x is what this rank has of a value of that type */
 static int l_type_split(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     dc_sharding s;
-    dc_type whole;
-    dc_ranks_type(L, d, 1, "whole", &whole, &s);
+    dc_type whole, part;
+    const dc_handle *h = dc_handle_check(L, d, 1, "whole");
+    const dc_type *t = dc_handle_type(h);
+    const bool split = h->kind == DC_HANDLE_CELL && h->cell->split != NULL;
+    dc_ranks_type(L, d, 2, "whole", &whole, &s);
+    dc_ranks_check(L, d, "whole", &whole, &s, &part);
+    if (!dc_type_same_shape(&part, t) || part.dtype != t->dtype ||
+        (split && !dc_sharding_same(&h->cell->split->s, &s)))
+        dc_error_raisef(L, d, DC_ERR_SHARDING, "whole", "%s is no part of a value of the type '%s'",
+                        dc_handle_describe(L, 1), lua_tostring(L, 2));
     push_axes(L, d->rt->mesh, &s, whole.rank);
     return 1;
 }
@@ -697,7 +706,7 @@ static const dc_binding bindings[] = {
     {"reshard", l_reshard, 2, DC_IN_LIBRARY},
     {"part", l_part, 2, DC_IN_LIBRARY},
     {"cell_split", l_cell_split, 1, DC_IN_LIBRARY},
-    {"type_split", l_type_split, 1, DC_IN_LIBRARY},
+    {"type_split", l_type_split, 2, DC_IN_LIBRARY},
     {"mesh_size", l_mesh_size, 1, DC_IN_LIBRARY},
     {"mesh_axes", l_mesh_axes, 0, DC_IN_LIBRARY},
     {"mesh_group", l_mesh_group, 2, DC_IN_LIBRARY},

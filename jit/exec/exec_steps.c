@@ -36,8 +36,7 @@ void dc_exec_step_of(const dc_exec *e, uint32_t i, dc_exec_step *out)
     const dc_command *x = &e->command[at];
     const uint64_t *ns = e->profile.command_ns;
     dc_host_call c;
-    *out = (dc_exec_step){
-        .label = x->label, .where = e->fact[at].where[0], .ndep = x->ndep, .dep = x->dep};
+    *out = (dc_exec_step){.label = x->label, .ndep = x->ndep, .dep = x->dep};
     out->times = times_of(e, at, &out->inside);
     if (ns != NULL && e->profile.calls > 0 && x->kind != DC_COMMAND_BUNDLE)
         out->ns = (double)ns[at] / (double)e->profile.calls;

@@ -88,11 +88,11 @@ dc_exec_derived dc_exec_derived_of(const dc_exec *e, uint32_t i);
 
 /* A command of the body, as `deepc plan` looks at it: what it took, on average, and what it waits for. */
 typedef struct dc_exec_step {
-    const char *label, *where; /* of the script; NULL: not known */
-    double ns;                 /* of all its runs in a call */
-    int64_t times;             /* in a call, at most */
-    bool inside;               /* of a loop or a branch */
-    bool exchange;             /* with other ranks: its group, and what this rank gives */
+    const char *label; /* of the script; NULL: not known */
+    double ns;         /* of all its runs in a call */
+    int64_t times;     /* in a call, at most */
+    bool inside;       /* of a loop or a branch */
+    bool exchange;     /* with other ranks: its group, and what this rank gives */
     dc_exchange_attr attr;
     dc_op op;
     dc_type type;

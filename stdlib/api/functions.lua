@@ -21,17 +21,21 @@ local Function = {}
 ---"{ x: f32[n], y: i32[n] }" or a list "{ f32[n] }". A parameter "x?: type" may be nil; one without a
 ---type is static: each value is a specialisation of its own.
 ---
+---Where ranks work together "f32[n @ data, 784]" says along which axes of the mesh an axis is split (docs/ranks.md).
+---Options for them: `strict = true`, values are exchanged only where a type or dc.reshard asks for it, sums excepted;
+---`reduce = "f32"`, gradients of 16-bit floats are summed in f32.
+---
 ---What the body captures - locals, fields, globals, tensors - may not change unseen: a call compares,
 ---and traces again where something did.
 ---
 ---    local f = dc.fn("f(x: f32[n, 784]) -> f32[n]", function(x) return x:sum(2) end)
 ---
 ---Errors: DC0401, DC0402 in the signature; whatever the body raises; DC0405, DC0406 for its results;
----DC0403, DC0404 for the arguments of a call; DC0605 to DC0608 for what is captured.
+---DC0403, DC0404 for the arguments of a call; DC0605 to DC0608 for what is captured; DC0313 for what is split.
 ---@param signature string "name(x: type, ...) -> type, ..."
 ---@param body function|table what is traced; anything that can be called
 ---@param sizes? table<string, integer|integer[]> of names: { batch = 64 }, { batch = { 64, 32 } }
----@param options? { limit?: integer } how many specialisations there may be; 8
+---@param options? { limit?: integer, strict?: boolean, reduce?: string } limit: of specialisations; 8
 ---@return deepc.Function
 function dc.fn(signature, body, sizes, options) end
 
@@ -141,6 +145,14 @@ function Function:info() end
 ---@return string
 function Function:explain() end
 
+---What its specialisations exchange with other ranks in a call, where values are in parts: `op`, `type` of what a rank
+---gives, `over` the names of axes of the mesh, `bytes` that this rank gives to others each time, `times` in a call,
+---`written`, was it asked for by a type or by dc.reshard, and `where`, the line of the script.
+---
+---    for _, x in ipairs(f:exchanges()) do print(x.op, x.type, x.bytes) end
+---@return table[] { op, type, over, bytes, times, written, where }
+function Function:exchanges() end
+
 ---Its kernels, numbered through all specialisations. They are timed from the first f:kernels() on, at
 ---the prompt always. `calls` are those that were timed, `ms` is what they took together in
 ---milliseconds, `gflops` is 10^9 operations a second, `gbs` 10^9 bytes a second; 0 before the first.
@@ -185,7 +197,7 @@ function Function:plan() end
 
 -- ---- Parameters, states, gradients ----
 
----A parameter: a cell that is trained.
+---A parameter: a cell that is trained. "f32[784, 10 @ model]" with a whole initial value: each rank keeps its part.
 ---
 ---    local w = dc.param("f32[784, 10]", dc.randn("f32[784, 10]", { std = 0.02 }))
 ---    local b = dc.param(dc.zeros "f32[10]")

@@ -180,7 +180,8 @@ function methods:_apply(grads, lr, finite)
   local own, own_class, due = rawget(self, "_own"), getmetatable(self)._class, nil
   for _, p in ipairs(core.tracing() and {} or own.params) do
     if core.cell_split(p) then
-      core.fail("SHARDING", own.name, core.label(p) .. " is in parts, and those are updated in a typed function")
+      local label = core.label(p) or "a parameter"
+      core.fail("SHARDING", own.name, label .. " is in parts, and those are updated in a typed function")
     end
   end
   if type(lr) ~= "number" and lr ~= nil then

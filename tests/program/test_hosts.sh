@@ -42,6 +42,7 @@ overlap() {
 
 # What left each host: what its ranks gave to the other one, and headers.
 crossed() {
+    check "$1: bytes of both hosts" test "$(grep -c '^host[12] sent [0-9]* bytes$' "$dir/out")" -eq 2
     for sent in $(sed -n 's/^host[12] sent \([0-9]*\) bytes$/\1/p' "$dir/out"); do
         check "$1: $sent bytes left a host, of $2" test "$sent" -ge "$2" -a "$sent" -le $(($2 + $2 / 20))
     done

@@ -37,7 +37,7 @@ same() { # same CASE NAME PLACES
 
 cases="shuffled kept padded ragged drawn files streamed"
 near() {
-    paste "$1" "$2" | awk '{ for (i = 1; i <= NF / 2; i++) { d = $i - $(i + NF / 2); if (d * d > 1e-10) bad = 1 } }
+    paste "$1" "$2" | awk '{ for (i = 1; i <= NF / 2; i++) { d = $i - $(i + NF / 2); if (d * d > 1e-12) bad = 1 } }
         END { exit bad || NR != 3 }'
 }
 

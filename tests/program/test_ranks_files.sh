@@ -20,7 +20,7 @@ files_of() {
 
 # Losses of a whole run, and of one in two halves.
 near() {
-    paste "$1" "$2" | awk '{ d = $1 - $2; if (d * d > 1e-10 || NF != 2) bad = 1 } END { exit bad || NR != 6 }'
+    paste "$1" "$2" | awk '{ d = $1 - $2; if (d * d > 1e-12 || NF != 2) bad = 1 } END { exit bad || NR != 6 }'
 }
 
 one $script save "$dir/one.safetensors"

@@ -103,7 +103,7 @@ while read -r n step later victim; do
     fi
 done <"$dir/moments"
 echo "killed $killed times, of $kills; the others ended after $longest ms at most"
-check "ranks were killed" test "$killed" -gt 0
+check "ranks were killed, most times" test "$killed" -ge $(((kills + 1) / 2))
 
 for n in 2 3; do
     train $n "$dir/cut$n"
@@ -125,5 +125,6 @@ run "$DEEPC" tests/ranks/restart.lua --folder "$dir/fewer" --epochs 40
 check "and one" says "1 ranks, from step 400"
 check "all steps are there" test "$(lines_of "$dir/fewer/losses")" -eq 800
 train 3 "$dir/fewer3" --epochs 40
-check "with the losses of three ranks, nearly" sh -c "tail -n 1 $dir/fewer/losses $dir/fewer3/losses | grep -c '^800 0x1.8295.*p-5' | grep -qx 2"
+run "$DEEPC" tests/ranks/compare.lua "$dir/fewer/losses" "$dir/fewer3/losses" 1e-6
+check "with the losses of three ranks, nearly" says "800 numbers"
 closing

@@ -12,16 +12,10 @@
 #include "core/graph/partition.h"
 
 #include "tests/random/suite.h"
+#include "tests/unit/shardgen.h"
 #include "tests/unit/world_ranks.h"
 
 enum { GRAPH_SIZES = 16 };
-
-static const dc_mesh meshes[] = {
-    {1, {2}, {"a"}},         {1, {2}, {"a"}},
-    {1, {3}, {"a"}},         {1, {4}, {"a"}},
-    {2, {2, 2}, {"a", "b"}}, {2, {2, 3}, {"a", "b"}},
-    {2, {1, 2}, {"a", "b"}}, {3, {2, 2, 2}, {"a", "b", "c"}},
-};
 
 typedef struct run {
     suite *s;
@@ -193,34 +187,6 @@ static dc_status rank_body(dc_job *j, rank_of *r)
 
 /* ---- one graph --------------------------------------------------------------------------------- */
 
-/* Each axis of the mesh splits an axis that divides, more often than not. */
-static dc_sharding random_sharding(rng *r, const dc_mesh *m, const dc_type *t)
-{
-    dc_sharding s = {0};
-    for (uint32_t a = 0; a < m->naxis; a++) {
-        dc_sharding more = s;
-        dc_type part;
-        int axis;
-        if (t->rank == 0 || rng_below(r, 4) == 0)
-            continue;
-        more.dim[a] = (uint8_t)(1 + rng_below(r, t->rank));
-        if (dc_sharding_part(&more, m, t, &part, &axis))
-            s = more;
-    }
-    return s;
-}
-
-static dc_sharding *random_shardings(rng *r, dc_job *j, const dc_mesh *m, const dc_func *f,
-                                     const dc_ref *at, uint32_t n)
-{
-    dc_sharding *s = DC_NEW_ARRAY(&j->scratch, dc_sharding, n + 1);
-    for (uint32_t i = 0; i < n; i++) {
-        const dc_type t = dc_node_type(f, at[i]);
-        s[i] = random_sharding(r, m, &t);
-    }
-    return s;
-}
-
 static dc_status want(run *x, dc_job *j, rng *r)
 {
     const dc_func *f = x->whole;
@@ -265,9 +231,9 @@ static dc_status one_graph(run *x, dc_job *j, dc_module *m)
     ranks all = {0};
     dc_partition how = {0};
     x->whole = suite_graph(m, x->seed, x->size);
-    x->mesh = &meshes[rng_below(&r, DC_COUNTOF(meshes))];
-    x->param = random_shardings(&r, j, x->mesh, x->whole, x->whole->param.at, x->whole->param.n);
-    x->result = random_shardings(&r, j, x->mesh, x->whole, x->whole->result.at, x->whole->result.n);
+    x->mesh = shardgen_mesh(&r);
+    x->param = shardgen_list(&r, j, x->mesh, x->whole, x->whole->param.at, x->whole->param.n);
+    x->result = shardgen_list(&r, j, x->mesh, x->whole, x->whole->result.at, x->whole->result.n);
     x->before = (uint32_t)rng_below(&r, (int)x->whole->param.n + 1);
     how = (dc_partition){
         .mesh = x->mesh, .param = x->param, .result = x->result, .before = x->before, .wide = true};

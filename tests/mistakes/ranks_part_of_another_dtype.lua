@@ -1,0 +1,4 @@
+local dc = require "deepc"
+
+dc.mesh { data = 1 }
+dc.part(dc.ones "f32[9]", "i32[9 @ data]")
