@@ -521,7 +521,7 @@ static const dc_bindings *const all[] = {
     &dc_batches_bindings,     &dc_file_bindings,        &dc_layer_bindings,
     &dc_terminal_bindings,    &dc_control_bindings,     &dc_loop_bindings,
     &dc_branch_bindings,      &dc_vmap_bindings,        &dc_cumulative_bindings,
-    &dc_sort_bindings,        &dc_pad_bindings,         &dc_host_bindings,        &dc_exchange_bindings,
+    &dc_sort_bindings,        &dc_pad_bindings,         &dc_host_bindings,        &dc_exchange_bindings, &dc_messages_bindings,
     &dc_bytes_bindings,       &dc_tables_bindings,      &dc_order_bindings,
     &dc_source_bindings,      &dc_media_bindings,       &dc_fetch_bindings,
     &dc_folder_bindings,      &dc_complex_bindings,     &dc_fft_bindings,
