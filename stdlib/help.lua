@@ -248,6 +248,7 @@ local modules = {
     "deepc.metrics.ranking", "deepc.metrics.text" },
   { "deepc.linalg", "deepc.linalg.base", "deepc.linalg.factors", "deepc.linalg.solve", "deepc.linalg.values",
     "deepc.linalg.norms", "deepc.linalg.products" },
+  { "deepc.pipeline", "deepc.pipeline" },
   { "deepc.train", "deepc.train.class", "deepc.train.fit", "deepc.train.events" },
   { "deepc.data", "deepc.data.set", "deepc.data.rows", "deepc.data.stream", "deepc.data.tables", "deepc.data.media",
     "deepc.data.folders", "deepc.data.text", "deepc.data.fetch" },

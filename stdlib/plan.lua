@@ -9,6 +9,7 @@
 --   reduce_scatter, all_to_all    (n - 1) / n S / B + ceil(log2 n) L
 --   all_gather                    (n - 1) S / B + ceil(log2 n) L
 --   broadcast                     S / B + ceil(log2 n) L
+--   send                          S / B + L; recv: nothing, as if it had come already
 --
 -- Exchanges of one kind that follow each other, without a kernel between them that waits for one, pay the latency once,
 -- up to 4 MiB together, as buckets do.
@@ -61,6 +62,8 @@ local factors = {
   all_to_all = function(n) return (n - 1) / n end,
   all_gather = function(n) return n - 1 end,
   broadcast = function(n) return n > 1 and 1 or 0 end,
+  send = function() return 1 end,
+  recv = function() return 0 end,
 }
 
 local function given(step)
@@ -69,8 +72,8 @@ end
 
 -- Seconds of an exchange: on the link, and before it begins to move.
 local function cost(step, links)
-  local link, rounds = link_of(links, step.over), 0
-  while 1 << rounds < step.ranks do
+  local link, rounds = link_of(links, step.over), step.op == "send" and 1 or 0
+  while step.op ~= "send" and step.op ~= "recv" and 1 << rounds < step.ranks do
     rounds = rounds + 1
   end
   return given(step) / link.rate, (step.op == "all_reduce" and 2 or 1) * rounds * link.latency

@@ -8,6 +8,7 @@ require "deepc.operands"
 local ranks = {}
 
 local describe = core.describe
+local token -- a state: messages of traces read and set it, so they keep their order and stay
 
 local function fail(op, text, ...)
   core.fail("SHARDING", op, text:format(...))
@@ -106,6 +107,10 @@ function ranks.mesh(sizes)
     refuse_size(names, list, size, world)
   end
   core.set_mesh(names, list)
+  if not token then
+    token = require "deepc".state("f32[]", 0)
+    core.set_token(token)
+  end
   local mesh = { axes = names, size = size, sizes = {}, place = {} }
   for i = #names, 1, -1 do
     mesh.sizes[names[i]], mesh.place[names[i]] = list[i], rank % list[i]
@@ -116,6 +121,7 @@ end
 
 -- ---- together ----
 
+local handles = { tensor = true, param = true, state = true }
 local combines = { sum = 0, max = 2, min = 3 }
 
 local function read(op, options, more)
@@ -172,6 +178,57 @@ function ranks.broadcast(x, from, options)
   return y
 end
 
+-- ---- messages ----
+
+-- The number of the other one, and the axes.
+local function peer(op, options, name, also)
+  if type(options) ~= "table" then
+    fail(op, "options are { %s = 1, over = \"pipe\" }, not %s", name, describe(options))
+  end
+  for key in pairs(options) do
+    if key ~= "over" and key ~= name and key ~= also then
+      fail(op, "there is no option '%s'", tostring(key))
+    end
+  end
+  local other = options[name]
+  local me, n = core.mesh_group(op, options.over)
+  if math.type(other) ~= "integer" then
+    fail(op, "%s is the number of a rank from 0 on, not %s", name, core.shown(other))
+  elseif other < 0 or other >= n then
+    fail(op, "there is no rank %d of %d: they count from 0", other, n)
+  elseif other == me then
+    fail(op, "rank %d would wait for itself", me)
+  end
+  return other, options.over
+end
+
+function ranks.send(x, options)
+  local to, over = peer("send", options, "to")
+  local y = core.send(x, to, over, token)
+  return y
+end
+
+function ranks.recv(type_text, options)
+  local from, over = peer("recv", options, "from")
+  if type(type_text) ~= "string" then
+    fail("recv", "the type of what comes is needed, as in \"f32[64, 128]\", not %s", describe(type_text))
+  end
+  local y = core.recv(type_text, from, over, token)
+  return y
+end
+
+function ranks.send_recv(x, options)
+  local to, over = peer("send_recv", options, "to", "from")
+  local from = peer("send_recv", options, "from", "to")
+  if not handles[core.kind(x)] then
+    core.fail("ARG", "send_recv", ("a tensor is needed, not %s"):format(describe(x)))
+  end
+  local sent = core.send(x, to, over, token)
+  local y = core.recv(("%s[%s]"):format(x.dtype, table.concat(x.shape, ", ")), from, over, token)
+  local float = x.dtype:match "^b?f%d+$"
+  return float and y - sent:cast(x.dtype) or y -- who differentiates what came differentiates what went, too
+end
+
 function ranks.barrier()
   core.barrier "barrier"
 end
@@ -187,8 +244,6 @@ function ranks.part(x, type_text)
   local y = core.part(x, type_text)
   return y
 end
-
-local handles = { tensor = true, param = true, state = true }
 
 -- What all ranks have of a cell in parts, or of a tensor whose whole type is given.
 function ranks.whole(x, type_text)

@@ -42,7 +42,16 @@ static bool is_exchange(const dc_command *x, dc_host_call *c)
     dc_job *j = dc_job_here();
     if (x->kind != DC_COMMAND_HOST || !dc_host_call_unpack(j, x->host, x->nhost, c))
         return false;
-    return dc_op_is(c->op, DC_CLASS_COM) && dc_exchange_scratch(c->op, c->attr, &c->in[0]) == 0;
+    return dc_op_is(c->op, DC_CLASS_COM) && !dc_op_is_message(c->op) &&
+           dc_exchange_scratch(c->op, c->attr, &c->in[0]) == 0;
+}
+
+/* It goes on to another rank at once, and exchanges in front of it have begun before. */
+static bool is_message(const dc_command *x)
+{
+    dc_host_call c;
+    return x->kind == DC_COMMAND_HOST &&
+           dc_host_call_unpack(dc_job_here(), x->host, x->nhost, &c) && dc_op_is_message(c.op);
 }
 
 static bool is_alike(const dc_host_call *a, const dc_host_call *b)
@@ -122,7 +131,7 @@ static void make(dc_cpu_exchanges *e, const dc_command *command, uint32_t n)
     for (uint32_t i = 0; i < n; i += span_of(&command[i])) {
         dc_host_call c;
         const uint32_t first = e->nbucket > 0 ? e->bucket[e->nbucket - 1].first : 0;
-        if (m.open && waits_for(e, &command[i], first))
+        if (m.open && (waits_for(e, &command[i], first) || is_message(&command[i])))
             m.open = false; /* it is needed: what comes later is a bucket of its own */
         if (is_exchange(&command[i], &c))
             add_exchange(&m, i, &c);

@@ -138,6 +138,9 @@ static dc_status make_transform(dc_batch *b, const dc_node *n, const dc_type *wa
 /* Each row by itself, all of them at once. */
 static dc_status make_exchange(dc_batch *b, const dc_node *n, dc_ref *out)
 {
+    if (dc_op_is_message((dc_op)n->op))
+        return dc_failf(b->j, DC_ERR_SHARDING, dc_op_row_of((dc_op)n->op)->name,
+                        "in dc.vmap each row would be a message to another rank");
     dc_exchange_attr x = dc_exchange_read(n->attr);
     int64_t attr[DC_EXCHANGE_ATTRS];
     x.axis += n->op != DC_OP_ALL_REDUCE && n->op != DC_OP_BROADCAST;

@@ -1,6 +1,7 @@
 #include "core/graph/exchange.h"
 
 #include "core/base/extent.h"
+#include "core/graph/control.h"
 #include "core/graph/infer_impl.h"
 
 #include <inttypes.h>
@@ -96,12 +97,50 @@ static dc_status check_divides(const dc_site *s, int64_t axis, int64_t n)
 
 dc_status dc_infer_exchange_dtype(const dc_site *s)
 {
-    s->out->dtype = s->in[0].dtype;
+    s->out->dtype = s->op == DC_OP_RECV       ? s->want->dtype
+                    : dc_op_is_message(s->op) ? DC_F32
+                                              : s->in[0].dtype;
+    if (s->op == DC_OP_RECV && dc_dtype_is_complex((dc_dtype)s->want->dtype))
+        return dc_fail(
+            s->j, DC_ERR_DTYPE,
+            &(dc_fact){.op = dc_site_name(s), .type = {*s->want}, .word = {"a real number"}});
     return DC_OK;
+}
+
+/* The other one knows sizes before it gets anything. */
+static dc_status check_fixed(const dc_site *s, const dc_type *t)
+{
+    for (int k = 0; k < t->rank; k++)
+        if (dc_extent_is(t->dim[k]))
+            return dc_fail(
+                s->j, DC_ERR_EXTENT,
+                &(dc_fact){.op = dc_site_name(s), .axis = {k}, .type = {*t}, .operand = 1});
+    if (dc_type_count(t) == 0)
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "a message has an element at least");
+    return DC_OK;
+}
+
+static dc_status message_shape(const dc_site *s)
+{
+    s->out->rank = 0;
+    if (s->op == DC_OP_ARRIVED)
+        return s->nattr == 0 ? DC_OK
+                             : dc_failf(s->j, DC_ERR_ARG, dc_site_name(s),
+                                        "%d attributes given, none needed", s->nattr);
+    DC_TRY(check_attrs(s));
+    const dc_exchange_attr x = dc_exchange_read(s->attr);
+    DC_TRY(check_member(s, x.other, dc_group_size(&x.group)));
+    if (s->op == DC_OP_SEND)
+        return check_fixed(s, &s->in[0]);
+    s->out->rank = s->want->rank;
+    memcpy(s->out->dim, s->want->dim, sizeof s->out->dim);
+    return check_fixed(s, s->want);
 }
 
 dc_status dc_infer_exchange_shape(const dc_site *s)
 {
+    if (dc_op_is_message(s->op))
+        return message_shape(s);
     DC_TRY(check_attrs(s));
     const dc_exchange_attr x = dc_exchange_read(s->attr);
     const int64_t n = dc_group_size(&x.group);
@@ -150,6 +189,50 @@ dc_ref dc_graph_all_gather(dc_func *f, dc_ref a, int axis, const dc_group_axes *
     return dc_graph_exchange(f, DC_OP_ALL_GATHER, a, &(dc_exchange_attr){axis, 0, *group});
 }
 
+dc_ref dc_graph_send(dc_func *f, dc_ref a, dc_ref after, const dc_exchange_attr *x)
+{
+    int64_t attr[DC_EXCHANGE_ATTRS];
+    const int nattr = dc_exchange_write(x, attr);
+    return dc_graph_make(f, DC_OP_SEND, (dc_ref[]){a, after}, 2, attr, nattr, NULL);
+}
+
+dc_ref dc_graph_recv(dc_func *f, const dc_type *t, dc_ref after, const dc_exchange_attr *x)
+{
+    int64_t attr[DC_EXCHANGE_ATTRS];
+    const int nattr = dc_exchange_write(x, attr);
+    return dc_graph_make(f, DC_OP_RECV, &after, 1, attr, nattr, t);
+}
+
+dc_ref dc_graph_arrived(dc_func *f, dc_ref r, dc_ref after)
+{
+    return dc_graph_make(f, DC_OP_ARRIVED, (dc_ref[]){r, after}, 2, NULL, 0, NULL);
+}
+
+bool dc_exchange_is_message(const dc_func *f, const dc_node *n)
+{
+    bool any = n->op == DC_OP_SEND || n->op == DC_OP_RECV;
+    for (int i = 0; i < dc_node_bodies(n) && !any; i++) {
+        const dc_func *body = dc_body_at(f->module, n->attr[i]);
+        for (dc_ref r = 1; r < body->node.n && !any; r++)
+            any = dc_exchange_is_message(body, dc_node_at(body, r));
+    }
+    return any;
+}
+
+bool dc_exchange_answers(const dc_func *f, const dc_node *n)
+{
+    if (n->op == DC_OP_RECV || n->op == DC_OP_SEND)
+        return dc_dtype_is_float(
+            (dc_dtype)(n->op == DC_OP_RECV ? n->dtype : dc_node_at(f, n->in[0])->dtype));
+    for (int i = 0; i < dc_node_bodies(n); i++) {
+        const dc_func *body = dc_body_at(f->module, n->attr[i]);
+        for (dc_ref r = 1; r < body->node.n; r++)
+            if (dc_exchange_answers(body, dc_node_at(body, r)))
+                return true;
+    }
+    return false;
+}
+
 double dc_exchange_bytes(dc_op op, const dc_exchange_attr *x, const dc_type *t)
 {
     const double n = (double)dc_group_size(&x->group), bytes = (double)dc_type_bytes(t);
@@ -158,6 +241,11 @@ double dc_exchange_bytes(dc_op op, const dc_exchange_attr *x, const dc_type *t)
         return 2 * (n - 1) / n * bytes;
     case DC_OP_ALL_GATHER:
         return (n - 1) * bytes;
+    case DC_OP_SEND:
+        return bytes;
+    case DC_OP_RECV:
+    case DC_OP_ARRIVED:
+        return 0;
     default: /* of a broadcast one member gives all, or each a part */
         return (n - 1) / n * bytes;
     }
@@ -178,8 +266,11 @@ static dc_transfer transfer_of(dc_op op, const dc_exchange_attr *x, const dc_typ
                                const void *from)
 {
     const int axis = (int)x->axis;
+    const int64_t all = product(in, 0, in->rank);
+    if (dc_op_is_message(op)) /* the other place is that of a token */
+        return (dc_transfer){op == DC_OP_SEND ? from : NULL, op == DC_OP_SEND ? NULL : to, 1, all};
     if (op == DC_OP_ALL_REDUCE || op == DC_OP_BROADCAST)
-        return (dc_transfer){from, to, 1, product(in, 0, in->rank)};
+        return (dc_transfer){from, to, 1, all};
     const int64_t n = op == DC_OP_ALL_GATHER ? 1 : dc_group_size(&x->group);
     return (dc_transfer){from, to, product(in, 0, axis), product(in, axis, in->rank) / n};
 }
@@ -195,6 +286,10 @@ static dc_exchange_kind kind_of(dc_op op)
         return DC_ALL_GATHER;
     case DC_OP_ALL_TO_ALL:
         return DC_ALL_TO_ALL;
+    case DC_OP_SEND:
+        return DC_SEND;
+    case DC_OP_RECV:
+        return DC_RECV;
     default:
         return DC_BROADCAST;
     }
@@ -244,11 +339,21 @@ static dc_status exchange(dc_job *j, const dc_exchange *x)
         return dc_failf(j, DC_ERR_ARG, x->label,
                         "%" PRId64 " ranks are needed, and this is the only one",
                         dc_group_size(&x->axes));
+    if (x->kind == DC_SEND || x->kind == DC_RECV)
+        return dc_failf(j, DC_ERR_ARG, x->label, "there is no other rank");
     const dc_transfer *t = x->at;
     const size_t bytes = (size_t)(t->outer * t->inner) * dc_dtype_size(x->dtype);
     if (t->to != t->from && bytes > 0)
         memcpy(t->to, t->from, bytes);
     return DC_OK;
+}
+
+static uint64_t shape_of(const dc_type *t)
+{
+    uint64_t h = t->rank;
+    for (int k = 0; k < t->rank; k++)
+        h = dc_hash_mix(h, (uint64_t)t->dim[k]);
+    return h;
 }
 
 bool dc_exchange_describe(dc_op op, const int64_t *attr, const dc_type *in, const char *label,
@@ -261,7 +366,9 @@ bool dc_exchange_describe(dc_op op, const int64_t *attr, const dc_type *in, cons
                        .combine = combines ? (dc_combine)a.other : DC_COMBINE_SUM,
                        .dtype = (dc_dtype)in->dtype,
                        .axes = a.group,
-                       .peer = op == DC_OP_BROADCAST ? (int)a.other : 0,
+                       .peer = op == DC_OP_BROADCAST || dc_op_is_message(op) ? (int)a.other : 0,
+                       .shape = dc_op_is_message(op) ? shape_of(in) : 0,
+                       .copied = op == DC_OP_SEND,
                        .label = label,
                        .n = 1,
                        .at = t};

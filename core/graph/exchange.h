@@ -1,6 +1,6 @@
 /*
  * Operations of class COM: what the members of a group of ranks do together (core/world/world.h), each with an operand
- * of its own. All members have operands of the same type. Attributes: axis, other, mask, number of axes of the mesh, their
+ * of its own; of the first ones all members have operands of the same type. Attributes: axis, other, mask, number of axes of the mesh, their
  * sizes; n is the number of members.
  *
  *   all_reduce      [0, combine]   sums, maxima or minima (dc_combine) over the members; all get them
@@ -10,7 +10,18 @@
  *                                  behind the other along `to`
  *   broadcast       [0, member]    the operand of that member
  *
- * Their gradient is that of the sum of what all ranks differentiate.
+ * Of two members, each of which may compute something else:
+ *
+ *   send            [0, member]    the operand goes to that member. 0 of f32[]
+ *   recv            [0, member]    what comes from it, of the type of the node
+ *   arrived         no attributes  0 of f32[], when both operands are there
+ *
+ * A last operand of send and recv, of any type, is what they come after: a rank performs them in the order in which it has
+ * written them. A send is done when the operand has been copied. They have effects: what depends on the result
+ * of one has to be a result of the function.
+ *
+ * Gradients are those of the sum of what all ranks differentiate: who differentiates what depends on a send receives
+ * that of its operand, and who differentiates what depends on a recv sends it.
  */
 #ifndef DC_CORE_GRAPH_EXCHANGE_H
 #define DC_CORE_GRAPH_EXCHANGE_H
@@ -36,11 +47,23 @@ dc_ref dc_graph_reduce_scatter(dc_func *f, dc_ref a, int axis, dc_combine by,
                                const dc_group_axes *group);
 dc_ref dc_graph_all_gather(dc_func *f, dc_ref a, int axis, const dc_group_axes *group);
 
-/* Bytes that each member gives to others, on average: of an operand of type t. */
+dc_ref dc_graph_send(dc_func *f, dc_ref a, dc_ref after, const dc_exchange_attr *x);
+dc_ref dc_graph_recv(dc_func *f, const dc_type *t, dc_ref after, const dc_exchange_attr *x);
+
+/* What messages come after that come after `after` and, once it is in memory, r. */
+dc_ref dc_graph_arrived(dc_func *f, dc_ref r, dc_ref after);
+
+/* A send or a recv, or a loop or a branch with one? */
+bool dc_exchange_is_message(const dc_func *f, const dc_node *n);
+
+/* Is its gradient a message to another rank, who waits for it: of floats, or a loop or a branch with such? */
+bool dc_exchange_answers(const dc_func *f, const dc_node *n);
+
+/* Bytes that each member gives to others, on average: of an operand, of recv a result, of type t. */
 double dc_exchange_bytes(dc_op op, const dc_exchange_attr *x, const dc_type *t);
 
 /*
- * The same for core/world: an exchange of one array, *t. False: the result has to be put in order afterwards, which
+ * The same for core/world: an exchange of one array, *t. `in` is the type of the operand, of recv that of the result. False: the result has to be put in order afterwards, which
  * dc_exchange_run does.
  */
 bool dc_exchange_describe(dc_op op, const int64_t *attr, const dc_type *in, const char *label,

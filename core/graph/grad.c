@@ -4,13 +4,15 @@
  * The walk goes from the loss down. A node's cotangent is d loss / d node, of the node's own type;
  * when the walk reaches a node, all its users have added their part. Active nodes are those that a
  * wrt node reaches through floats; only they get a cotangent. Every gradient named in core/graph/ops.def
- * is one function dc_grad_<grad> that turns the cotangent of a node into parts for its active operands.
+ * is one function dc_grad_<grad> that turns the cotangent of a node into parts for its active operands. Messages to
+ * other ranks are active by themselves: cotangents are messages back, which those wait for.
  * Parts are ordinary nodes, so gradients of gradients need nothing more.
  * The rules are in core/graph/grad_ew.c, core/graph/grad_move.c and core/graph/grad_control.c; flat operations
  * (floor, comparisons, whatever leaves the floats) have none, and the derivative 0.
  */
 #include "core/graph/control.h"
 #include "core/graph/custom.h"
+#include "core/graph/exchange.h"
 #include "core/graph/grad_impl.h"
 
 void dc_vjp_give(const dc_vjp *v, int i, dc_ref part)
@@ -54,6 +56,7 @@ static void (*const rules[DC_OP__COUNT])(const dc_vjp *) = {
 #define FFT(id, lua, grad)                               [DC_OP_##id] = dc_grad_##grad,
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = dc_grad_##grad,
 #define COM(id, lua, grad, lo, hi)                       [DC_OP_##id] = dc_grad_##grad,
+#define MSG(id, lua, n, grad)                            [DC_OP_##id] = dc_grad_##grad,
 #include "core/graph/ops.def"
     [DC_OP_LOOP] = dc_grad_loop, [DC_OP_BRANCH] = dc_grad_branch, [DC_OP_PICK] = dc_grad_pick,
 };
@@ -73,6 +76,7 @@ bool *dc_grad_active(dc_job *j, const dc_func *f, const dc_ref *wrt, int n, dc_r
             active[wrt[i]] = true;
     for (dc_ref r = 1; r <= last; r++) {
         const dc_node *node = dc_node_at(f, r);
+        active[r] = active[r] || dc_exchange_answers(f, node);
         for (int i = 0; flows(node) && i < dc_node_inputs(node); i++)
             active[r] = active[r] || active[node->in[i]];
     }
@@ -162,7 +166,7 @@ static dc_status walk(const request *q, dc_ref **out)
             cotangent[r] = dc_gradsum(&j->scratch, f, part[r], cotangent[r]);
         node = dc_node_at(f, r);
         const dc_vjp v = {j, f, r, cotangent[r], *node, q->active, cotangent, part, &status};
-        bool wanted = false;
+        bool wanted = dc_exchange_answers(f, node);
         for (int i = 0; i < dc_node_inputs(node); i++)
             wanted = wanted || q->active[node->in[i]];
         if (wanted && v.g != 0 && rules[v.n.op] != NULL && !q->leaf[r])

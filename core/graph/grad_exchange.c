@@ -78,3 +78,35 @@ void dc_grad_broadcast(const dc_vjp *v)
     const dc_ref mine = dc_graph_reduce_scatter(f, rows, 0, DC_COMBINE_SUM, &x.group);
     dc_vjp_give(v, 0, dc_graph_reshape(f, mine, n.rank, n.dim));
 }
+
+/* ---- messages ---------------------------------------------------------------------------------- */
+
+/* Messages of the backward pass follow each other as the walk makes them: in the other direction. */
+static bool has_place(const dc_vjp *v)
+{
+    if (v->f->token == 0)
+        *v->status =
+            dc_failf(v->j, DC_ERR_SHARDING, "grad",
+                     "what is sent or received in a loop, a branch or a custom gradient is "
+                     "differentiated inside of it alone");
+    return v->f->token != 0;
+}
+
+void dc_grad_send(const dc_vjp *v)
+{
+    const dc_exchange_attr x = dc_exchange_read(v->n.attr);
+    const dc_type t = dc_node_type(v->f, v->n.in[0]);
+    if (!dc_exchange_answers(v->f, &v->n) || !has_place(v))
+        return;
+    const dc_ref g = dc_graph_recv(v->f, &t, v->f->token, &x);
+    v->f->token = dc_graph_arrived(v->f, g, v->f->token);
+    if (dc_vjp_wants(v, 0))
+        dc_vjp_give(v, 0, g);
+}
+
+void dc_grad_recv(const dc_vjp *v)
+{
+    const dc_exchange_attr x = dc_exchange_read(v->n.attr);
+    if (has_place(v))
+        v->f->token = dc_graph_send(v->f, v->g, v->f->token, &x);
+}

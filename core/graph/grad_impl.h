@@ -73,7 +73,7 @@ dc_grad_rule dc_grad_eig, dc_grad_eigvals;
 dc_grad_rule dc_grad_dft; /* grad_dft */
 /* grad_exchange.c */
 dc_grad_rule dc_grad_all_reduce, dc_grad_reduce_scatter, dc_grad_all_gather, dc_grad_all_to_all,
-    dc_grad_broadcast;
+    dc_grad_broadcast, dc_grad_send, dc_grad_recv;
 /* grad.c: given by hand */
 dc_grad_rule dc_grad_custom, dc_grad_barrier;
 /* grad_control.c, grad_loop.c */

@@ -248,8 +248,8 @@ static bool varies(const dc_func *f, const dc_node *n)
 {
     const bool is_float = dc_dtype_is_float((dc_dtype)n->dtype);
     const int nin = dc_node_inputs(n);
-    bool found =
-        is_float && (n->op == DC_OP_PARAM || n->op == DC_OP_BARRIER || n->op == DC_OP_HOLE);
+    bool found = is_float && (n->op == DC_OP_PARAM || n->op == DC_OP_BARRIER ||
+                              n->op == DC_OP_HOLE || n->op == DC_OP_RECV || n->op == DC_OP_SEND);
     if ((!is_float && !dc_is_control(n)) || n->op == DC_OP_STOP)
         return false;
     for (int i = 0; i < nin && !found; i++)

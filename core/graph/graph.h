@@ -25,7 +25,7 @@ typedef struct dc_node {
     uint8_t op;    /* dc_op */
     uint8_t dtype; /* dc_dtype */
     uint8_t rank;
-    bool varies; /* a gradient can flow from it to a parameter, a barrier or a hole */
+    bool varies; /* a gradient can flow from it to a parameter, a barrier, a hole or a message */
     uint16_t nin;
     uint16_t nattr;
     uint32_t origin;     /* head of its list in dc_func.origins, 0 none */
@@ -56,6 +56,8 @@ typedef struct dc_func {
     dc_bucket *bucket;         /* hash-consing: open addressing over refs */
     uint32_t nbucket;
     const char *where, *path; /* given to nodes made from now on; NULL none */
+    dc_ref
+        token; /* what messages that a gradient makes come after (core/graph/exchange.h); 0: they have no place */
 } dc_func;
 
 /* What a loop or a branch names by its number in the module. Equal ones are one; none is ever dropped. */

@@ -25,23 +25,32 @@ int dc_host_call_axes(dc_op op, const int64_t *attr)
     return op == DC_OP_SORT || op == DC_OP_ARGSORT || op == DC_OP_TOPK ? 1 : 2;
 }
 
-/* op, attributes and their number, operands and their number; a type is dtype, rank, dims. */
+static uint32_t put_type(int64_t *to, uint32_t at, const dc_type *t)
+{
+    to[at++] = t->dtype;
+    to[at++] = t->rank;
+    for (int k = 0; k < t->rank; k++)
+        to[at++] = t->dim[k];
+    return at;
+}
+
+/*
+ * op, attributes and their number, operands and their number; of recv the result. A type is dtype, rank, dims.
+ */
 const int64_t *dc_host_call_pack(const dc_host_call *c, dc_arena *a, uint32_t *n)
 {
     int64_t *to =
-        DC_NEW_ARRAY(a, int64_t, 3 + DC_HOST_ATTRS + DC_HOST_OPERANDS * (2 + DC_MAX_RANK));
+        DC_NEW_ARRAY(a, int64_t, 3 + DC_HOST_ATTRS + (DC_HOST_OPERANDS + 1) * (2 + DC_MAX_RANK));
     uint32_t at = 0;
     to[at++] = c->op;
     to[at++] = c->nattr;
     for (int i = 0; i < c->nattr; i++)
         to[at++] = c->attr[i];
     to[at++] = c->nin;
-    for (int i = 0; i < c->nin; i++) {
-        to[at++] = c->in[i].dtype;
-        to[at++] = c->in[i].rank;
-        for (int k = 0; k < c->in[i].rank; k++)
-            to[at++] = c->in[i].dim[k];
-    }
+    for (int i = 0; i < c->nin; i++)
+        at = put_type(to, at, &c->in[i]);
+    if (c->op == DC_OP_RECV)
+        at = put_type(to, at, &c->out);
     *n = at;
     return to;
 }
@@ -68,7 +77,9 @@ static dc_type next_type(reading *r)
     const int64_t dtype = next(r, DC_DTYPE__COUNT - 1), rank = next(r, DC_MAX_RANK);
     for (int k = 0; k < rank; k++)
         dim[k] = next(r, INT64_MAX);
-    return dc_type_make((dc_dtype)dtype, (int)rank, dim);
+    const dc_type t = dc_type_make((dc_dtype)dtype, (int)rank, dim);
+    r->wrong = r->wrong || !dc_dims_fit(t.rank, t.dim, dc_dtype_size((dc_dtype)t.dtype));
+    return t;
 }
 
 bool dc_host_call_unpack(dc_job *j, const int64_t *at, uint32_t n, dc_host_call *out)
@@ -79,14 +90,12 @@ bool dc_host_call_unpack(dc_job *j, const int64_t *at, uint32_t n, dc_host_call 
     for (int i = 0; i < c.nattr; i++)
         c.attr[i] = next(&r, INT64_MAX);
     c.nin = (int)next(&r, DC_HOST_OPERANDS);
-    for (int i = 0; i < c.nin; i++) {
+    for (int i = 0; i < c.nin; i++)
         c.in[i] = next_type(&r);
-        if (!dc_dims_fit(c.in[i].rank, c.in[i].dim, dc_dtype_size((dc_dtype)c.in[i].dtype)))
-            r.wrong = true;
-    }
+    const dc_type want = c.op == DC_OP_RECV ? next_type(&r) : (dc_type){0};
     dc_job inner = {.opt = j->opt, .log = j->log, .extents = j->extents};
     if (r.wrong || r.n > 0 || !dc_op_for_host(c.op) ||
-        dc_infer(&inner, c.op, c.in, c.nin, c.attr, c.nattr, NULL, &c.out) != DC_OK)
+        dc_infer(&inner, c.op, c.in, c.nin, c.attr, c.nattr, &want, &c.out) != DC_OK)
         return false;
     c.label = dc_op_row_of(c.op)->name;
     *out = c;

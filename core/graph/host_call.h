@@ -25,6 +25,12 @@ dc_host_call dc_host_call_of(const dc_func *f, dc_ref r);
 const int64_t *dc_host_call_pack(const dc_host_call *c, dc_arena *a, uint32_t *n);
 bool dc_host_call_unpack(dc_job *j, const int64_t *at, uint32_t n, dc_host_call *out);
 
+/* What an exchange moves: the operand, of recv the result. */
+static inline const dc_type *dc_host_call_moved(const dc_host_call *c)
+{
+    return c->op == DC_OP_RECV ? &c->out : &c->in[0];
+}
+
 /* How many axes at the end an operand of the operation takes as one piece of work; the others are the batch. */
 int dc_host_call_axes(dc_op op, const int64_t *attr);
 

@@ -178,6 +178,7 @@ static rule *const rules[] = {
 #define SAME(id, lua, n, grad)                     [DC_OP_##id] = dtype_first,
 #define PART(id, lua, n)                           [DC_OP_##id] = dtype_any,
 #define COM(id, lua, grad, lo, hi)                 [DC_OP_##id] = dc_infer_exchange_dtype,
+#define MSG(id, lua, n, grad)                      [DC_OP_##id] = dc_infer_exchange_dtype,
 #define CTL(id, lua, n)                            [DC_OP_##id] = dtype_control,
 #include "core/graph/ops.def"
     /* clang-format on */
@@ -187,7 +188,7 @@ static rule *const rules[] = {
 static bool needs_want(dc_op op)
 {
     return op == DC_OP_CAST || dc_op_is(op, DC_CLASS_SRC) || op == DC_OP_RESHAPE ||
-           op == DC_OP_EXPAND || op == DC_OP_SLICE || op == DC_OP_PAD;
+           op == DC_OP_EXPAND || op == DC_OP_SLICE || op == DC_OP_PAD || op == DC_OP_RECV;
 }
 
 /* Does the operation have a meaning for complex numbers? (core/graph/complex.h makes others of it.) */

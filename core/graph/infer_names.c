@@ -49,6 +49,11 @@ static dc_status names_none(const dc_site *s)
     return DC_OK;
 }
 
+static dc_status names_message(const dc_site *s)
+{
+    return s->op == DC_OP_RECV ? names_none(s) : DC_OK;
+}
+
 static dc_status names_perm(const dc_site *s)
 {
     for (int i = 0; i < s->out->rank; i++)
@@ -224,6 +229,7 @@ dc_status dc_infer_names(const dc_site *s)
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = names_first,
 #define PART(id, lua, n)                                 [DC_OP_##id] = names_first,
 #define COM(id, lua, grad, lo, hi)                       [DC_OP_##id] = names_first,
+#define MSG(id, lua, n, grad)                            [DC_OP_##id] = names_message,
 #define CTL(id, lua, n)                                  [DC_OP_##id] = names_none,
 #include "core/graph/ops.def"
         /* clang-format on */

@@ -606,6 +606,7 @@ static rule *const rules[] = {
 #define SAME(id, lua, n, grad)                     [DC_OP_##id] = shape_##id,
 #define PART(id, lua, n)                           [DC_OP_##id] = shape_##id,
 #define COM(id, lua, grad, lo, hi)                 [DC_OP_##id] = dc_infer_exchange_shape,
+#define MSG(id, lua, n, grad)                      [DC_OP_##id] = dc_infer_exchange_shape,
 #define CTL(id, lua, n)                            [DC_OP_##id] = shape_control,
 #include "core/graph/ops.def"
     /* clang-format on */

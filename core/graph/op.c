@@ -32,6 +32,7 @@ static const dc_op_row rows[] = {
 #define CTL(id, lua, n)        [DC_OP_##id] = {lua, DC_CLASS_CTL, n, 0, 0, 0, 0},
 #define HST(id, lua, n, rule, grad, lo, hi) [DC_OP_##id] = {lua, DC_CLASS_HST, n, 0, 0, lo, hi},
 #define COM(id, lua, grad, lo, hi) [DC_OP_##id] = {lua, DC_CLASS_COM, 1, 0, 0, lo, hi},
+#define MSG(id, lua, n, grad)  [DC_OP_##id] = {lua, DC_CLASS_COM, n, 0, 0, -4, 4},
 #define FFT(id, lua, grad)                      [DC_OP_##id] = {lua, DC_CLASS_FFT, 0, 0, 0, -2, 2},
 #include "core/graph/ops.def"
 #undef COMM

@@ -17,6 +17,7 @@ typedef enum dc_op {
 #define SAME(id, ...) DC_OP_##id,
 #define PART(id, ...) DC_OP_##id,
 #define COM(id, ...) DC_OP_##id,
+#define MSG(id, ...) DC_OP_##id,
 #define CTL(id, ...) DC_OP_##id,
 #include "core/graph/ops.def"
     DC_OP__COUNT
@@ -73,6 +74,12 @@ static inline bool dc_op_any_number(dc_op op)
 static inline bool dc_op_for_host(dc_op op)
 {
     return dc_op_is(op, DC_CLASS_HST) || dc_op_is(op, DC_CLASS_COM);
+}
+
+/* Of class COM: does a rank do it with another one, or by itself, and not all members of a group together? */
+static inline bool dc_op_is_message(dc_op op)
+{
+    return op == DC_OP_SEND || op == DC_OP_RECV || op == DC_OP_ARRIVED;
 }
 
 /* The reduction that combines so. */

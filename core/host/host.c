@@ -1,5 +1,7 @@
 #include "core/host/host_impl.h"
 
+#include <string.h>
+
 static const dc_host_row *row_of(dc_op op)
 {
     switch ((int)op) {
@@ -82,17 +84,20 @@ int64_t dc_host_result_count(const dc_host_call *c)
     return share(&c->out, batch_of(c));
 }
 
+static size_t exchange_scratch(const dc_host_call *c)
+{
+    return dc_op_is_message(c->op) ? 0 : dc_exchange_scratch(c->op, c->attr, &c->in[0]);
+}
+
 size_t dc_host_scratch(const dc_host_call *c)
 {
-    return dc_align_up(is_exchange(c) ? dc_exchange_scratch(c->op, c->attr, &c->in[0])
-                                      : row_of(c->op)->scratch(c),
-                       64);
+    return dc_align_up(is_exchange(c) ? exchange_scratch(c) : row_of(c->op)->scratch(c), 64);
 }
 
 uint64_t dc_host_cost_ns(const dc_host_call *c)
 {
     if (is_exchange(c))
-        return 10000 + dc_type_bytes(&c->in[0]) / 4;
+        return 10000 + dc_type_bytes(dc_host_call_moved(c)) / 4;
     const double ns = 1 + (double)dc_host_rows(c) * row_of(c->op)->cost(c);
     return ns < 1e15 ? (uint64_t)ns : (uint64_t)1e15;
 }
@@ -126,9 +131,13 @@ static void run_rows(const dc_host_call *c, const dc_lapack *lib, void *out, con
 dc_status dc_host_run(dc_job *j, const dc_host_call *c, const dc_lapack *lib, void *out,
                       const void *const *in, void *scratch, int64_t begin, int64_t end)
 {
+    if (dc_op_is_message(c->op) && c->op != DC_OP_RECV)
+        memset(out, 0, dc_type_bytes(&c->out));
+    if (c->op == DC_OP_ARRIVED)
+        return DC_OK;
     if (is_exchange(c))
-        return dc_exchange_run(j, c->op, c->attr, &c->in[0], c->label, c->where, out, in[0],
-                               scratch);
+        return dc_exchange_run(j, c->op, c->attr, dc_host_call_moved(c), c->label, c->where, out,
+                               in[0], scratch);
     run_rows(c, lib, out, in, scratch, begin, end);
     return DC_OK;
 }

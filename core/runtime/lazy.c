@@ -7,6 +7,7 @@
  */
 #include "core/runtime/lazy.h"
 
+#include "core/graph/exchange.h"
 #include "core/runtime/devices.h"
 
 #include <string.h>
@@ -301,6 +302,8 @@ dc_lazy *dc_lazy_node(dc_rt *rt, const dc_func *f, dc_ref r, dc_lazy *const *map
         add_operand(n, map[g->in[i]]);
         map[g->in[i]]->uses++;
     }
+    n->param = n->param || dc_exchange_answers(f, g);
+    n->rule = n->rule && !dc_exchange_answers(f, g);
     finish_node(n);
     return n;
 }

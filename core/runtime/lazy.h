@@ -52,7 +52,7 @@ struct dc_lazy {
     uint8_t kind; /* dc_lazy_kind */
     uint8_t op;   /* of OP: dc_op */
     uint16_t nattr;
-    bool param;   /* reads a parameter, or what is watched: the recipe stays */
+    bool param;   /* reads a parameter, what is watched or received: the recipe stays */
     bool dropped; /* LEAF that was an operation */
     bool call;    /* LEAF that is the result of a compiled function */
     bool counts;  /* what the language calls one operation ends here */
@@ -174,9 +174,10 @@ typedef struct dc_lazy_wrt {
  * Gradients of the scalar loss, as expressions that are computed together, with loss. out[i] are new
  * references. zero: zeros where loss does not depend on wrt[i], else GRAD_UNUSED. GRAD_DROPPED where
  * what loss reads was computed from wrt[i] and its recipe is gone.
+ * message: NULL, or a new reference to what ranks send each other for them, which the caller realizes.
  */
 dc_status dc_lazy_grad(dc_rt *rt, dc_job *j, dc_lazy *loss, dc_lazy_wrt *wrt, int n, bool zero,
-                       const char *where, const char *path, dc_lazy **out);
+                       const char *where, const char *path, dc_lazy **out, dc_lazy **message);
 
 /* ---- shared by core/runtime/lazy*.c and core/runtime/realize*.c ---- */
 

@@ -17,7 +17,8 @@ typedef struct task {
     dc_lazy **node; /* by ref; grows with f */
     dc_lazy_wrt *wrt;
     int n;
-    dc_ref *at, *grad; /* of each wrt, 0 none */
+    dc_ref *at, *grad;      /* of each wrt, 0 none */
+    DC_VEC(dc_ref) message; /* what was sent and received for them, in order */
 } task;
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
@@ -104,7 +105,16 @@ static dc_status differentiate(task *t, dc_ref loss)
     for (int i = 0; i < t->n; i++)
         if (t->at[i] != 0)
             wrt[m++] = t->at[i];
+    const dc_type f32 = dc_type_scalar(DC_F32);
+    const uint32_t before = t->f->node.n;
+    bool any = false;
+    for (dc_ref r = 1; r < before; r++)
+        any = any || dc_op_is_message((dc_op)t->f->node.at[r].op);
+    t->f->token = any ? dc_graph_const(t->f, &f32, 0) : 0;
     DC_TRY(dc_grad(t->j, t->f, loss, wrt, m, grad));
+    for (dc_ref r = before; r < t->f->node.n; r++)
+        if (t->f->node.at[r].op == DC_OP_SEND || t->f->node.at[r].op == DC_OP_RECV)
+            DC_PUSH_IN(&t->j->scratch, t->message, r);
     m = 0;
     for (int i = 0; i < t->n; i++)
         t->grad[i] = t->at[i] != 0 ? grad[m++] : 0;
@@ -156,6 +166,8 @@ static void add_nodes(task *t, uint32_t first, const char *where, const char *pa
     const bool *again = find_again(t, first);
     for (int i = 0; i < t->n; i++)
         live[t->grad[i]] = true;
+    for (uint32_t i = 0; i < t->message.n; i++)
+        live[t->message.at[i]] = true;
     t->node = DC_NEW_ARRAY(&t->j->scratch, dc_lazy *, t->f->node.n);
     for (uint32_t i = t->walk.order.n; i-- > 0;) { /* of equal nodes the first */
         dc_lazy *n = t->walk.order.at[i];
@@ -171,7 +183,7 @@ static void add_nodes(task *t, uint32_t first, const char *where, const char *pa
 }
 
 static dc_status make_gradients(task *t, dc_lazy *loss, bool zero, const char *where,
-                                const char *path, dc_lazy **out)
+                                const char *path, dc_lazy **out, dc_lazy **message)
 {
     dc_module *m = dc_module_new();
     dc_module_defer(t->j, m); /* freed with the entry */
@@ -187,20 +199,29 @@ static dc_status make_gradients(task *t, dc_lazy *loss, bool zero, const char *w
     DC_TRY(differentiate(t, t->ref[dc_lazy_walk_real(&t->walk, loss)->number]));
     dc_lazy_begin(t->rt, t->j); /* owns what is made from here on */
     add_nodes(t, first, where, path);
-    dc_lazy **member = DC_NEW_ARRAY(&t->j->scratch, dc_lazy *, t->n + 1);
+    const int nmessage = (int)t->message.n, n = t->n + nmessage;
+    dc_lazy **member = DC_NEW_ARRAY(&t->j->scratch, dc_lazy *, n + 1);
     for (int i = 0; i < t->n; i++)
         member[i] = dc_lazy_name(t->rt, t->node[t->grad[i]], &t->wrt[i].type, where, path);
-    member[t->n] = loss; /* one without a parameter would lose its recipe */
-    dc_lazy_group(t->rt, member, t->n + loss->param);
+    for (int i = 0; i < nmessage; i++) /* computed with them: once */
+        member[t->n + i] = t->node[t->message.at[i]];
+    member[n] = loss; /* one without a parameter would lose its recipe */
+    dc_lazy_group(t->rt, member, n + loss->param);
+    dc_lazy **kept = DC_NEW_ARRAY(&t->j->scratch, dc_lazy *, t->n + 1);
     for (int i = 0; i < t->n; i++)
-        out[i] = member[i];
-    dc_lazy_finish(t->rt, t->j, out, t->n);
+        kept[i] = member[i];
+    if (nmessage > 0)
+        kept[t->n] = member[n - 1];
+    dc_lazy_finish(t->rt, t->j, kept, t->n + (nmessage > 0));
+    for (int i = 0; i < t->n; i++)
+        out[i] = kept[i];
+    *message = nmessage > 0 ? kept[t->n] : NULL;
     return DC_OK;
 }
 
 dc_status dc_lazy_grad(dc_rt *rt, dc_job *j, dc_lazy *loss, dc_lazy_wrt *wrt, int n, bool zero,
-                       const char *where, const char *path, dc_lazy **out)
+                       const char *where, const char *path, dc_lazy **out, dc_lazy **message)
 {
     task t = {.rt = rt, .j = j, .wrt = wrt, .n = n};
-    return make_gradients(&t, loss, zero, where, path, out);
+    return make_gradients(&t, loss, zero, where, path, out, message);
 }

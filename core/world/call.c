@@ -18,7 +18,7 @@ static uint64_t digest_of(const dc_call *c)
     const bool pair = x->kind == DC_SEND || x->kind == DC_RECV;
     uint64_t h = mix(mix(1, pair ? DC_SEND : x->kind), x->dtype);
     if (pair)
-        return mix(h, c->elements);
+        return mix(dc_hash_mix(h, x->shape), c->elements);
     if (x->kind == DC_ALL_REDUCE || x->kind == DC_REDUCE_SCATTER)
         h = mix(h, x->combine);
     if (x->kind == DC_BROADCAST)
@@ -84,6 +84,16 @@ static bool fail_at_end(dc_world *w, int ended, int waits, const char *in)
                           dc_world_host(w, ended), waits, in);
 }
 
+/* What their texts do not say. */
+static const char *how_they_differ(const dc_head *a, const dc_head *b, bool texts)
+{
+    const bool sent =
+        (a->kind == DC_SEND && b->kind == DC_RECV) || (a->kind == DC_RECV && b->kind == DC_SEND);
+    if (sent && a->dtype == b->dtype && a->elements == b->elements)
+        return ": of other shapes";
+    return texts ? ": of other arrays, or over other axes" : "";
+}
+
 bool dc_call_agrees(dc_call *c, const dc_head *other, int rank)
 {
     char here[DC_TEXT_BYTES / 2], there[DC_TEXT_BYTES / 2];
@@ -99,7 +109,7 @@ bool dc_call_agrees(dc_call *c, const dc_head *other, int rank)
     return dc_world_break(c->w, true, "ranks disagree: rank %d: %s; rank %d: %s%s",
                           before ? me : rank, before ? here : there, before ? rank : me,
                           before ? there : here,
-                          strcmp(here, there) == 0 ? ": of other arrays, or over other axes" : "");
+                          how_they_differ(&c->head, other, strcmp(here, there) == 0));
 }
 
 /* ---- exchanges made of others ------------------------------------------------------------------------ */

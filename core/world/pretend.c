@@ -26,6 +26,8 @@ static void parts_of(dc_exchange_kind kind, int64_t n, int64_t *from, int64_t *t
 static void bring(const dc_transfer *t, size_t size, int64_t from, int64_t to)
 {
     const size_t bytes = (size_t)t->inner * size;
+    if (t->from == NULL && t->to != NULL) /* received: this rank has nothing like it */
+        memset(t->to, 0, (size_t)t->outer * bytes);
     for (int64_t o = 0; o < t->outer && t->from != NULL && t->to != NULL; o++)
         for (int64_t p = 0; p < to; p++)
             memmove((char *)t->to + (size_t)(o * to + p) * bytes,

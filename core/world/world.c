@@ -80,10 +80,11 @@ static struct timespec in_ms(long ms)
 
 static void end_ticket(dc_world *w, uint64_t ticket, bool ok)
 {
-    if (!ok && w->failed_from == 0)
+    if (!ok && (w->failed_from == 0 || ticket < w->failed_from))
         w->failed_from = ticket;
     w->taken = false;
-    atomic_store(&w->ended, ticket);
+    if (ticket > atomic_load(&w->ended))
+        atomic_store(&w->ended, ticket);
     pthread_cond_broadcast(&w->done);
 }
 
@@ -144,19 +145,27 @@ static bool step_pairs(dc_world *w, item *all, bool *moved)
     return true;
 }
 
-/* With the lock: ends those at the front that are done, or after a failure all. */
-static item *end_pairs(dc_world *w, item *all, bool ok)
+/*
+ * With the lock: ends those that are done, or after a failure all; in their order, but nobody waits for a SEND that was copied.
+ * Where the list ends.
+ */
+static item **end_pairs(dc_world *w, item **all, bool ok)
 {
-    while (all != NULL && (!ok || dc_pair_done(all->pair))) {
-        item *next = all->next;
+    bool blocked = false;
+    while (*all != NULL) {
+        item *it = *all;
+        if (ok && (blocked || !dc_pair_done(it->pair))) {
+            blocked = blocked || !it->x.copied;
+            all = &it->next;
+            continue;
+        }
+        *all = it->next;
         if (ok)
-            dc_pair_free(all->pair);
-        else if (all->pair != NULL)
-            dc_pair_give_up(all->pair);
-        end_ticket(w, all->ticket, ok);
-        w->taken = next != NULL;
-        dc_xfree(all);
-        all = next;
+            dc_pair_free(it->pair);
+        else if (it->pair != NULL)
+            dc_pair_give_up(it->pair);
+        end_ticket(w, it->ticket, ok);
+        dc_xfree(it);
     }
     return all;
 }
@@ -183,7 +192,8 @@ static void perform_pairs(dc_world *w)
         if (!ok)
             dc_world_look_out(w);
         pthread_mutex_lock(&w->lock);
-        all = end_pairs(w, all, ok);
+        end = end_pairs(w, &all, ok);
+        w->taken = all != NULL;
         if (all == NULL)
             return;
         end = take_pairs(w, end);
@@ -502,18 +512,49 @@ static uint64_t enqueue(dc_world *w, item *it)
     return ticket;
 }
 
+/* Labels and arrays of the caller are copied to `to`, which has room for them. */
+static void take_copies(item *it, char *to)
+{
+    const size_t size = dc_dtype_size(it->x.dtype);
+    for (uint32_t i = 0; i < it->x.n; i++) {
+        const size_t bytes = (size_t)(it->at[i].outer * it->at[i].inner) * size;
+        if (bytes > 0)
+            memcpy(to, it->at[i].from, bytes);
+        it->at[i].from = to;
+        to += bytes;
+    }
+    for (int i = 0; i < 2; i++) {
+        const char **text = i == 0 ? &it->x.label : &it->x.where;
+        if (*text != NULL)
+            *text = strcpy(to, *text);
+        to += *text != NULL ? strlen(*text) + 1 : 0;
+    }
+}
+
+static size_t bytes_of_copies(const dc_exchange *x)
+{
+    size_t bytes = strlen(x->label) + 1 + (x->where != NULL ? strlen(x->where) + 1 : 0);
+    for (uint32_t i = 0; i < x->n; i++)
+        bytes += (size_t)(x->at[i].outer * x->at[i].inner) * dc_dtype_size(x->dtype);
+    return bytes;
+}
+
 static dc_status begin(dc_world *w, dc_job *j, const dc_exchange *x, const dc_team *t,
                        dc_ticket *out)
 {
     const size_t bytes = x->n * sizeof *x->at;
-    item *it = dc_try_alloc(sizeof *it + bytes);
+    const size_t all = sizeof(item) + bytes + (x->copied ? bytes_of_copies(x) : 0);
+    item *it = dc_try_alloc(all);
     if (it == NULL)
-        return dc_fail_memory(j, sizeof *it + bytes);
+        return dc_fail_memory(j, all);
     *it = (item){.team = t, .x = *x};
     it->x.at = it->at;
     if (bytes > 0)
         memcpy(it->at, x->at, bytes);
-    *out = enqueue(w, it);
+    if (x->copied)
+        take_copies(it, (char *)it->at + bytes);
+    const uint64_t ticket = enqueue(w, it);
+    *out = x->copied ? 0 : ticket;
     return DC_OK;
 }
 
@@ -595,7 +636,7 @@ dc_status dc_world_run(dc_world *w, dc_job *j, const dc_exchange *x)
     if (w->pretends)
         return dc_world_begin(w, j, x, &ticket);
     DC_TRY(dc_team_of(j, w, x, &t));
-    if (t->n > 1 && t->nlocal == t->n) {
+    if (t->n > 1 && t->nlocal == t->n && !x->copied) {
         DC_TRY(check_exchange(j, x, t));
         const uint64_t own = take_place(w);
         if (own > 0)

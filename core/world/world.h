@@ -30,13 +30,18 @@ typedef enum dc_exchange_kind {
     DC_ALL_REDUCE,     /* to[i] is what the from[i] of all members are together */
     DC_REDUCE_SCATTER, /* from [outer, n, inner], to [outer, inner]: of that, the part of this member */
     DC_ALL_GATHER,     /* from [outer, inner], to [outer, n, inner]: of each member its part */
-    DC_ALL_TO_ALL,     /* from, to [outer, n, inner]: part m is what member m has in the part of this one */
-    DC_BROADCAST,      /* to is the from of `peer`, which is NULL elsewhere */
-    DC_SEND,           /* from goes to `peer`, */
-    DC_RECV            /* which is received there */
+    DC_ALL_TO_ALL, /* from, to [outer, n, inner]: part m is what member m has in the part of this one */
+    DC_BROADCAST, /* to is the from of `peer`, which is NULL elsewhere */
+    DC_SEND,      /* from goes to `peer`, */
+    DC_RECV       /* which is received there */
 } dc_exchange_kind;
 
-typedef enum dc_combine { DC_COMBINE_SUM, DC_COMBINE_PROD, DC_COMBINE_MAX, DC_COMBINE_MIN } dc_combine;
+typedef enum dc_combine {
+    DC_COMBINE_SUM,
+    DC_COMBINE_PROD,
+    DC_COMBINE_MAX,
+    DC_COMBINE_MIN
+} dc_combine;
 
 /* One array of an exchange. Elements are outer * inner of what a member has; from and to may be one place in ALL_REDUCE. */
 typedef struct dc_transfer {
@@ -53,10 +58,13 @@ typedef struct dc_exchange_time {
 /* The arrays of a bucket are one exchange. */
 typedef struct dc_exchange {
     dc_exchange_kind kind;
-    dc_combine combine; /* of ALL_REDUCE and REDUCE_SCATTER; sums of 16-bit floats are made in f32 and rounded once */
+    dc_combine
+        combine; /* of ALL_REDUCE and REDUCE_SCATTER; sums of 16-bit floats are made in f32 and rounded once */
     dc_dtype dtype;
     dc_group_axes axes;
-    int peer; /* BROADCAST, SEND, RECV: number of a member */
+    int peer;       /* BROADCAST, SEND, RECV: number of a member */
+    uint64_t shape; /* SEND, RECV: both say the same */
+    bool copied;    /* of SEND: its arrays are, and nobody waits for its end */
     /* For messages: "all_reduce, train.lua:12", the same on all members; or "all_reduce" and its line, which may differ. */
     const char *label, *where; /* stay until the end */
     uint32_t n;
@@ -76,7 +84,8 @@ int64_t dc_group_member(const dc_group_axes *g, int rank);
 int dc_group_rank(const dc_group_axes *g, int rank, int64_t member);
 
 /*
- * A group of one is a copy, where from and to differ. WORLD: a rank has failed, disagrees or does not answer in time;
+ * A group of one is a copy, where from and to differ. Of a SEND that is copied the ticket is 0: what fails of it, exchanges
+ * after it hear. WORLD: a rank has failed, disagrees or does not answer in time;
  * then every exchange that follows fails as well. end() waits, and looks now and then whether the job is to end.
  */
 dc_status dc_world_begin(dc_world *w, dc_job *j, const dc_exchange *x, dc_ticket *out);
@@ -90,7 +99,8 @@ bool dc_world_ended(dc_world *w, dc_ticket t);
  * Do all ranks of the world say the same? WORLD otherwise, on all of them, with the first rank that differs from rank 0 and
  * both texts. `what` names it: "the graph of step".
  */
-dc_status dc_world_agree(dc_world *w, dc_job *j, const char *what, uint64_t digest, const char *text);
+dc_status dc_world_agree(dc_world *w, dc_job *j, const char *what, uint64_t digest,
+                         const char *text);
 /* All have come here. */
 dc_status dc_world_barrier(dc_world *w, dc_job *j, const char *what);
 

@@ -34,6 +34,8 @@ typedef struct dc_dsl {
         effect; /* `born` when a script last did what outlives its values: set a cell, printed */
     dc_cell *generator; /* of random numbers, see rand.c; NULL before the first draw */
     uint64_t seed;      /* what it was started with */
+    dc_cell *
+        token; /* what messages to other ranks come after in a trace; NULL before there is a mesh. Of stdlib/ranks.lua */
     uint8_t
         autocast; /* dc_dtype that products are computed in, see dc.autocast; DC_BOOL: as they are */
     const char *

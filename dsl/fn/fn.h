@@ -157,6 +157,8 @@ bool dc_spec_is_split(const dc_fn *fn, const dc_trace *t);
 dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc *desc);
 void dc_spec_print_exchanges(const dc_spec *s, dc_text *out);
 int dc_fn_push_exchanges(lua_State *L); /* f:exchanges() */
+/* Of one without values in parts: what it exchanges by itself. */
+void dc_spec_note_exchanges(dc_job *j, dc_spec *s, const dc_func *f);
 /* Axes of the mesh over which the function, before it is lowered, exchanges what has a size known at run time. */
 uint32_t dc_fn_sized_axes(const dc_func *f);
 /* The numbers of this rank among the arguments of calls. */

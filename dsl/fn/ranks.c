@@ -6,6 +6,8 @@
 #include "core/base/bits.h"
 #include "core/base/extent.h"
 #include "core/base/number.h"
+#include "core/graph/control.h"
+#include "core/graph/exchange.h"
 #include "core/graph/partition.h"
 #include "dsl/base/place.h"
 #include "dsl/fn/fn.h"
@@ -195,6 +197,46 @@ static dc_status agree(dc_job *j, const dc_fn *fn, const dc_spec *s, const dc_fu
         snprintf(text + n, sizeof text - (size_t)n, ", %u operations", f->node.n - 1);
     snprintf(what, sizeof what, "what '%.60s' computes", fn->name);
     return dc_world_agree(w, j, what, dc_func_hash(f), text);
+}
+
+/* How often the body of a node is computed, as far as that is known. */
+static int64_t times_in(const dc_node *n, int64_t times)
+{
+    int64_t all = times;
+    if (n->op != DC_OP_LOOP || dc_loop_of(n).n == INT32_MAX)
+        return times;
+    return dc_mul_ok(times, dc_loop_of(n).n, &all) ? all : INT64_MAX;
+}
+
+/* What f, or a body of it, exchanges by itself, each so many times. */
+static void keep_written(dc_job *j, dc_spec *s, const dc_func *f, int64_t times)
+{
+    const bool *live = dc_func_live(f, &j->scratch);
+    for (dc_ref r = 1; r < f->node.n; r++) {
+        const dc_node *n = dc_node_at(f, r);
+        for (int i = 0; live[r] && i < dc_node_bodies(n); i++)
+            keep_written(j, s, dc_body_at(f->module, n->attr[i]), times_in(n, times));
+        if (!live[r] || !dc_op_is((dc_op)n->op, DC_CLASS_COM) || n->op == DC_OP_ARRIVED)
+            continue;
+        const dc_exchange_attr x = dc_exchange_read(n->attr);
+        const dc_type t = dc_node_type(f, n->op == DC_OP_RECV ? r : n->in[0]);
+        const char *where = n->origin != 0 ? f->origins.at[n->origin].where : NULL;
+        const dc_partition_step one = {
+            .op = (dc_op)n->op,
+            .mask = x.group.mask,
+            .type = t,
+            .bytes = dc_exchange_bytes((dc_op)n->op, &x, &t),
+            .times = times,
+            .written = true,
+            .where = where != NULL ? dc_name_intern_text(s->d->rt->names, where) : NULL};
+        DC_PUSH(s->exchange, one);
+    }
+}
+
+/* Of a function without values in parts. */
+void dc_spec_note_exchanges(dc_job *j, dc_spec *s, const dc_func *f)
+{
+    keep_written(j, s, f, 1);
 }
 
 static bool is_sized(const dc_type *t)

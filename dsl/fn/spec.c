@@ -304,6 +304,8 @@ static dc_status compile_body(dc_job *j, void *arg)
                         a->d->rt->device_name, a->fn->name, s->rt->device_name);
     if (dc_spec_is_split(a->fn, t))
         DC_TRY(dc_spec_partition(j, a->fn, s, &desc));
+    else
+        dc_spec_note_exchanges(j, s, desc.fn);
     keep_facts(a->fn, s);
     if (!a->only_check)
         DC_TRY(dc_exec_start(s->rt, j, &desc, &s->exec));

@@ -42,12 +42,6 @@ static int l_sent(lua_State *L)
     return 1;
 }
 
-/* Ranks do together now what this line asks for; where that raises, they do nothing together any more. */
-static void meet_here(lua_State *L, dc_dsl *d)
-{
-    d->rt->job.meeting = dc_place_find(L, d).where;
-}
-
 typedef struct saying {
     dc_rt *rt;
     const char *what, *text;
@@ -67,7 +61,7 @@ static int l_barrier(lua_State *L)
     saying a = {.rt = d->rt, .what = dc_args_text(L, d, 1, "barrier")};
     if (dc_ranks_world(L, d) == NULL)
         return 0;
-    meet_here(L, d);
+    dc_messages_meet_here(L, d);
     dc_run(L, d, barrier_body, &a);
     d->rt->job.meeting = NULL;
     return 0;
@@ -93,7 +87,7 @@ static void agree_on_mesh(lua_State *L, dc_dsl *d, const dc_mesh *m)
     }
     if (d->rt->check || dc_ranks_world(L, d) == NULL)
         return;
-    meet_here(L, d);
+    dc_messages_meet_here(L, d);
     dc_run(L, d, agree_body, &a);
     d->rt->job.meeting = NULL;
 }
@@ -206,13 +200,16 @@ typedef struct applied {
     dc_op op;
     int nattr;
     int64_t attr[DC_EXCHANGE_ATTRS];
+    dc_trace *t; /* NULL: outside of one */
 } applied;
 
 static dc_status build(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const applied *x = arg;
+    dc_val v = *in;
     DC_TRY(dc_ops_need_real(j, in));
-    return dc_build_host(j, f, x->op, in, x->attr, x->nattr, out);
+    dc_messages_come_after(f, x->t, &v);
+    return dc_build_host(j, f, x->op, &v, x->attr, x->nattr, out);
 }
 
 /* exchange(op, x, axis, other, axes): axes count from 0; axes: "data+model", nil all of the mesh */
@@ -231,9 +228,10 @@ static int l_exchange(lua_State *L)
     memcpy(e.group.size, m->size, sizeof e.group.size);
     dc_ranks_world(L, d);
     x.nattr = dc_exchange_write(&e, x.attr);
+    x.t = dc_trace_here(L, d);
     dc_apply_to(L, d, op, &at, 1, build, &x);
     if (dc_trace_here(L, d) == NULL) { /* now, as the others do it now */
-        meet_here(L, d);
+        dc_messages_meet_here(L, d);
         dc_handle_realize(L, d, dc_handle_test(L, -1));
         d->rt->job.meeting = NULL;
     }

@@ -78,6 +78,24 @@ static dc_status unused(dc_job *j, int i)
     return dc_fail(j, DC_ERR_GRAD_UNUSED, &(dc_fact){.op = "grad", .operand = i + 1});
 }
 
+/* Messages of the backward pass come after those that the function has made so far. */
+static dc_status take_gradient(dc_job *j, dc_trace *t, dc_ref loss, const dc_ref *wrt, int n,
+                               dc_ref *out)
+{
+    dc_cell *token = t->d->token;
+    uint32_t at;
+    dc_ref before = 0;
+    if (token != NULL && dc_ptrmap_find(&t->known, token, &at))
+        before = t->cell.at[at].read.at[t->cell.at[at].read.n - 1].ref;
+    t->f->token = before;
+    const dc_status status = dc_grad(j, t->f, loss, wrt, n, out);
+    const dc_ref last = t->f->token;
+    t->f->token = 0;
+    if (status != DC_OK || last == before)
+        return status;
+    return dc_param_record(j, t, token, (dc_val){last, dc_type_scalar(DC_F32)});
+}
+
 static dc_status traced_gradient_body(dc_job *j, void *arg)
 {
     const gradient *a = arg;
@@ -89,7 +107,7 @@ static dc_status traced_gradient_body(dc_job *j, void *arg)
     DC_TRY(dc_trace_value(j, t, a->loss, &loss));
     DC_TRY(list_versions(j, a, &refs, first));
     dc_ref *out = DC_NEW_ARRAY(&j->scratch, dc_ref, first[a->n] + 1);
-    DC_TRY(dc_grad(j, t->f, loss.ref, refs, first[a->n], out));
+    DC_TRY(take_gradient(j, t, loss.ref, refs, first[a->n], out));
     for (int i = 0; i < a->n; i++) {
         dc_val v = {0, *dc_handle_type(a->wrt[i])};
         int last = -1; /* version that the loss read */
@@ -130,10 +148,17 @@ static dc_status lazy_gradient_body(dc_job *j, void *arg)
                                .cell = h->kind == DC_HANDLE_CELL ? h->cell : NULL,
                                .type = *dc_handle_type(h)};
     }
+    dc_lazy *message;
     DC_TRY(dc_lazy_grad(rt, j, a->loss->lazy, wrt, a->n, a->zero, a->place->where, a->place->path,
-                        out));
+                        out, &message));
     for (int i = 0; i < a->n; i++)
         dc_handle_fill_lazy(a->out[i], out[i]);
+    if (message != NULL) { /* now, as the others do it now */
+        dc_lazy_defer(j, message);
+        j->meeting = a->place->where;
+        DC_TRY(dc_lazy_realize(rt, j, message));
+        j->meeting = NULL;
+    }
     for (int i = 0; i < a->n; i++)
         DC_TRY(dc_lazy_limit(rt, j, a->out[i]->lazy));
     return DC_OK;

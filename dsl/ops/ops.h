@@ -14,7 +14,7 @@ extern const dc_bindings dc_reduce_bindings, dc_movement_bindings, dc_subscript_
     dc_devices_bindings, dc_tensor_bindings, dc_param_bindings, dc_gradient_bindings,
     dc_custom_grad_bindings, dc_conv_pool_bindings, dc_cumulative_bindings, dc_sort_bindings,
     dc_pad_bindings, dc_host_bindings, dc_size_methods, dc_bytes_bindings, dc_complex_bindings,
-    dc_fft_bindings, dc_quantized_product_bindings, dc_exchange_bindings;
+    dc_fft_bindings, dc_quantized_product_bindings, dc_exchange_bindings, dc_messages_bindings;
 
 /* A size at idx (dsl/base/size.h) becomes a traced scalar of this dtype; other values stay. */
 void dc_ops_size(lua_State *L, dc_dsl *d, int idx, dc_dtype dtype);
@@ -36,6 +36,10 @@ int dc_print_value(lua_State *L, dc_dsl *d, dc_handle *h);   /* pushes text */
 void dc_make_from_table(lua_State *L, dc_dsl *d, int idx, const dc_type *want, bool dtype_only,
                         const char *op); /* pushes a tensor */
 uint32_t dc_rand_bits(uint64_t seed, uint64_t stream, uint64_t i);
+/* messages.c: ranks do together now what this line asks for; where that raises, they do nothing together any more. */
+void dc_messages_meet_here(lua_State *L, dc_dsl *d);
+/* The same value, which is computed behind the messages that the trace, or none, has made. */
+void dc_messages_come_after(dc_func *f, const dc_trace *t, dc_val *v);
 /* Pushes the part of the tensor at idx that begins there: exchange.c. */
 void dc_exchange_cut(lua_State *L, dc_dsl *d, int idx, const char *op, const dc_type *part,
                      const int64_t *start);

@@ -42,10 +42,10 @@ void dc_exec_step_of(const dc_exec *e, uint32_t i, dc_exec_step *out)
         out->ns = (double)ns[at] / (double)e->profile.calls;
     if (x->kind != DC_COMMAND_HOST ||
         !dc_host_call_unpack(&e->rt->first->job, x->host, x->nhost, &c) ||
-        !dc_op_is(c.op, DC_CLASS_COM))
+        !dc_op_is(c.op, DC_CLASS_COM) || c.op == DC_OP_ARRIVED)
         return;
     out->exchange = true;
     out->attr = dc_exchange_read(c.attr);
     out->op = c.op;
-    out->type = c.in[0];
+    out->type = *dc_host_call_moved(&c);
 }

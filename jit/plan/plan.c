@@ -8,6 +8,7 @@
  * Then groups that do not wait for each other become one launch (jit/plan/plan_bundle.c), and all of it steps
  * (jit/plan/plan_steps.c).
  */
+#include "core/graph/exchange.h"
 #include "jit/base/tuning.h"
 #include "jit/plan/plan_impl.h"
 #include "jit/plan/plan_memory.h"
@@ -437,6 +438,14 @@ static bool may_bundle(const dc_planner *p, uint32_t v)
 }
 
 /* Asked in the order of the plan. */
+/* A message to another rank, or a loop or a branch with one. */
+static bool is_fence(const dc_planner *p, uint32_t v)
+{
+    const dc_ref r = v < p->g->n ? p->g->at[v].control : 0;
+    return r != 0 && (dc_op_is_message((dc_op)dc_plan_node(p, r)->op) ||
+                      dc_exchange_is_message(p->fn, dc_plan_node(p, r)));
+}
+
 static dc_bundle_vertex vertex_to_bundle(dc_planner *p, uint32_t v)
 {
     const dc_group *g = v < p->g->n ? &p->g->at[v] : NULL;
@@ -444,6 +453,7 @@ static dc_bundle_vertex vertex_to_bundle(dc_planner *p, uint32_t v)
     uint32_t *in = DC_NEW_ARRAY(p->a, uint32_t, dc_plan_reads(p, v));
     uint32_t *out = DC_NEW_ARRAY(p->a, uint32_t, nout);
     dc_bundle_vertex x = {.launch = may_bundle(p, v),
+                          .fence = is_fence(p, v),
                           .late = dc_plan_awaits(p, v),
                           .cost_ns = g != NULL && p->in->cost_ns != NULL ? p->in->cost_ns[v] : 0,
                           .nafter = p->v[v].after.n,

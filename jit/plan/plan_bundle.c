@@ -25,6 +25,7 @@ typedef struct bundling {
     const dc_bundle_in *in;
     DC_VEC(slot) slot;
     uint32_t *earliest; /* by vertex: behind all it has to come after */
+    uint32_t fenced;    /* slots up to the last fence */
     uint32_t *unread;   /* by temporary: reads of it that have no slot yet */
     uint32_t *last;     /* by temporary: the last slot so far that touches it */
     size_t alive;       /* bytes of temporaries that have a slot and are to be read yet */
@@ -78,7 +79,8 @@ static uint32_t slot_for(const bundling *b, uint32_t vertex)
     const size_t more = temps_bytes(b, v->nout, v->out);
     uint32_t best = b->slot.n;
     size_t passed = 0;
-    for (uint32_t s = b->slot.n; v->launch && s-- > b->earliest[vertex];) {
+    const uint32_t first = b->earliest[vertex] > b->fenced ? b->earliest[vertex] : b->fenced;
+    for (uint32_t s = b->slot.n; v->launch && s-- > first;) {
         if (v->late && (s + 1 < b->slot.n || b->slot.at[s].bytes + v->bytes > DC_TUNE_LATE_BYTES))
             break;
         if (more > 0 && b->slot.at[s].alive + more > b->most)
@@ -127,6 +129,8 @@ static void place_vertex(bundling *b, uint32_t vertex)
     x->bytes += v->bytes;
     x->cost_ns += v->cost_ns;
     count(b, v, s);
+    if (v->fence)
+        b->fenced = b->slot.n;
     for (uint32_t i = 0; i < v->nafter; i++)
         if (b->earliest[v->after[i]] < s + 1)
             b->earliest[v->after[i]] = s + 1;

@@ -6,6 +6,8 @@
  *     other;
  *   - a slot has several vertices only if all of them are launches;
  *   - what waits for an exchange of ranks shares a slot with the one in front of it alone, which waits too;
+ *   - no vertex stands in front of a fence that it was ordered behind: of functions with messages to other ranks, which keep
+ *     their order;
  *   - values that are alive at a slot, its own operands and results all at once, take little more
  *     than the order given needs at its worst.
  */
@@ -16,6 +18,7 @@
 
 typedef struct dc_bundle_vertex {
     bool launch;      /* else a slot of its own */
+    bool fence;       /* what comes behind it stays there */
     bool late;        /* reads what ranks exchange while kernels run */
     size_t bytes;     /* that it reads and writes */
     uint64_t cost_ns; /* a guess */

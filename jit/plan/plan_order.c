@@ -3,9 +3,13 @@
  * holds up every donated writer; then what ranks exchange, which goes on while kernels run, and what makes that. What reads
  * it goes last, in the order of the exchanges. Else what frees most memory goes first; then what comes first in the function.
  *
+ * A function that sends or receives is ordered as it is written, but for checks: what one rank sends before it computes
+ * something else another one waits for, and schedules of pipelines say how much is kept (stdlib/pipeline.lua).
+ *
  * What is ready is a heap. What a vertex frees changes once for each value that it is the last to read: when the
  * last but one has been ordered.
  */
+#include "core/graph/exchange.h"
 #include "jit/plan/plan_impl.h"
 
 enum { WAITING = UINT32_MAX, ORDERED = UINT32_MAX - 1 };
@@ -15,7 +19,8 @@ enum { TURN_URGENT, TURN_EXCHANGE, TURN_FEED, TURN_ANY, TURN_LATE };
 
 typedef struct ordering {
     dc_planner *p;
-    uint8_t *turn; /* by vertex: */
+    dc_ref *written; /* by vertex: where it stands in the function; NULL: that does not matter */
+    uint8_t *turn;   /* by vertex: */
     uint32_t
         *since; /* by vertex that is ready and late: behind how many its last exchange stands */
     uint32_t *place; /* by vertex that is ordered */
@@ -90,6 +95,8 @@ static int64_t growth_of(const dc_planner *p, uint32_t v)
 
 static bool goes_first(const ordering *o, uint32_t a, uint32_t b)
 {
+    if (o->written != NULL)
+        return o->written[a] != o->written[b] ? o->written[a] < o->written[b] : a < b;
     if (o->turn[a] != o->turn[b])
         return o->turn[a] < o->turn[b];
     if (o->turn[a] == TURN_LATE && o->since[a] != o->since[b])
@@ -188,9 +195,24 @@ static void take(ordering *o, uint32_t v)
             push(o, p->v[v].after.at[i]);
 }
 
+/* Where a group stands: where the last value is that it stores. Checks, which are none, come first. */
+static dc_ref *places_written(const dc_planner *p)
+{
+    bool any = false;
+    for (uint32_t g = 0; g < p->g->n && !any; g++)
+        any = p->g->at[g].control != 0 &&
+              dc_exchange_is_message(p->fn, dc_plan_node(p, p->g->at[g].control));
+    dc_ref *place = any ? DC_NEW_ARRAY(p->a, dc_ref, p->nv) : NULL;
+    for (uint32_t g = 0; g < p->g->n && any; g++)
+        for (uint32_t i = 0; i < p->g->at[g].nout; i++)
+            place[g] = p->g->at[g].out[i] > place[g] ? p->g->at[g].out[i] : place[g];
+    return place;
+}
+
 void dc_plan_make_order(dc_planner *p)
 {
     ordering o = {.p = p,
+                  .written = places_written(p),
                   .turn = DC_NEW_ARRAY(p->a, uint8_t, p->nv),
                   .since = DC_NEW_ARRAY(p->a, uint32_t, p->nv),
                   .place = DC_NEW_ARRAY(p->a, uint32_t, p->nv),

@@ -146,6 +146,54 @@ function dc.all_to_all(x, axis, to, options) end
 ---@return deepc.Tensor
 function dc.broadcast(x, from, options) end
 
+---Sends a tensor to another rank: number `to` of those along the axes, counted from 0, which receives it by dc.recv
+---of the same type. Does not wait for it. The result is a scalar, 0, for gradients: who differentiates it gets for
+---x what the other one's gradient of what it received is, by a message back. So both differentiate, or neither, in
+---an order in which messages meet: those of one rank to another arrive in the order in which they are sent.
+---In functions whose types split no axes, and outside of functions.
+---
+---    dc.mesh { data = 1 }
+---    local rank = dc.world().rank
+---    if rank > 0 then
+---      dc.send(dc.ones "f32[2]", { to = rank - 1, over = "data" })
+---    end
+---
+---Errors: DC0313; DC1007 where the other one fails, expects something else or does not receive it.
+---@param x deepc.Tensor
+---@param options { to: integer, over?: string }
+---@return deepc.Tensor
+function dc.send(x, options) end
+
+---What rank number `from` along the axes, counted from 0, sends by dc.send. Its gradient goes back to that rank, by
+---whoever takes one of what is computed from it.
+---
+---    dc.mesh { data = 1 }
+---    local rank = dc.world().rank
+---    if rank < dc.world().size - 1 then
+---      print(dc.recv("f32[2]", { from = rank + 1, over = "data" }))
+---    end
+---
+---Errors: as dc.send.
+---@param type string
+---@param options { from: integer, over?: string }
+---@return deepc.Tensor
+function dc.recv(type, options) end
+
+---Sends x to rank `to` and returns what rank `from` sends of the same type: a step round a ring. Who differentiates the
+---result gets for x what rank `to` makes of it.
+---
+---    dc.mesh { data = 1 }
+---    local rank, size = dc.world().rank, dc.world().size
+---    if size > 1 then
+---      print(dc.send_recv(dc.ones "f32[2]", { to = (rank + 1) % size, from = (rank - 1) % size, over = "data" }))
+---    end
+---
+---Errors: as dc.send.
+---@param x deepc.Tensor
+---@param options { to: integer, from: integer, over?: string }
+---@return deepc.Tensor
+function dc.send_recv(x, options) end
+
 ---All ranks have come here when it returns.
 ---
 ---    dc.barrier()

@@ -17,6 +17,7 @@ local signal = require "deepc.signal"
 local tokenizers = require "deepc.tokenizers"
 local models = require "deepc.models"
 local serve = require "deepc.serve"
+local pipeline = require "deepc.pipeline"
 local help = require "deepc.help"
 
 -- Documented functions and classes, as "owner.name".
@@ -124,6 +125,17 @@ function TestAnnotations:test_every_initialiser_and_schedule()
   check_all("tokenizers.Stream", getmetatable(tokenizer:stream()).__index)
 end
 
+-- A pipeline of one stage.
+local function stages()
+  dc.mesh { data = 1 }
+  return pipeline.Schedule1F1B { stage = nn.Linear(4, 2), over = "data", micro = 2, loss = nn.mse_loss }
+end
+
+function TestAnnotations:test_every_function_about_pipelines()
+  check_all("pipeline", pipeline)
+  check_all("pipeline.Schedule", getmetatable(stages()).__index)
+end
+
 function TestAnnotations:test_every_function_about_data()
   check_all("data", data)
   check_all("plot", plot)
@@ -148,6 +160,7 @@ function TestAnnotations:test_every_annotated_name_exists()
   local of = {
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
     random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers, models = models,
+    pipeline = pipeline, ["pipeline.Schedule"] = stages(),
     serve = serve, ["serve.Server"] = server, ["serve.Request"] = server:submit { prompt = { 1 } },
     ["serve.Grammar"] = serve.regex(tokenizers.load { vocab = { "[UNK]" }, kind = "bert" }, "a"),
     ["tokenizers.Tokenizer"] = tokenizers.load { vocab = { "[UNK]" }, kind = "bert" },
@@ -245,6 +258,10 @@ local needs_more = {
   ["opt:step(loss, { lr = lr })"] = true,
   ["opt:step(function() return nn.mse_loss(net(x), y) end)"] = true,
   ['local f = opt:objective("f(x: f32[n, 2]) -> f32[]", function(x) return net(x):square():mean() end)'] = true,
+  ["local schedule = pipeline.ScheduleGPipe(options)"] = true,
+  ["print(schedule:evaluate(x, y))"] = true,
+  ['local step = dc.fn("step(x: f32[8, 4], y: i32[8]) -> f32[]", function(x, y)\n' ..
+    "  local loss, gradients = schedule:step(x, y)\n  opt:apply(gradients)\n  return loss\nend)"] = true,
   ["opt.lr = plateau:step(loss)"] = true, ["plateau:restore(plateau:state())"] = true,
   ["accuracy:update(net(x), labels)"] = true, ["print(accuracy:result())"] = true, ["accuracy:reset()"] = true,
   ["for _, named in ipairs(accuracy:named_cells()) do print(named[1], named[2].dtype) end"] = true,
@@ -288,6 +305,7 @@ function TestExamples:test_all_run()
   local net = nn.Linear(2, 2)
   local env = setmetatable({
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics,
+    pipeline = pipeline,
     random = random, fft = fft, linalg = linalg, signal = signal, net = net, tokenizers = tokenizers, models = models,
     serve = serve, server = serve.new(models.llama(TINY), tokenizers.load { vocab = { "[UNK]", "to", "be", "or" },
       kind = "bert" }, { tokens = 64 }),
@@ -368,5 +386,5 @@ function TestFiles:test_are_up_to_date()
     lu.assertTrue(there == text, path .. " is not what ./scripts/reference writes")
     count = count + 1
   end
-  lu.assertEquals(count, 16)
+  lu.assertEquals(count, 17)
 end

@@ -558,7 +558,9 @@ static void step_host(gen *g)
 /* What a group of one does together: its operand, in memory. */
 static void step_exchange(gen *g)
 {
-    const dc_op op = op_of_class(g, DC_CLASS_COM);
+    dc_op op = op_of_class(g, DC_CLASS_COM);
+    while (dc_op_is_message(op)) /* there is no other one */
+        op = op_of_class(g, DC_CLASS_COM);
     const dc_ref x = any_node(g);
     if (chance(g, 20)) { /* where values are in no parts it is the value */
         const int64_t whole[DC_MESH_AXES] = {below(g, dims_of(g, x).rank + 1)};

@@ -8,7 +8,7 @@
 bool hostgen_is_square(dc_op op);
 /* How many attributes. */
 int hostgen_attrs(dc_op op);
-/* False: it needs LAPACK, which is not installed (DEEPC_LAPACK=/nonexistent is the same). */
+/* False: it needs LAPACK, which is not installed (DEEPC_LAPACK=/nonexistent is the same), or another rank. */
 bool hostgen_can(dc_op op);
 /* Why what needs LAPACK is left out, or NULL where it is there; for T_SKIP. */
 const char *hostgen_missing(void);

@@ -5,6 +5,7 @@
 #include "core/eval/eval.h"
 #include "core/graph/exchange.h"
 #include "core/graph/grad.h"
+#include "core/graph/gtext.h"
 
 #include <math.h>
 #include <string.h>
@@ -145,6 +146,139 @@ static void test_op(dc_op op, int64_t axis, int64_t other, int n, uint64_t seed)
     }
 }
 
+/* ---- messages ---------------------------------------------------------------------------------- */
+
+/*
+ * Along a line: each rank multiplies what comes from the one before it with its x, adds sum(w * that) to its loss and
+ * sends it on; and gets x of the one behind it, in the other direction.
+ */
+static dc_func *line_of(dc_job *j, dc_module *m, const trial *t, int rank)
+{
+    const int64_t dim[2] = {ROWS, COLUMNS};
+    const dc_type type = dc_type_make(DC_F64, 2, dim), f32 = dc_type_scalar(DC_F32);
+    const dc_exchange_attr before = {0, rank - 1, t->x.group}, behind = {0, rank + 1, t->x.group};
+    dc_func *f = dc_func_new(m, "line");
+    const dc_ref x = dc_graph_param(f, &type, "x"), w = dc_graph_param(f, &type, "w");
+    dc_ref last = dc_graph_const(f, &f32, 0), all = last, h = x, g = 0;
+    if (rank > 0) {
+        h = dc_graph_recv(f, &type, last, &before);
+        last = dc_graph_send(f, x, dc_graph_op1(f, DC_OP_STOP, h), &before);
+        all = dc_graph_op2(f, DC_OP_ADD, all, last);
+    }
+    const dc_ref y = dc_graph_op2(f, DC_OP_MUL, h, x);
+    dc_ref loss = dc_graph_reduce(f, DC_OP_SUM, dc_graph_op2(f, DC_OP_MUL, y, w), 3);
+    if (rank + 1 < t->n) {
+        last = dc_graph_send(f, y, last, &behind);
+        all = dc_graph_op2(f, DC_OP_ADD, all, last);
+        const dc_ref back = dc_graph_recv(f, &type, last, &behind);
+        last = dc_graph_arrived(f, back, last);
+        loss = dc_graph_op2(f, DC_OP_ADD, loss,
+                            dc_graph_reduce(f, DC_OP_SUM, dc_graph_op2(f, DC_OP_MUL, back, y), 3));
+    }
+    loss = dc_graph_op2(f, DC_OP_ADD, loss, dc_graph_cast(f, all, DC_F64));
+    f->token = last;
+    CHECK_EQ(dc_grad(j, f, loss, &x, 1, &g), DC_OK);
+    CHECK(t->n == 1 || f->token != last);
+    DC_PUSH(f->result, loss);
+    DC_PUSH(f->result, g);
+    DC_PUSH(f->result, f->token);
+    return f;
+}
+
+static dc_status line_body(dc_job *j, rank_of *r)
+{
+    trial *t = r->all->ctx;
+    dc_module *m = dc_module_new();
+    const dc_func *f = line_of(j, m, t, r->rank);
+    float last;
+    j->world = r->w;
+    const void *param[2] = {t->in[r->rank], t->weight};
+    void *result[3] = {&t->loss[r->rank], t->grad[r->rank], &last};
+    DC_TRY(dc_func_check(j, f));
+    const dc_status status = dc_eval(j, f, DC_EVAL_ROUND, param, result);
+    CHECK(status != DC_OK || last == 0);
+    dc_module_free(m);
+    return status;
+}
+
+static double run_line(trial *t)
+{
+    ranks all = {0};
+    double sum = 0;
+    ranks_run(&all, t->n, NULL, line_body, t);
+    for (int r = 0; r < t->n; r++) {
+        CHECK_EQ(all.at[r].status, DC_OK);
+        sum += t->loss[r];
+    }
+    return sum;
+}
+
+static void test_messages(int n, uint64_t seed)
+{
+    static trial t;
+    rng r = {seed};
+    t = (trial){.n = n, .x = {0, 0, {1, 1, {n}}}};
+    for (int s = 0; s < n; s++)
+        for (int k = 0; k < COUNT; k++)
+            t.in[s][k] = 1 + (double)rng_below(&r, 1000) / 1000;
+    for (int k = 0; k < COUNT * MOST; k++)
+        t.weight[k] = (double)(rng_below(&r, 200) - 100) / 100;
+    run_line(&t);
+    static double grad[MOST][COUNT];
+    memcpy(grad, t.grad, sizeof grad);
+    for (int trials = 0; trials < 8; trials++) {
+        const int s = rng_below(&r, n), k = rng_below(&r, COUNT);
+        const double step = 1e-4, before = t.in[s][k];
+        t.in[s][k] = before + step;
+        const double above = run_line(&t);
+        t.in[s][k] = before - step;
+        const double below = run_line(&t);
+        t.in[s][k] = before;
+        if (!CHECK(fabs((above - below) / (2 * step) - grad[s][k]) < 1e-6))
+            printf("messages among %d, rank %d: gradient %g, differences say %g\n", n, s,
+                   grad[s][k], (above - below) / (2 * step));
+    }
+}
+
+/* What a text may say, and what of it is refused. */
+static void test_texts(void)
+{
+    static const struct {
+        const char *line;
+        bool good;
+    } texts[] = {{"send %1, %1 {0, 1, 1, 1, 2} : f32[]", true},
+                 {"recv %1 {0, 1, 1, 1, 2} : i32[4, 5]", true},
+                 {"arrived %1, %1 : f32[]", true},
+                 {"arrived %1 : f32[]", false},
+                 {"send %1, %1 {0, 2, 1, 1, 2} : f32[]", false},
+                 {"send %1, %1 {0, -1, 1, 1, 2} : f32[]", false},
+                 {"send %1, %1 {0, 1, 1, 1, 2} : f32[2]", false},
+                 {"send %1 {0, 1, 1, 1, 2} : f32[]", false},
+                 {"send %1, %1 : f32[]", false},
+                 {"recv %1 {0, 1, 3, 1, 2} : f32[4]", false},
+                 {"recv %1 {0, 1, 1, 1, 2} : f32[0]", false},
+                 {"arrived %1, %1 {1} : f32[]", false}};
+    for (size_t i = 0; i < DC_COUNTOF(texts); i++) {
+        char text[200];
+        dc_job j;
+        dc_job_init(&j, NULL, NULL);
+        dc_module *m = NULL;
+        snprintf(text, sizeof text, "func f(%%1: f32[2, 3] \"x\") {\n  %%2 = %s\n  return %%2\n}\n",
+                 texts[i].line);
+        const dc_status status = dc_module_parse(&j, text, &m);
+        if (!CHECK_EQ(status == DC_OK, texts[i].good))
+            printf("%s\n", texts[i].line);
+        if (status == DC_OK) {
+            dc_text out = {0};
+            dc_module_print(m, &out);
+            CHECK_STR(out.s, text);
+            dc_text_free(&out);
+            dc_module_free(m);
+        }
+        dc_job_fini(&j);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t seed = rng_seed(argc, argv, 7);
@@ -164,5 +298,8 @@ int main(int argc, char **argv)
     test_op(DC_OP_REDUCE_SCATTER, 1, DC_COMBINE_SUM, 2, seed);
     test_op(DC_OP_ALL_TO_ALL, 1, 0, 2, seed);
     test_op(DC_OP_ALL_TO_ALL, 1, 1, 4, seed);
+    for (int n = 1; n <= MOST; n++)
+        test_messages(n, seed);
+    test_texts();
     return t_done();
 }

@@ -333,6 +333,7 @@ static const struct {
 #define PART(id, lua, n)                                 [DC_OP_##id] = {"none", RULE_any},
 #define CTL(id, lua, n)                                  [DC_OP_##id] = {"none", RULE_any}, /* test_control */
 #define COM(id, lua, grad, lo, hi)                       [DC_OP_##id] = {#grad, RULE_any},
+#define MSG(id, lua, n, grad)                            [DC_OP_##id] = {"none", RULE_any}, /* test_exchange */
 #define IDX(id, lua, n, combine, type, grad, lo, hi)     [DC_OP_##id] = {#grad, RULE_any},
 #define HST(id, lua, n, rule, grad, lo, hi)              [DC_OP_##id] = {#grad, RULE_any},
 #include "core/graph/ops.def"

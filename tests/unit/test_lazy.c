@@ -345,7 +345,9 @@ typedef struct differentiating {
 static dc_status grad_body(dc_job *j, void *arg)
 {
     differentiating *d = arg;
-    return dc_lazy_grad(d->w->rt, j, d->loss, d->wrt, d->n, d->zero, "a.lua:9", NULL, d->out);
+    dc_lazy *message;
+    return dc_lazy_grad(d->w->rt, j, d->loss, d->wrt, d->n, d->zero, "a.lua:9", NULL, d->out,
+                        &message);
 }
 
 static void test_gradients(where on)

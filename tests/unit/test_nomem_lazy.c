@@ -103,7 +103,8 @@ static dc_status do_grad(dc_job *j, void *ctx)
 {
     dc_lazy_wrt wrt = {.cell = lazy.cell, .name = "p", .type = lazy.cell->type};
     (void)ctx;
-    return dc_lazy_grad(rt, j, lazy.loss, &wrt, 1, false, "a.lua:2", NULL, &lazy.grad);
+    return dc_lazy_grad(rt, j, lazy.loss, &wrt, 1, false, "a.lua:2", NULL, &lazy.grad,
+                        &(dc_lazy *){NULL});
 }
 
 static void refuse_grad(void)

@@ -456,6 +456,54 @@ static dc_status hand_on(dc_job *j, rank_of *r)
     return DC_OK;
 }
 
+/* Several arrays are copied, whose memory changes at once, then received one after the other. */
+static dc_status hand_on_copies(dc_job *j, rank_of *r)
+{
+    enum { N = 200001, MESSAGES = 5 };
+    const int n = r->all->n, before = (r->rank + n - 1) % n, next = (r->rank + 1) % n;
+    float *from = dc_arena_alloc(&j->scratch, N * sizeof *from),
+          *to = dc_arena_alloc(&j->scratch, N * sizeof *to);
+    for (int round = 0; round < 2; round++) {
+        for (int m = 0; m < MESSAGES; m++) {
+            char label[20], where[20];
+            const int64_t size = m % 2 == 0 ? N : 1 + m;
+            const dc_transfer out = {from, NULL, 1, size};
+            dc_ticket t;
+            snprintf(label, sizeof label, "send");
+            snprintf(where, sizeof where, "a.lua:%d", m);
+            for (int i = 0; i < N; i++)
+                from[i] = (float)(r->rank * 1000 + m * 100 + i % 100);
+            DC_TRY(dc_world_begin(r->w, j,
+                                  &(dc_exchange){.kind = DC_SEND,
+                                                 .dtype = DC_F32,
+                                                 .axes = all_of(n),
+                                                 .peer = next,
+                                                 .copied = true,
+                                                 .label = label,
+                                                 .where = where,
+                                                 .n = 1,
+                                                 .at = &out},
+                                  &t));
+            r->wrong += t != 0;
+        }
+        for (int m = 0; m < MESSAGES; m++) {
+            const int64_t size = m % 2 == 0 ? N : 1 + m;
+            const dc_transfer in = {NULL, to, 1, size};
+            DC_TRY(dc_world_run(r->w, j,
+                                &(dc_exchange){.kind = DC_RECV,
+                                               .dtype = DC_F32,
+                                               .axes = all_of(n),
+                                               .peer = before,
+                                               .label = "recv, b.lua:1",
+                                               .n = 1,
+                                               .at = &in}));
+            for (int64_t i = 0; i < size; i++)
+                r->wrong += to[i] != (float)(before * 1000 + m * 100 + i % 100);
+        }
+    }
+    return DC_OK;
+}
+
 /* ---- failures ------------------------------------------------------------------------------------------ */
 
 static dc_status reduce(dc_job *j, rank_of *r, int64_t n, const char *label)
@@ -778,6 +826,9 @@ int main(void)
             ranks all = {.seconds = 0};
             ranks_run(&all, n, hosts[h], hand_on, NULL);
             check_ranks(&all, "hand on");
+            all = (ranks){.seconds = 0};
+            ranks_run(&all, n, hosts[h], hand_on_copies, NULL);
+            check_ranks(&all, "hand on copies");
             test_failures(n, hosts[h]);
             test_agree(n, hosts[h]);
         }

@@ -1,0 +1,3 @@
+local dc = require "deepc"
+
+dc.send(dc.ones "f32[4]", { to = 1 })

@@ -1,0 +1,66 @@
+#!/bin/sh
+# Messages of ranks and pipelines of stages: values and gradients; a network in 2 and 4 stages, beside ranks with batches of
+# their own, trained as in one process, within rounding; the same bits when it is repeated; what schedules keep in memory.
+. "$(dirname "$0")/lib.sh"
+here=$(cd "$(dirname "$0")/../ranks" && pwd)
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0"
+export DEEPC_THREADS=1
+keep_kernels
+
+# messages LAUNCHER [DEVICE]
+messages() {
+    run env DEEPC_DEVICE="${2:-cpu}" timeout 60 $1 -n 2 "$DEEPC" "$here/messages.lua"
+    check "$1, ${2:-cpu}: messages arrive" test "$(grep -c right "$dir/out")" -eq 2
+}
+
+# trained LAUNCHER N SCHEDULE REPLICAS: beside one process
+trained() {
+    rm -f "$dir"/stage.*
+    run timeout 120 $1 -n "$2" "$DEEPC" "$here/pipeline.lua" "$3" "$4" "$dir/stage"
+    check "$1, $2 ranks, $4 times: $3 ends well" test "$status" -eq 0
+    cat "$dir"/stage.? >"$dir/ranks"
+    run_before=$out
+    run "$DEEPC" "$here/compare.lua" "$dir/whole.0" "$dir/ranks" 5e-7
+    check "$1, $2 ranks, $4 times: $3 as one process" test "$status" -eq 0
+}
+
+# kept STAGE: bytes of temporaries that this stage said it has
+kept() {
+    printf '%s\n' "$run_before" | sed -n "s/.* \([0-9]*\) bytes of temporaries in stage $1/\1/p" | head -n 1
+}
+
+run "$DEEPC" "$here/pipeline.lua" whole 1 "$dir/whole"
+check "one process" test "$status" -eq 0
+
+# The example of the manual: alone, and in stages.
+sed -n '/^```lua/,/^```$/p' "$here/../../docs/pipelines.md" | grep -v '^```' >"$dir/page.lua"
+run "$DEEPC" "$dir/page.lua"
+check "the manual's example in one process" says "true"
+
+if command -v mpirun.mpich >/dev/null 2>&1; then
+    messages mpirun.mpich
+    messages mpirun.mpich eval
+    run timeout 60 mpirun.mpich -n 3 "$DEEPC" "$dir/page.lua"
+    check "and in three stages" test "$(grep -c true "$dir/out")" -eq 3
+    trained mpirun.mpich 2 gpipe 1
+    first=$(kept 0) last=$(kept 1)
+    trained mpirun.mpich 2 1f1b 1
+    check "1f1b keeps less than gpipe: $(kept 0) of $first, $(kept 1) of $last" \
+        test "$(($(kept 0) * 4))" -lt "$((first * 3))" -a "$(($(kept 1) * 4))" -lt "$((last * 3))"
+    cp "$dir/ranks" "$dir/first"
+    trained mpirun.mpich 2 1f1b 1
+    check "the same bits again" cmp -s "$dir/first" "$dir/ranks"
+    trained mpirun.mpich 4 1f1b 1
+    trained mpirun.mpich 4 1f1b 2
+    trained mpirun.mpich 4 eager 1
+else
+    skip "mpirun.mpich is not installed (mpich)"
+fi
+if command -v mpirun.openmpi >/dev/null 2>&1; then
+    messages "mpirun.openmpi --oversubscribe"
+    trained "mpirun.openmpi --oversubscribe" 4 1f1b 2
+else
+    skip "mpirun.openmpi is not installed (openmpi-bin)"
+fi
+closing
