@@ -16,6 +16,7 @@ local signal = require "deepc.signal"
 local tokenizers = require "deepc.tokenizers"
 local models = require "deepc.models"
 local serve = require "deepc.serve"
+local pipeline = require "deepc.pipeline"
 local help = require "deepc.help"
 
 -- These take any number; what is said of each call with too many, or what is wrong with it.
@@ -70,10 +71,13 @@ receivers["models.Whisper"] = models.whisper { vocab_size = 4, d_model = 4, enco
   encoder_attention_heads = 1, decoder_attention_heads = 1 }
 receivers["models.Bert"] = models.bert { vocab_size = 4, hidden_size = 4, intermediate_size = 4, num_hidden_layers = 1,
   num_attention_heads = 1 }
+dc.mesh { data = 1 }
+receivers["pipeline.Schedule"] = pipeline.Schedule1F1B { stage = nn.Linear(4, 2), over = "data", micro = 2,
+  loss = nn.mse_loss }
 local modules = {
   dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
   random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers, models = models,
-  serve = serve,
+  serve = serve, pipeline = pipeline,
   ["nn.init"] = nn.init,
 }
 
