@@ -97,6 +97,25 @@ static const struct backend *find_backend(const char *name, const char **set)
     return found;
 }
 
+bool dc_backend_is(const char *name)
+{
+    uint32_t number;
+    const char *set;
+    bool is = find_backend(name, &set) != NULL;
+    for (size_t i = 0; i < DC_COUNTOF(kinds); i++)
+        is = is || is_of_kind(&kinds[i], name, &number);
+    return is;
+}
+
+void dc_backend_name(const char *name, char *out, size_t size)
+{
+    uint32_t number;
+    snprintf(out, size, "%s", name);
+    for (size_t i = 0; i < DC_COUNTOF(kinds); i++)
+        if (is_of_kind(&kinds[i], name, &number))
+            snprintf(out, size, "%s:%u", kinds[i].name, number);
+}
+
 dc_status dc_backend_open(dc_job *j, const char *name, dc_device **out, bool *interpret)
 {
     uint32_t number;

@@ -13,6 +13,10 @@
  */
 dc_status dc_backend_open(dc_job *j, const char *name, dc_device **out, bool *interpret);
 
+/* Is it a name of a device, there or not? And the one form of it: "cuda:0" for "cuda". */
+bool dc_backend_is(const char *name);
+void dc_backend_name(const char *name, char *out, size_t size);
+
 /* Calls see(name, usable, line) for each device; the line says what it is, or why it is absent. */
 void dc_backend_list(const dc_opts *opt,
                      void (*see)(void *ctx, const char *name, bool usable, const char *line),

@@ -28,6 +28,7 @@
  * device behind the step before, which nothing waits for. Where nothing is compiled, rows are gathered from a copy of
  * the data on the host and a batch is an upload. Rows of files are filled ahead into memory of the host, and uploaded.
  */
+#include "core/runtime/devices.h"
 #include "core/runtime/outcome.h"
 #include "core/runtime/work.h"
 #include "dsl/base/binding.h"
@@ -85,6 +86,7 @@ typedef struct stretch {
 
 typedef struct dc_batches {
     dc_dsl *d;
+    dc_rt *rt;                  /* of the device of its tensors, and of its batches */
     struct dc_batches **holder; /* the userdata's pointer to it */
     struct dc_batches *next, *prev;
     part part[PARTS];
@@ -248,7 +250,7 @@ static dc_status ready_tensor(dc_batches *b, dc_job *j, piece *p)
     if (t == NULL || !is_ours_alone(t) || !dc_type_same(&t->type, &p->type)) {
         p->t = NULL;
         dc_tensor_release(t);
-        DC_TRY(dc_tensor_new(b->d->rt, j, &p->type, &p->t));
+        DC_TRY(dc_tensor_new(b->rt, j, &p->type, &p->t));
     }
     p->mem = dc_tensor_mem(p->t);
     return DC_OK;
@@ -278,12 +280,12 @@ static dc_status ready_slot(dc_batches *b, dc_job *j, piece *slot, int64_t batch
 
 static dc_status make_mask(dc_batches *b, dc_job *j, int64_t ones, dc_tensor **out)
 {
-    dc_device *dev = b->d->rt->device;
+    dc_device *dev = b->rt->device;
     const dc_type type = dc_type_make(DC_F32, 1, &b->size);
     float *v = dc_arena_alloc(&j->scratch, (size_t)b->size * sizeof *v);
     for (int64_t i = 0; i < ones; i++)
         v[i] = 1;
-    DC_TRY(dc_tensor_new(b->d->rt, j, &type, out));
+    DC_TRY(dc_tensor_new(b->rt, j, &type, out));
     return dev->ops->upload(dev, j, dc_tensor_mem(*out), v, (size_t)b->size * sizeof *v);
 }
 
@@ -291,7 +293,7 @@ static dc_status make_mask(dc_batches *b, dc_job *j, int64_t ones, dc_tensor **o
 
 static bool is_there(const dc_batches *b)
 {
-    return !b->d->rt->device->ops->host;
+    return !b->rt->device->ops->host;
 }
 
 static dc_gather_form form_of(const dc_batches *b, int64_t batch)
@@ -309,7 +311,7 @@ static dc_gather_form form_of(const dc_batches *b, int64_t batch)
 /* The data come to the host, once for the loop. */
 static dc_status fetch_rows(dc_batches *b, dc_job *j, part *p)
 {
-    dc_device *dev = b->d->rt->device;
+    dc_device *dev = b->rt->device;
     const size_t bytes = (size_t)p->type.dim[0] * p->row;
     if (p->copy != NULL || bytes == 0)
         return DC_OK;
@@ -325,7 +327,7 @@ static dc_status fetch_rows(dc_batches *b, dc_job *j, part *p)
 /* Gathered here, and one upload. */
 static dc_status send_rows(dc_batches *b, dc_job *j, int number, int64_t batch, piece *to)
 {
-    dc_device *dev = b->d->rt->device;
+    dc_device *dev = b->rt->device;
     const size_t bytes = dc_type_bytes(&to->type);
     const dc_mark mark = dc_arena_mark(&j->scratch);
     const piece staged = {.mem = dc_arena_alloc(&j->scratch, bytes), .type = to->type};
@@ -339,7 +341,7 @@ static dc_status send_rows(dc_batches *b, dc_job *j, int number, int64_t batch, 
 /* Rows in order: the device copies them. */
 static dc_status copy_rows(const dc_batches *b, dc_job *j, const part *p, int64_t batch, char *to)
 {
-    dc_device *dev = b->d->rt->device;
+    dc_device *dev = b->rt->device;
     const size_t row = p->row, bytes = (size_t)rows_of(b, batch) * row;
     const size_t left = b->last == LAST_PAD ? (size_t)b->size * row - bytes : 0;
     if (bytes > 0)
@@ -351,7 +353,7 @@ static dc_status copy_rows(const dc_batches *b, dc_job *j, const part *p, int64_
 
 static dc_status move_rows(dc_batches *b, dc_job *j, int64_t batch)
 {
-    const bool copied = b->order == NULL && b->d->rt->device->ops->copy != NULL;
+    const bool copied = b->order == NULL && b->rt->device->ops->copy != NULL;
     DC_TRY(ready_slot(b, j, b->there, batch));
     for (int i = 0; i < b->nparts; i++)
         DC_TRY(copied ? copy_rows(b, j, &b->part[i], batch, b->there[i].mem)
@@ -385,7 +387,7 @@ static dc_status next_there(dc_batches *b, dc_job *j, int64_t batch)
 /* What was filled on the host becomes tensors of the device. */
 static dc_status send_staged(dc_batches *b, dc_job *j, const piece *slot)
 {
-    dc_device *dev = b->d->rt->device;
+    dc_device *dev = b->rt->device;
     for (int i = 0; i < b->nparts; i++) {
         piece *to = &b->there[i];
         to->type = slot[i].type;
@@ -398,7 +400,7 @@ static dc_status send_staged(dc_batches *b, dc_job *j, const piece *slot)
 /* The order goes there, and what gathers begins to be compiled. */
 static dc_status begin_there(dc_batches *b, dc_job *j)
 {
-    if (b->order == NULL || b->count == b->start)
+    if (b->order == NULL || b->count == b->start || b->rt != b->d->rt)
         return DC_OK;
     for (int i = 0; i < b->nparts; i++)
         if (b->part[i].row == 0 || b->part[i].type.dim[0] != b->part[0].type.dim[0])
@@ -565,6 +567,7 @@ static void link_batches(dc_batches *b)
 typedef struct opening {
     holder *h;
     dc_dsl *d;
+    dc_rt *rt;
     dc_tensor *from[PARTS];
     dc_rows *rows[PARTS];
     int nparts;
@@ -581,7 +584,11 @@ static dc_status take_rows(dc_batches *b, dc_job *j, part *p, dc_tensor *t)
     p->row = dc_dtype_size((dc_dtype)t->type.dtype);
     for (int i = 1; i < t->type.rank; i++)
         p->row *= (size_t)t->type.dim[i];
-    p->t = dc_tensor_retain(t);
+    if (t->store->rt != b->rt) /* made by rule */
+        DC_TRY(dc_tensor_copy_to(b->rt, j, t, &p->t));
+    else
+        p->t = dc_tensor_retain(t);
+    t = p->t;
     if (t->store->owned) /* by a cell, which is written where it is */
         DC_TRY(dc_storage_evict(t->store, j));
     p->mem = dc_tensor_mem(t);
@@ -632,7 +639,11 @@ static dc_status open_batches_body(dc_job *j, void *arg)
 {
     const opening *a = arg;
     dc_batches *b = dc_xalloc(sizeof *b);
-    *b = (dc_batches){.d = a->d, .order = a->order, .last = a->last, .n = a->n};
+    *b = (dc_batches){.d = a->d,
+                      .rt = a->rt != NULL ? a->rt : a->d->rt,
+                      .order = a->order,
+                      .last = a->last,
+                      .n = a->n};
     b->whole = a->whole;
     b->place = a->place;
     b->places = a->places;
@@ -666,6 +677,19 @@ static void undo_open(void *arg)
 
 /* ---- bindings -------------------------------------------------------------------------------- */
 
+/* All tensors but those made by rule are of one device. */
+static void take_device(lua_State *L, dc_dsl *d, opening *a, const dc_handle *h)
+{
+    dc_rt *rt = dc_handle_rt(h);
+    if (dc_handle_roams(h) || rt == a->rt)
+        return;
+    if (a->rt != NULL)
+        dc_error_raisef(L, d, DC_ERR_DEVICES, "batches",
+                        "a tensor of the set is on %s, another one on %s", a->rt->device_name,
+                        rt->device_name);
+    a->rt = rt;
+}
+
 /* Part i of the list at 1, which has the rows that are asked for. */
 static void read_part(lua_State *L, dc_dsl *d, opening *a, int i, int64_t rows)
 {
@@ -682,6 +706,7 @@ static void read_part(lua_State *L, dc_dsl *d, opening *a, int i, int64_t rows)
         luaL_argcheck(L, is_tensor && dc_handle_type(h)->rank > 0, 1,
                       "a tensor with rows is needed");
         type = dc_handle_type(h);
+        take_device(L, d, a, h);
         a->from[i] = dc_handle_realize(L, d, h);
     }
     luaL_argcheck(L, rows <= type->dim[0], 1, "fewer rows");

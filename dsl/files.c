@@ -62,18 +62,18 @@ static dc_status save_body(dc_job *j, void *arg)
                                         : dc_outcome_settle(a->value[i].tensor->store, j));
     if (a->d->rt->check) /* `deepc check` leaves the world as it is */
         return DC_OK;
-    const void **mem = DC_NEW_ARRAY(&j->scratch, const void *, a->ncommand);
-    for (uint32_t i = 0; i < a->ncommand; i++)
-        mem[i] = a->value[i].cell != NULL ? a->value[i].cell->store->mem
-                                          : dc_tensor_mem(a->value[i].tensor);
+    dc_st_memory *mem = DC_NEW_ARRAY(&j->scratch, dc_st_memory, a->ncommand);
+    for (uint32_t i = 0; i < a->ncommand; i++) {
+        const value *v = &a->value[i];
+        const dc_storage *s = v->cell != NULL ? v->cell->store : v->tensor->store;
+        mem[i] = (dc_st_memory){s->rt->device, v->cell != NULL ? s->mem : dc_tensor_mem(v->tensor)};
+    }
     if (a->gguf != NULL)
-        return dc_ststore_write_gguf(j, a->d->rt->device, a->path, a->gguf, mem, a->ncommand,
-                                     &a->entries);
+        return dc_ststore_write_gguf(j, a->path, a->gguf, mem, a->ncommand, &a->entries);
     if (a->piece > 0)
-        return dc_ststore_write_pieces(j, a->d->rt->device, a->path, a->item, mem, a->ncommand,
-                                       a->text, a->ntext, a->piece);
-    return dc_ststore_write(j, a->d->rt->device, a->path, a->item, mem, a->ncommand, a->text,
-                            a->ntext);
+        return dc_ststore_write_pieces(j, a->path, a->item, mem, a->ncommand, a->text, a->ntext,
+                                       a->piece);
+    return dc_ststore_write(j, a->path, a->item, mem, a->ncommand, a->text, a->ntext);
 }
 
 static void fill_value(lua_State *L, dc_dsl *d, saving *a, uint32_t i)

@@ -5,10 +5,10 @@
 #include "dsl/dsl.h"
 
 /* Does a host know addresses as the device does? */
-static dc_status check_device(dc_rt *rt, dc_job *j)
+static dc_status check_device(const dc_rt *rt, dc_job *j)
 {
     const dc_device_ops *ops = rt->device->ops;
-    DC_TRY(dc_rt_check(rt, j, NULL));
+    DC_TRY(dc_rt_check(rt->first, j, NULL));
     if (ops->host || ops->shares)
         return DC_OK;
     return dc_failf(j, DC_ERR_ARG, NULL, "addresses of '%s' are its own", rt->opt.device);
@@ -73,7 +73,8 @@ typedef struct reading {
 static dc_status read_body(dc_job *j, void *arg)
 {
     reading *a = arg;
-    DC_TRY(check_device(a->d->rt, j));
+    const dc_rt *its = a->h != NULL ? dc_handle_rt(a->h) : NULL;
+    DC_TRY(check_device(its != NULL ? its : a->d->rt, j));
     if (a->h == NULL || (a->h->kind != DC_HANDLE_VALUE && a->h->kind != DC_HANDLE_LAZY))
         return dc_failf(j, DC_ERR_ARG, NULL, "a tensor is needed%s",
                         a->h != NULL && a->h->kind == DC_HANDLE_CELL

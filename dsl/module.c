@@ -47,6 +47,8 @@ static int l_check_numbers(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     const bool was = d->rt->opt.numbers;
     is_switched(L, d, "check_numbers", &d->rt->opt.numbers);
+    for (dc_rt *rt = d->rt->next; rt != NULL; rt = rt->next)
+        rt->opt.numbers = d->rt->opt.numbers;
     lua_pushboolean(L, was);
     return 1;
 }
@@ -60,13 +62,15 @@ static int l_flush_denormals(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     const bool was = d->rt->opt.flush;
     bool on = was;
-    if (is_switched(L, d, "flush_denormals", &on) && on != was &&
-        d->rt->device->ops->compiles_flush)
-        dc_error_raisef(L, d, DC_ERR_ARG, "flush_denormals",
-                        "kernels of '%s' are compiled for it: DEEPC_MATH=ftz says so "
-                        "beforehand",
-                        d->rt->device->ops->name);
-    d->rt->opt.flush = on;
+    const bool changes = is_switched(L, d, "flush_denormals", &on) && on != was;
+    for (const dc_rt *rt = d->rt; rt != NULL && changes; rt = rt->next)
+        if (rt->device->ops->compiles_flush)
+            dc_error_raisef(L, d, DC_ERR_ARG, "flush_denormals",
+                            "kernels of '%s' are compiled for it: DEEPC_MATH=ftz says so "
+                            "beforehand",
+                            rt->device->ops->name);
+    for (dc_rt *rt = d->rt; rt != NULL; rt = rt->next)
+        rt->opt.flush = on;
     lua_pushboolean(L, was);
     return 1;
 }
@@ -514,6 +518,7 @@ static const dc_bindings *const all[] = {
     &dc_einsum_bindings,      &dc_unary_bindings[0],    &dc_unary_bindings[1],
     &dc_number_bindings[0],   &dc_number_bindings[1],   &dc_concat_bindings,
     &dc_gather_bindings,      &dc_make_bindings,        &dc_rand_bindings,
+    &dc_devices_bindings,
     &dc_tensor_bindings,      &dc_scope_bindings,       &dc_param_bindings,
     &dc_gradient_bindings,    &dc_custom_grad_bindings, &dc_conv_pool_bindings,
     &dc_static_bindings,      &dc_dim_print_bindings,   &dc_fn_bindings,

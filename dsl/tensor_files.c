@@ -451,15 +451,18 @@ static dc_status start_later(const putting *a, dc_job *j)
 static dc_status put_cells_body(dc_job *j, void *arg)
 {
     putting *a = arg;
-    dc_device *dev = a->d->rt->device;
+    bool host = true;
     DC_TRY(ready_cells(a, j));
     if (a->d->rt->check)
         return DC_OK;
-    if (dev->ops->finish != NULL)
-        DC_TRY(dev->ops->finish(dev, j));
-    for (uint32_t i = a->first; i < a->n; i++)
+    for (uint32_t i = a->first; i < a->n; i++) {
+        dc_device *dev = a->cell[i]->rt->device;
+        if (dev->ops->finish != NULL && (i == a->first || a->cell[i]->rt != a->cell[i - 1]->rt))
+            DC_TRY(dev->ops->finish(dev, j));
+        host = host && dev->ops->host;
         DC_TRY(dc_storage_evict(a->cell[i]->store, j));
-    if (a->later && dev->ops->host && a->d->rt->opt.threads != 1)
+    }
+    if (a->later && host && a->d->rt->opt.threads != 1)
         return start_later(a, j);
     DC_TRY(read_cells(a, j));
     DC_TRY(dc_tensor_file_unchanged(a->f->file, j));

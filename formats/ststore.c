@@ -26,41 +26,48 @@ dc_status dc_ststore_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, dc_st
 }
 
 typedef struct writing {
-    dc_device *dev;
-    const void *const *mem; /* of each */
-    void *piece;            /* where the memory is not the host's */
+    const dc_st_memory *mem; /* of each */
+    void *piece;             /* where the memory is not the host's */
 } writing;
+
+/* What was begun on the devices has ended then. */
+static dc_status begin_writing(dc_job *j, writing *w, const dc_st_memory *mem, uint32_t n)
+{
+    *w = (writing){.mem = mem};
+    for (uint32_t i = 0; i < n; i++) {
+        dc_device *dev = mem[i].dev;
+        if (!dev->ops->host && w->piece == NULL)
+            w->piece = dc_arena_alloc(&j->scratch, DC_ST_PIECE);
+        if (dev->ops->finish != NULL && (i == 0 || dev != mem[i - 1].dev))
+            DC_TRY(dev->ops->finish(dev, j));
+    }
+    return DC_OK;
+}
 
 static dc_status fetch(dc_job *j, void *ctx, uint32_t item, size_t from, size_t n,
                        const void **bytes)
 {
     const writing *w = ctx;
-    const char *at = (const char *)w->mem[item] + from;
-    *bytes = w->dev->ops->host ? at : w->piece;
-    return w->dev->ops->host ? DC_OK : w->dev->ops->download(w->dev, j, w->piece, at, n);
+    dc_device *dev = w->mem[item].dev;
+    const char *at = (const char *)w->mem[item].at + from;
+    *bytes = dev->ops->host ? at : w->piece;
+    return dev->ops->host ? DC_OK : dev->ops->download(dev, j, w->piece, at, n);
 }
 
-dc_status dc_ststore_write(dc_job *j, dc_device *dev, const char *path, const dc_st_item *item,
-                           const void *const *mem, uint32_t ncommand, const dc_st_text *text,
+dc_status dc_ststore_write(dc_job *j, const char *path, const dc_st_item *item,
+                           const dc_st_memory *mem, uint32_t ncommand, const dc_st_text *text,
                            uint32_t ntext)
 {
-    writing w = {.dev = dev, .mem = mem};
-    if (!dev->ops->host)
-        w.piece = dc_arena_alloc(&j->scratch, DC_ST_PIECE);
-    if (dev->ops->finish != NULL)
-        DC_TRY(dev->ops->finish(dev, j));
+    writing w;
+    DC_TRY(begin_writing(j, &w, mem, ncommand));
     return dc_safetensors_write(j, path, item, ncommand, text, ntext, fetch, &w);
 }
 
-dc_status dc_ststore_write_gguf(dc_job *j, dc_device *dev, const char *path,
-                                const dc_gguf_item *item, const void *const *mem, uint32_t n,
-                                const dc_gguf_entries *entries)
+dc_status dc_ststore_write_gguf(dc_job *j, const char *path, const dc_gguf_item *item,
+                                const dc_st_memory *mem, uint32_t n, const dc_gguf_entries *entries)
 {
-    writing w = {.dev = dev, .mem = mem};
-    if (!dev->ops->host)
-        w.piece = dc_arena_alloc(&j->scratch, DC_ST_PIECE);
-    if (dev->ops->finish != NULL)
-        DC_TRY(dev->ops->finish(dev, j));
+    writing w;
+    DC_TRY(begin_writing(j, &w, mem, n));
     return dc_gguf_write(j, path, item, n, entries, fetch, &w);
 }
 
@@ -74,12 +81,12 @@ typedef struct piece {
 
 typedef DC_VEC(piece) pieces;
 
-static void sort_by_name(dc_st_item *item, const void **mem, uint32_t n)
+static void sort_by_name(dc_st_item *item, dc_st_memory *mem, uint32_t n)
 {
     for (uint32_t gap = n / 2; gap > 0; gap /= 2) /* Shell's: two arrays go together */
         for (uint32_t i = gap; i < n; i++) {
             const dc_st_item moved = item[i];
-            const void *at = mem[i];
+            const dc_st_memory at = mem[i];
             uint32_t k = i;
             for (; k >= gap && strcmp(item[k - gap].name, moved.name) > 0; k -= gap) {
                 item[k] = item[k - gap];
@@ -145,9 +152,9 @@ static dc_status print_index(dc_job *j, dc_text *t, const dc_st_item *item, cons
     return DC_OK;
 }
 
-dc_status dc_ststore_write_pieces(dc_job *j, dc_device *dev, const char *path, dc_st_item *item,
-                                  const void **mem, uint32_t ncommand, const dc_st_text *text,
-                                  uint32_t ntext, int64_t piece_bytes)
+dc_status dc_ststore_write_pieces(dc_job *j, const char *path, dc_st_item *item, dc_st_memory *mem,
+                                  uint32_t ncommand, const dc_st_text *text, uint32_t ntext,
+                                  int64_t piece_bytes)
 {
     pieces p = {0};
     dc_outfile *index;
@@ -156,14 +163,10 @@ dc_status dc_ststore_write_pieces(dc_job *j, dc_device *dev, const char *path, d
     cut(j, item, ncommand, piece_bytes, &p);
     name_pieces(j, path, &p);
     DC_TRY(print_index(j, t, item, &p, text, ntext));
-    if (dev->ops->finish != NULL)
-        DC_TRY(dev->ops->finish(dev, j));
     for (uint32_t i = 0; i < p.n; i++) {
         piece *one = &p.at[i];
         writing *w = DC_NEW(&j->scratch, writing);
-        *w = (writing){.dev = dev, .mem = mem + one->first};
-        if (!dev->ops->host)
-            w->piece = dc_arena_alloc(&j->scratch, DC_ST_PIECE);
+        DC_TRY(begin_writing(j, w, mem + one->first, one->n));
         DC_TRY(dc_safetensors_begin(j, one->path, item + one->first, one->n, NULL, 0, fetch, w,
                                     &one->file));
     }

@@ -8,9 +8,14 @@
 /* All of a tensor; `to` is at least as large. What fails may have written a part. */
 dc_status dc_ststore_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, dc_storage *to);
 
-/* Item i is what stands at mem[i], of the device. */
-dc_status dc_ststore_write(dc_job *j, dc_device *dev, const char *path, const dc_st_item *item,
-                           const void *const *mem, uint32_t ncommand, const dc_st_text *text,
+typedef struct dc_st_memory {
+    dc_device *dev;
+    const void *at; /* of the device */
+} dc_st_memory;
+
+/* Item i is what stands at mem[i]. */
+dc_status dc_ststore_write(dc_job *j, const char *path, const dc_st_item *item,
+                           const dc_st_memory *mem, uint32_t ncommand, const dc_st_text *text,
                            uint32_t ntext);
 
 /*
@@ -18,13 +23,13 @@ dc_status dc_ststore_write(dc_job *j, dc_device *dev, const char *path, const dc
  * ".safetensors.index.json" (formats/shards.c). All files are written beside their places, then renamed, the index last.
  * Texts are in the index. items and mem are sorted by name on the way.
  */
-dc_status dc_ststore_write_pieces(dc_job *j, dc_device *dev, const char *path, dc_st_item *item,
-                                  const void **mem, uint32_t ncommand, const dc_st_text *text,
-                                  uint32_t ntext, int64_t piece);
+dc_status dc_ststore_write_pieces(dc_job *j, const char *path, dc_st_item *item, dc_st_memory *mem,
+                                  uint32_t ncommand, const dc_st_text *text, uint32_t ntext,
+                                  int64_t piece);
 
 /* As GGUF: item i is what stands at mem[i]. */
-dc_status dc_ststore_write_gguf(dc_job *j, dc_device *dev, const char *path,
-                                const dc_gguf_item *item, const void *const *mem, uint32_t n,
+dc_status dc_ststore_write_gguf(dc_job *j, const char *path, const dc_gguf_item *item,
+                                const dc_st_memory *mem, uint32_t n,
                                 const dc_gguf_entries *entries);
 
 #endif

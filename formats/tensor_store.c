@@ -352,7 +352,6 @@ static size_t bytes_of(const dc_tensor_want *w)
 static dc_status read_here(const dc_tensor_file *f, dc_job *j, const dc_tensor_want *w,
                            dc_storage *const *to)
 {
-    dc_device *dev = to[0]->rt->device;
     const uint32_t n = entries_of(w);
     char *here[3];
     for (uint32_t i = 0; i < n; i++)
@@ -360,8 +359,10 @@ static dc_status read_here(const dc_tensor_file *f, dc_job *j, const dc_tensor_w
     reading r = {.f = f, .want = w, .to = here};
     cut(&r, j, 0);
     DC_TRY(read_units(j, &r));
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        dc_device *dev = to[i]->rt->device;
         DC_TRY(dev->ops->upload(dev, j, to[i]->mem, here[i], bytes_of(&w[i])));
+    }
     return DC_OK;
 }
 

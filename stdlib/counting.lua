@@ -211,7 +211,7 @@ local function even_edges(x, lo, hi, n)
       list[i] = lo + (i - 1) * step
     end
     list[n + 1] = hi
-    return dc.tensor(list, x.dtype)
+    return (core.anywhere(dc.tensor(list, x.dtype)))
   end
   local at = dc.iota(("%s[%d]"):format(x.dtype, n + 1))
   return dc.where(at:eq(n), hi, at * ((hi - lo) / n) + lo)
@@ -237,7 +237,7 @@ end
 local function read_edges(op, x, bins)
   local edges = bins
   if type(bins) == "table" and not core.kind(bins) then
-    edges = dc.tensor(bins, x.dtype)
+    edges = core.anywhere(dc.tensor(bins, x.dtype))
   end
   if not core.kind(edges) then
     fail("ARG", op, nil, "bins is a positive integer, or edges that ascend, not %s", core.shown(bins))
@@ -291,7 +291,7 @@ function counting.isin(x, values, options)
   core.options(op, options, "invert")
   core.check_tensor(op, x)
   if type(values) == "table" and not core.kind(values) then
-    values = dc.tensor(values, x.dtype)
+    values = core.anywhere(dc.tensor(values, x.dtype))
   end
   core.check_tensor(op, values, "values")
   local invert = options and options.invert ~= nil and core.unless_false(op, options, "invert")

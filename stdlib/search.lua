@@ -57,7 +57,7 @@ local function as_tensor(op, what, v, like)
   if type(v) == "number" then
     return dc.full(like.dtype .. "[]", v)
   elseif type(v) == "table" and not core.kind(v) then
-    v = dc.tensor(v, like.dtype)
+    v = core.anywhere(dc.tensor(v, like.dtype))
   end
   core.check_tensor(op, v, what)
   if v.dtype ~= like.dtype then

@@ -69,7 +69,7 @@ local function cosines(op, n, options, c)
       list[k + 1] = list[k + 1] + factor * math.cos(2 * math.pi * (i - 1) * k / m)
     end
   end
-  return dc.tensor(list, dtype)
+  return (core.anywhere(dc.tensor(list, dtype)))
 end
 
 ---The Hann window of n samples (torch.hann_window): 0.5 - 0.5 cos(2 pi k / n).
@@ -395,7 +395,7 @@ function signal.mel_filters(options)
     end
     rows[i] = row
   end
-  return dc.tensor(rows)
+  return (core.anywhere(dc.tensor(rows)))
 end
 
 ---A mel spectrogram (librosa.feature.melspectrogram): filters times the powers of stft. [..., n] becomes

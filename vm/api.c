@@ -107,6 +107,26 @@ static dc_status open_device(dc_job *j, const char *name, dc_device **out, bool 
     return dc_sim_open(j, name, out);
 }
 
+/*
+ * A further device of the context, dc_rt.open_device. Where nothing is compiled or computed it is the interpreter, as the
+ * first one is: only its name has to be one.
+ */
+static dc_status open_other(dc_rt *rt, dc_job *j)
+{
+    const char *name = rt->opt.device;
+    dc_device *device;
+    bool interpret;
+    if (!dc_opts_files(&rt->opt) && strncmp(name, "cpu:cc", 6) == 0)
+        return dc_failf(j, DC_ERR_DEVICE, NULL,
+                        "'cpu:cc', where no processes may be started (DC_ALLOW_COMPUTE)");
+    if ((strcmp(rt->opt.compile, "off") == 0 || rt->first->check) &&
+        (dc_sim_is(name) || dc_backend_is(name)))
+        name = "eval";
+    DC_TRY(open_device(j, name, &device, &interpret));
+    dc_rt_set_device(rt, device, interpret);
+    return dc_jit_open(rt, j);
+}
+
 static dc_status refuse_setting(dc_job *j, const char *setting, const char *why)
 {
     return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {setting, why}});
@@ -162,10 +182,13 @@ static dc_status configure(dc_job *j, void *arg)
     DC_TRY(check_settings(j, &rt->opt));
     DC_TRY(restrict_files(j, cfg, &rt->opt));
     DC_TRY(select_channels(rt));
+    dc_backend_name(rt->opt.device, rt->device_name, sizeof rt->device_name);
     if (strcmp(rt->opt.compile, "off") == 0)
         strcpy(rt->opt.device, "eval");
     DC_TRY(open_device(j, rt->opt.device, &device, &interpret));
     dc_rt_set_device(rt, device, interpret);
+    rt->open_device = open_other;
+    rt->name_device = dc_backend_name;
     if (cfg->stream != NULL && !device->ops->shares)
         return refuse_setting(j, "dc_config.stream", "none, where the device has no streams");
     DC_TRY(dc_jit_open(rt, j));
@@ -292,13 +315,17 @@ void dc_deadline(dc_rt *rt, int64_t ms)
 static dc_status wait_body(dc_job *j, void *arg)
 {
     dc_rt *rt = arg;
-    dc_device *d = rt->device;
     DC_TRY(dc_rt_check(rt, j, NULL));
-    DC_TRY(dc_outcomes_ask(rt, j, true));
-    const dc_outcome *o = dc_outcomes_stopped(rt);
-    if (o != NULL)
-        return dc_fail(j, DC_ERR_NO_RESULT, &(dc_fact){.word = {o->name}});
-    return d->ops->finish != NULL ? d->ops->finish(d, j) : DC_OK;
+    for (; rt != NULL; rt = rt->next) {
+        dc_device *d = rt->device;
+        DC_TRY(dc_outcomes_ask(rt, j, true));
+        const dc_outcome *o = dc_outcomes_stopped(rt);
+        if (o != NULL)
+            return dc_fail(j, DC_ERR_NO_RESULT, &(dc_fact){.word = {o->name}});
+        if (d->ops->finish != NULL)
+            DC_TRY(d->ops->finish(d, j));
+    }
+    return DC_OK;
 }
 
 dc_status dc_wait(dc_rt *rt)

@@ -9,6 +9,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "vm/check_main.h"
 
+#include "backends/registry.h"
 #include "core/base/digits.h"
 #include "dsl/base/handle.h"
 #include "dsl/base/uses.h"
@@ -473,6 +474,15 @@ static void free_check(dc_check *c)
     dc_uses_free(&c->watch.seen);
 }
 
+/* Nothing is computed, and yet the script is told the device that it would run on. */
+static void name_device(dc_rt *rt)
+{
+    const char *bad;
+    dc_opts opt;
+    dc_opts_init(&opt, &bad);
+    dc_backend_name(opt.device, rt->device_name, sizeof rt->device_name);
+}
+
 static int check_file(const request *r)
 {
     dc_check *c = r->c;
@@ -485,6 +495,7 @@ static int check_file(const request *r)
         return 1;
     }
     c->rt->check = true;
+    name_device(c->rt);
     if (r->run->prepare != NULL)
         r->run->prepare(c->rt, r->run->ctx);
     lua_State *L = luaL_newstate();

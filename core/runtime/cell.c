@@ -1,4 +1,5 @@
 /* Cells: named places that own a storage (core/runtime/storage.h). */
+#include "core/runtime/devices.h"
 #include "core/runtime/filling.h"
 #include "core/runtime/lazy.h"
 #include "core/runtime/outcome.h"
@@ -56,7 +57,7 @@ static dc_status new_cell(dc_rt *rt, dc_job *j, const dc_type *type, const char 
         dc_cell_release(c);
         return status;
     }
-    c->id = ++rt->next_cell;
+    c->id = ++rt->first->next_cell;
     c->version = 1;
     *out = c;
     return DC_OK;
@@ -151,6 +152,12 @@ void dc_cell_release(dc_cell *c)
         c->rt->cell_bytes -= c->store->bytes;
         dc_storage_disown(c->store);
     }
+    for (dc_storage *s; (s = c->left) != NULL;) {
+        c->left = s->left;
+        s->left = NULL;
+        s->rt->cell_bytes -= s->bytes;
+        dc_storage_disown(s);
+    }
     dc_growth_remove(c);
     dc_filling_leave(c);
     dc_lazy_release(c->start);
@@ -180,7 +187,7 @@ dc_status dc_cell_check(dc_cell *c, dc_job *j, const char *op, bool reads)
 
 const atomic_bool *dc_cell_writing(const dc_cell *c, dc_job *j)
 {
-    return dc_job_heed(j, j->cancel != NULL ? &c->rt->insist : NULL);
+    return dc_job_heed(j, j->cancel != NULL ? &c->rt->first->insist : NULL);
 }
 
 /* Has a storage that was not filled half a value? Not where memory was short, or the device refused to copy. */
@@ -204,7 +211,7 @@ dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
     DC_TRY(dc_storage_evict(c->store, j)); /* also the value, where it is a part of this */
     const atomic_bool *cancel = dc_cell_writing(c, j);
     const dc_status status =
-        dc_storage_fill(c->store, j, dc_tensor_mem(value), dc_type_bytes(&value->type));
+        dc_storage_copy(c->store, j, value->store, value->offset, dc_type_bytes(&value->type));
     dc_job_heed(j, cancel);
     if (status == DC_OK && c->growth != NULL)
         c->type.dim[0] = rows;

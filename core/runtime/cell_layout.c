@@ -103,7 +103,7 @@ static dc_status turn(dc_cell *c, dc_job *j, const dc_cell_layout *want)
     const dc_status status = replace_value(c, j, t);
     dc_job_keep(j, t);
     dc_tensor_release(t);
-    c->rt->stats.relayouts += status == DC_OK;
+    c->rt->first->stats.relayouts += status == DC_OK;
     return status;
 }
 

@@ -15,7 +15,7 @@ static dc_growth *before_first_gap(const dc_rt *rt, uint32_t *number)
 {
     dc_growth *before = NULL;
     *number = 1;
-    for (dc_growth *g = rt->growing; g != NULL && g->number == *number; g = g->next) {
+    for (dc_growth *g = rt->first->growing; g != NULL && g->number == *number; g = g->next) {
         before = g;
         ++*number;
     }
@@ -46,8 +46,8 @@ dc_status dc_growth_add(dc_cell *c, dc_job *j, const dc_growth *as)
     *g = *as;
     g->cell = c;
     g->prev = before_first_gap(rt, &number);
-    g->next = g->prev != NULL ? g->prev->next : rt->growing;
-    *(g->prev != NULL ? &g->prev->next : &rt->growing) = g;
+    g->next = g->prev != NULL ? g->prev->next : rt->first->growing;
+    *(g->prev != NULL ? &g->prev->next : &rt->first->growing) = g;
     if (g->next != NULL)
         g->next->prev = g;
     c->growth = g;
@@ -59,7 +59,7 @@ void dc_growth_remove(dc_cell *c)
     dc_growth *g = c->growth;
     if (g == NULL)
         return;
-    *(g->prev != NULL ? &g->prev->next : &c->rt->growing) = g->next;
+    *(g->prev != NULL ? &g->prev->next : &c->rt->first->growing) = g->next;
     if (g->next != NULL)
         g->next->prev = g->prev;
     c->growth = NULL;
@@ -68,7 +68,7 @@ void dc_growth_remove(dc_cell *c)
 
 dc_cell *dc_cell_of_size(const dc_rt *rt, int64_t var)
 {
-    for (const dc_growth *g = rt->growing; g != NULL; g = g->next)
+    for (const dc_growth *g = rt->first->growing; g != NULL; g = g->next)
         if (g->inside.dim[0] == var)
             return g->cell;
     return NULL;

@@ -8,6 +8,7 @@
 #include "core/runtime/lazy.h"
 
 #include "core/graph/exchange.h"
+#include "core/runtime/devices.h"
 
 #include <string.h>
 
@@ -49,7 +50,7 @@ static void free_dead(dc_lazy *dead)
         dc_lazy *n = dead;
         dead = n->next;
         let_go_operands(n, &dead);
-        n->rt->stats.lazy_nodes--;
+        n->rt->first->stats.lazy_nodes--;
         dc_tensor_release(n->value);
         drop_view(n);
         dc_xfree(n);
@@ -129,14 +130,15 @@ static dc_lazy *new_node(dc_rt *rt, dc_lazy_kind kind, const dc_type *t, uint32_
     dc_lazy *n = dc_xalloc(node_bytes(nin, nattr));
     n->refs = 1;
     n->kind = (uint8_t)kind;
+    n->rule = kind != DC_LAZY_LEAF;
     n->type = *t;
     n->serial = ++l->serial;
     n->rt = rt;
     n->attr = (int64_t *)(void *)(n + 1);
     n->in = (dc_lazy **)(void *)(n->attr + nattr);
     n->nattr = (uint16_t)nattr;
-    rt->stats.lazy_nodes++;
-    rt->handed += node_bytes(nin, nattr);
+    rt->first->stats.lazy_nodes++;
+    rt->first->handed += node_bytes(nin, nattr);
     return n;
 }
 
@@ -146,6 +148,7 @@ static void add_operand(dc_lazy *n, dc_lazy *in)
     const uint64_t ops = (uint64_t)n->ops + in->ops, nodes = (uint64_t)n->nodes + in->nodes;
     n->in[n->nin++] = dc_lazy_retain(in);
     n->param = n->param || in->param;
+    n->rule = n->rule && in->rule;
     n->from.bit[0] |= in->from.bit[0];
     n->from.bit[1] |= in->from.bit[1];
     n->ops = ops < UINT32_MAX ? (uint32_t)ops : UINT32_MAX;
@@ -163,7 +166,8 @@ dc_lazy_sources dc_lazy_source(uint64_t kind, uint64_t number)
 
 dc_lazy *dc_lazy_leaf(dc_rt *rt, dc_tensor *t)
 {
-    dc_lazy *n = new_node(rt, DC_LAZY_LEAF, &t->type, 0, 0);
+    DC_UNUSED(rt);
+    dc_lazy *n = new_node(t->store->rt, DC_LAZY_LEAF, &t->type, 0, 0);
     n->value = dc_tensor_retain(t);
     n->from = dc_lazy_source(0, n->serial);
     return n;
@@ -179,7 +183,8 @@ dc_lazy *dc_lazy_watch(dc_rt *rt, dc_tensor *t)
 dc_status dc_lazy_read(dc_rt *rt, dc_job *j, dc_cell *c, dc_lazy **out)
 {
     DC_TRY(dc_cell_check(c, j, NULL, true));
-    dc_lazy *n = new_node(rt, DC_LAZY_LEAF, &c->type, 0, 0);
+    DC_UNUSED(rt);
+    dc_lazy *n = new_node(c->rt, DC_LAZY_LEAF, &c->type, 0, 0);
     dc_lazy_defer(j, n);
     n->value = dc_cell_show(c);
     dc_job_keep(j, n);
@@ -221,6 +226,22 @@ bool dc_lazy_is_plain(dc_dtype t, uint64_t bits)
 {
     return t == DC_BOOL || bits == dc_bits_of(t, 0) || bits == dc_bits_of(t, 1) ||
            bits == dc_bits_of(t, -1);
+}
+
+dc_status dc_lazy_on(dc_rt *rt, dc_job *j, dc_lazy *n, dc_lazy **out)
+{
+    dc_tensor *there;
+    if (n->rt == rt) {
+        *out = dc_lazy_retain(n);
+        return DC_OK;
+    }
+    DC_TRY(dc_lazy_realize(n->rt, j, n));
+    DC_TRY(dc_tensor_copy_to(rt, j, n->value, &there));
+    dc_tensor_defer(j, there);
+    *out = dc_lazy_leaf(rt, there);
+    dc_job_keep(j, there);
+    dc_tensor_release(there);
+    return DC_OK;
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -282,6 +303,7 @@ dc_lazy *dc_lazy_node(dc_rt *rt, const dc_func *f, dc_ref r, dc_lazy *const *map
         map[g->in[i]]->uses++;
     }
     n->param = n->param || dc_exchange_answers(f, g);
+    n->rule = n->rule && !dc_exchange_answers(f, g);
     finish_node(n);
     return n;
 }
@@ -444,6 +466,7 @@ dc_status dc_lazy_limit(dc_rt *rt, dc_job *j, dc_lazy *n)
 {
     const uint32_t ops = n->param ? DC_LAZY_RECIPE : DC_LAZY_PENDING - 1;
     const uint32_t nodes = n->param ? DC_LAZY_RECIPE * 16 : DC_LAZY_NODES;
+    rt = n->rt;
     if (n->ops <= ops && n->nodes <= nodes)
         return DC_OK;
     count_exactly(rt, j, n, ops, nodes);

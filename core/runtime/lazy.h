@@ -56,6 +56,7 @@ struct dc_lazy {
     bool dropped; /* LEAF that was an operation */
     bool call;    /* LEAF that is the result of a compiled function */
     bool counts;  /* what the language calls one operation ends here */
+    bool rule;    /* made of numbers alone, such as zeros and draws, or given as such: of no device in particular */
     bool part;    /* of the walk `epoch`: a leaf, since it is a part of a value */
     uint32_t nin;
     uint32_t index;       /* of PICK */
@@ -102,6 +103,9 @@ dc_status dc_lazy_read(dc_rt *rt, dc_job *j, dc_cell *c, dc_lazy **out);
 dc_lazy *dc_lazy_number(dc_rt *rt, dc_dtype t, uint64_t bits);
 /* Numbers that are part of an operation: 0, 1 and -1, and those of bool. */
 bool dc_lazy_is_plain(dc_dtype t, uint64_t bits);
+
+/* A new reference on n, or on its value as a leaf of this device. */
+dc_status dc_lazy_on(dc_rt *rt, dc_job *j, dc_lazy *n, dc_lazy **out);
 
 /* ---- operations ---- */
 
@@ -172,8 +176,8 @@ typedef struct dc_lazy_wrt {
  * what loss reads was computed from wrt[i] and its recipe is gone.
  * message: NULL, or a new reference to what ranks send each other for them, which the caller realizes.
  */
-dc_status dc_lazy_grad(dc_rt *rt, dc_job *j, dc_lazy *loss, dc_lazy_wrt *wrt, int n,
-                       bool zero, const char *where, const char *path, dc_lazy **out, dc_lazy **message);
+dc_status dc_lazy_grad(dc_rt *rt, dc_job *j, dc_lazy *loss, dc_lazy_wrt *wrt, int n, bool zero,
+                       const char *where, const char *path, dc_lazy **out, dc_lazy **message);
 
 /* ---- shared by core/runtime/lazy*.c and core/runtime/realize*.c ---- */
 
@@ -195,7 +199,8 @@ typedef struct dc_lazy_walk {
     uint32_t nbucket;
     bool *window;   /* by leaf: given as a window; NULL: none is */
     dc_lazy *group; /* met a pick of it without a value: the walk has stopped */
-    const struct dc_lazy_wrt *apart; /* constants among the first `napart` of these are no others of equal value */
+    const struct dc_lazy_wrt
+        *apart; /* constants among the first `napart` of these are no others of equal value */
     int napart;
 } dc_lazy_walk;
 

@@ -101,7 +101,8 @@ bool dc_lazy_is_far(const dc_rt *rt, const dc_lazy_view *v)
 {
     const int64_t n = dc_view_count(&v->at);
     int64_t run;
-    if (rt->device->ops->host || n <= FEW_READS)
+    DC_UNUSED(rt);
+    if (v->of->store->rt->device->ops->host || n <= FEW_READS)
         return false;
     dc_view_find(&v->at, 0, &run);
     return run < LONG_RUN || n / run > FEW_READS;
@@ -110,9 +111,10 @@ bool dc_lazy_is_far(const dc_rt *rt, const dc_lazy_view *v)
 dc_status dc_lazy_read_view(dc_rt *rt, dc_job *j, const dc_lazy_view *v, int64_t first, int64_t n,
                             void *to)
 {
-    dc_device *dev = rt->device;
+    dc_device *dev = v->of->store->rt->device;
     const char *mem = dc_tensor_mem(v->of);
     const int64_t size = (int64_t)element_size(v);
+    DC_UNUSED(rt);
     DC_TRY(dc_outcome_settle(v->of->store, j));
     if (dev->ops->host) {
         const int64_t most = (int64_t)DC_PIECE_BYTES / size;

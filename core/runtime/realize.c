@@ -295,7 +295,8 @@ static dc_status realize_all(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked)
     dc_lazy_list todo = {0};
     if (n->value != NULL)
         return DC_OK;
-    dc_lazies *l = dc_lazy_of(rt);
+    dc_lazy_of(rt);
+    dc_lazies *l = dc_lazy_of(rt->first);
     const dc_mark mark = dc_arena_mark(&j->scratch);
     l->where = n->where;
     l->path = n->path;
@@ -313,11 +314,13 @@ static dc_status realize_all(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked)
 
 dc_status dc_lazy_realize(dc_rt *rt, dc_job *j, dc_lazy *n)
 {
-    return realize_all(rt, j, n, true);
+    DC_UNUSED(rt);
+    return realize_all(n->rt, j, n, true);
 }
 
 dc_status dc_lazy_look(dc_rt *rt, dc_job *j, dc_lazy *n, dc_lazy_view *out)
 {
+    rt = n->rt;
     while (!dc_lazy_view_of(n, out)) {
         dc_lazy *first = dc_lazy_beneath(n);
         DC_TRY(realize_all(rt, j, first != NULL ? first : n, first == NULL));
@@ -332,6 +335,7 @@ dc_status dc_lazy_look(dc_rt *rt, dc_job *j, dc_lazy *n, dc_lazy_view *out)
 
 void dc_lazy_place(const dc_rt *rt, const char **where, const char **path)
 {
-    *where = rt->lazy != NULL ? rt->lazy->where : NULL;
-    *path = rt->lazy != NULL ? rt->lazy->path : NULL;
+    const dc_lazies *l = rt->first->lazy;
+    *where = l != NULL ? l->where : NULL;
+    *path = l != NULL ? l->path : NULL;
 }

@@ -133,7 +133,7 @@ static dc_status new_entry(const dc_realize_task *t, uint64_t hash, dc_lazy_entr
         *place = e;
         dc_job_keep(t->j, e);
     } /* else it goes with the entry */
-    t->rt->stats.lazy_programs++;
+    t->rt->first->stats.lazy_programs++;
     *out = e;
     return DC_OK;
 }
@@ -183,7 +183,7 @@ static dc_status interpret(const dc_realize_task *t, const dc_lazy_entry *e, dc_
     }
     for (uint32_t i = 0; i < t->result.n; i++)
         dc_job_keep(j, made[i]);
-    t->rt->stats.interpreted++;
+    t->rt->first->stats.interpreted++;
     return DC_OK;
 }
 
@@ -245,7 +245,7 @@ static dc_status find_maker(const dc_realize_task *t)
     DC_TRY(dc_eval_find(j, f, strict ? DC_EVAL_STRICT : DC_EVAL_ROUND, param, t->result.n, &culprit,
                         &worst));
     if (culprit.ref != 0) {
-        t->rt->lazy->where = NULL; /* the record has the place */
+        t->rt->first->lazy->where = NULL; /* the record has the place */
         return dc_eval_culprit_fail(j, f, &culprit, "");
     }
     if (worst == 0)
@@ -284,14 +284,14 @@ dc_status dc_realize_compute(dc_realize_task *t)
     if ((e = find_entry(t, hash)) == NULL)
         DC_TRY(new_entry(t, hash, &e));
     DC_TRY(run_entry(t, e, made));
-    if (t->rt->opt.numbers && !t->rt->check) {
+    if (t->rt->opt.numbers && !t->rt->first->check) {
         for (uint32_t i = 0; i < t->result.n; i++)
             dc_tensor_defer(t->j, made[i]);
         DC_TRY(check_numbers(t, made));
         for (uint32_t i = 0; i < t->result.n; i++)
             dc_job_keep(t->j, made[i]);
     }
-    t->rt->stats.realized++;
+    t->rt->first->stats.realized++;
     for (uint32_t i = 0; i < t->result.n; i++) {
         dc_lazy *n = t->result.at[i];
         made[i]->type = n->type;

@@ -1,7 +1,8 @@
 /*
  * The context, and the device over plain host memory that `eval` and tests of core/ use.
  *
- * Order of release: the thread of deadlines, that of values of cells, lazy programs, compilations, pool, device, names, job. Whatever uses the device's memory must be gone.
+ * Order of release: the thread of deadlines, that of values of cells, then for each device lazy programs, compilations, pool
+ * and the device itself, the first one last, names, job. Whatever uses the devices' memory must be gone.
  */
 #include "core/runtime/rt.h"
 
@@ -23,13 +24,20 @@ static void release_rt(void *rt)
     dc_rt_free(rt);
 }
 
+static void release_other(void *rt)
+{
+    dc_rt_free_other(rt);
+}
+
 dc_rt *dc_rt_new(const dc_opts *opt, const dc_log *log)
 {
     dc_job *j = dc_job_here();
     dc_rt *rt = dc_xalloc(sizeof *rt);
     dc_owner_init(&rt->owner); /* before anything can unwind: dc_rt_free asks it */
+    rt->first = rt;
     dc_job_defer(j, release_rt, rt);
     rt->opt = *opt;
+    snprintf(rt->device_name, sizeof rt->device_name, "%s", opt->device);
     if (log != NULL)
         rt->log = *log;
     rt->names = dc_names_new();
@@ -62,10 +70,11 @@ void dc_rt_set_device(dc_rt *rt, dc_device *device, bool interpret)
 
 dc_status dc_rt_check(dc_rt *rt, dc_job *j, const char *op)
 {
-    if (rt->work != NULL)
-        dc_work_settle(rt->work);
-    dc_fillings_settle(rt);
-    if (!rt->broken)
+    for (dc_rt *r = rt->first; r != NULL; r = r->next)
+        if (r->work != NULL)
+            dc_work_settle(r->work);
+    dc_fillings_settle(rt->first);
+    if (!rt->first->broken)
         return DC_OK;
     return dc_failf(j, DC_ERR_REENTER, op, "the context is broken and can only be closed");
 }
@@ -103,12 +112,8 @@ dc_status dc_rt_told(dc_rt *rt, dc_status status)
     return dc_rt_interrupted(rt, &rt->job, e->fact.op != NULL ? op : NULL);
 }
 
-void dc_rt_free(dc_rt *rt)
+static void free_of_device(dc_rt *rt)
 {
-    if (rt == NULL || dc_rt_forked(rt))
-        return;
-    dc_entry_close(rt);
-    dc_fillings_close(rt);
     dc_lazy_close(rt);
     dc_outcomes_free(rt);
     if (rt->free_jit != NULL)
@@ -117,6 +122,48 @@ void dc_rt_free(dc_rt *rt)
         dc_pool_free(rt);
     if (rt->device != NULL)
         rt->device->ops->free(rt->device);
+}
+
+dc_rt *dc_rt_new_other(dc_rt *first, const char *name)
+{
+    dc_job *j = dc_job_here();
+    dc_rt *rt = dc_xalloc(sizeof *rt);
+    rt->first = first;
+    dc_job_defer(j, release_other, rt);
+    rt->opt = first->opt;
+    snprintf(rt->opt.device, sizeof rt->opt.device, "%s", name);
+    snprintf(rt->device_name, sizeof rt->device_name, "%s", name);
+    rt->opt.stream = NULL; /* of the host, on the first device */
+    rt->heap = first->heap;
+    rt->log = first->log;
+    rt->owner = first->owner;
+    rt->names = first->names;
+    rt->extents = first->extents;
+    rt->launched = first->launched;
+    rt->version = first->version;
+    rt->pool = dc_pool_new(&rt->opt);
+    dc_job_keep(j, rt);
+    return rt;
+}
+
+void dc_rt_free_other(dc_rt *rt)
+{
+    free_of_device(rt);
+    dc_xfree(rt);
+}
+
+void dc_rt_free(dc_rt *rt)
+{
+    if (rt == NULL || dc_rt_forked(rt))
+        return;
+    dc_entry_close(rt);
+    dc_fillings_close(rt);
+    while (rt->next != NULL) {
+        dc_rt *other = rt->next;
+        rt->next = other->next;
+        dc_rt_free_other(other);
+    }
+    free_of_device(rt);
     dc_extents_free(rt->extents);
     dc_world_close(rt->world);
     dc_xfree(rt->mesh);

@@ -34,7 +34,14 @@ typedef struct dc_stats { /* counters since the context was opened; dc.stats() *
     double compare_max;   /* DEEPC_COMPARE: largest relative difference of a scalar float result */
 } dc_stats;
 
+/*
+ * A context has a dc_rt for each of its devices (core/runtime/devices.h). The first one is the context for those who know of
+ * one only; it has what they share: job, requests to end, counters, cells' numbers, the sizes of states that grow. Memory,
+ * lazy expressions, executables and their threads belong to the dc_rt of their device, and name it.
+ */
 typedef struct dc_rt {
+    struct dc_rt *first, *next; /* itself in the first one; the others, linked from that */
+    char device_name[256];      /* in the one form that it has: "opencl:0" */
     dc_opts opt;
     struct dc_heap *heap; /* which opt names; closing frees it last. NULL none */
     dc_log log;
@@ -47,6 +54,10 @@ typedef struct dc_rt {
     dc_world *world;            /* the ranks; NULL before it is asked for, or where there is one */
     struct dc_mesh *mesh;       /* of them, and of the types of scripts; NULL before it is made */
     dc_status (*open_world)(dc_job *j, dc_world **out); /* NULL: there are no others */
+    /* Opens the device that opt names for a dc_rt that is none of the first; and the one form of a name. NULL: one device */
+    dc_status (*open_device)(struct dc_rt *rt, dc_job *j);
+    void (*name_device)(const char *name, char *out, size_t size);
+    uint64_t cells_moved; /* from device to device, ever */
     const struct dc_mesh *planned; /* of `deepc plan`: the mesh that is asked about; else NULL */
     dc_device *device; /* where tensors live; eval uses host memory of its own device */
     bool interpret;    /* device is `eval` */
@@ -107,6 +118,10 @@ void dc_rt_set_device(dc_rt *rt, dc_device *device, bool interpret);
  * neither what its threads were doing there is known, nor whether a lock will ever be released.
  */
 void dc_rt_free(dc_rt *rt);
+
+/* Of a further device, which has none yet; it is in no list. For core/runtime/devices.c. */
+dc_rt *dc_rt_new_other(dc_rt *first, const char *name);
+void dc_rt_free_other(dc_rt *rt);
 
 static inline bool dc_rt_forked(const dc_rt *rt)
 {

@@ -29,7 +29,8 @@ typedef struct store_list {
 typedef struct dc_pool {
     store_list live, dead[NCLASS];
     store_list foreign;
-    uint64_t waiting; /* bytes of the dead ones */
+    uint64_t alive;   /* bytes of those that live */
+    uint64_t waiting; /* of the dead ones */
     uint64_t freed;   /* stores freed so far */
     uint64_t peak[2]; /* most bytes alive since it was trimmed; from the time before until then */
     dc_tensor *spare; /* for the next handles, so that a steady call allocates none */
@@ -157,12 +158,20 @@ dc_status dc_storage_guards(dc_rt *rt, dc_job *j, const char *what)
 
 void dc_storage_tell(const dc_rt *rt)
 {
-    dc_heap_tell_device(rt->heap, rt->held);
+    dc_heap_tell_device(rt->heap, rt->first->held);
+}
+
+void dc_storage_count(dc_rt *rt, size_t bytes)
+{
+    dc_stats *s = &rt->first->stats;
+    s->bytes_live += bytes;
+    if (s->bytes_live > s->bytes_peak)
+        s->bytes_peak = s->bytes_live;
 }
 
 static void return_memory(dc_storage *s)
 {
-    s->rt->held -= capacity_of(s->bytes);
+    s->rt->first->held -= capacity_of(s->bytes);
     dc_storage_tell(s->rt);
     s->rt->device->ops->release(s->rt->device, (char *)s->mem - s->rt->pool->guard);
     dc_xfree(s);
@@ -208,7 +217,7 @@ void dc_pool_trim(dc_rt *rt)
     dc_pool *p = rt->pool;
     trim(rt, p->peak[0]);
     p->peak[1] = p->peak[0];
-    p->peak[0] = rt->stats.bytes_live;
+    p->peak[0] = p->alive + rt->arena_bytes;
 }
 
 static void end_foreign(dc_storage *s)
@@ -243,7 +252,7 @@ static void give_up_live(dc_rt *rt)
 
 void dc_pool_free(dc_rt *rt)
 {
-    if (rt->broken)
+    if (rt->first->broken)
         give_up_live(rt);
     DC_ASSERT(rt->pool->live.first == NULL, "a store of %zu bytes outlives its context",
               rt->pool->live.first->bytes);
@@ -258,6 +267,19 @@ void dc_storage_give_back(dc_rt *rt)
     if (rt->give_back != NULL)
         rt->give_back(rt);
     dc_pool_drain(rt);
+}
+
+/* The limit is that of all devices together. */
+static void drain_all(dc_rt *rt)
+{
+    for (dc_rt *r = rt->first; r != NULL; r = r->next)
+        dc_pool_drain(r);
+}
+
+static void give_back_all(dc_rt *rt)
+{
+    for (dc_rt *r = rt->first; r != NULL; r = r->next)
+        dc_storage_give_back(r);
 }
 
 /* Memory of the device; when there is none, what the pool holds is given back first. */
@@ -279,7 +301,7 @@ static bool is_below_limit(const dc_rt *rt, uint64_t bytes)
 {
     const uint64_t limit = (uint64_t)rt->opt.memory, used = dc_heap_used(rt->heap);
     return limit == 0 ||
-           (bytes <= limit && used <= limit - bytes && rt->held <= limit - bytes - used);
+           (bytes <= limit && used <= limit - bytes && rt->first->held <= limit - bytes - used);
 }
 
 dc_status dc_storage_admit(dc_rt *rt, dc_job *j, size_t bytes)
@@ -288,17 +310,17 @@ dc_status dc_storage_admit(dc_rt *rt, dc_job *j, size_t bytes)
     char more[DC_NUMBER_TEXT], held[DC_NUMBER_TEXT], most[DC_NUMBER_TEXT];
     if (is_below_limit(rt, bytes))
         return DC_OK;
-    dc_pool_drain(rt);
+    drain_all(rt);
     if (is_below_limit(rt, bytes))
         return DC_OK;
-    dc_storage_give_back(rt);
+    give_back_all(rt);
     if (is_below_limit(rt, bytes))
         return DC_OK;
     return dc_failf(j, DC_ERR_MEMORY, NULL,
                     "%s more than the %s that tensors, parameters, graphs and compiled functions "
                     "hold; the limit is %s",
                     dc_number_bytes(bytes, more),
-                    dc_number_bytes(rt->held + dc_heap_used(rt->heap), held),
+                    dc_number_bytes(rt->first->held + dc_heap_used(rt->heap), held),
                     dc_number_bytes(limit, most));
 }
 
@@ -318,8 +340,8 @@ static dc_status fresh_store(dc_rt *rt, dc_job *j, size_t capacity, dc_storage *
         dc_xfree(s);
         return status;
     }
-    rt->stats.allocs++;
-    rt->held += capacity;
+    rt->first->stats.allocs++;
+    rt->first->held += capacity;
     dc_storage_tell(rt);
     s->rt = rt;
     s->mem = (char *)mem + guard;
@@ -357,12 +379,11 @@ dc_status dc_storage_new(dc_rt *rt, dc_job *j, size_t bytes, dc_storage **out)
     s->bytes = bytes;
     s->owned = false;
     link_store(&p->live, s);
-    rt->handed += capacity;
-    rt->stats.bytes_live += capacity;
-    if (rt->stats.bytes_live > rt->stats.bytes_peak)
-        rt->stats.bytes_peak = rt->stats.bytes_live;
-    if (rt->stats.bytes_live > p->peak[0])
-        p->peak[0] = rt->stats.bytes_live;
+    rt->first->handed += capacity;
+    p->alive += capacity;
+    dc_storage_count(rt, capacity);
+    if (p->alive + rt->arena_bytes > p->peak[0])
+        p->peak[0] = p->alive + rt->arena_bytes;
     if (p->guard > 0)
         DC_TRY(fill_guards(s, j));
     *out = s;
@@ -384,7 +405,9 @@ void dc_storage_free(dc_storage *s)
         end_foreign(s);
         return;
     }
-    rt->stats.bytes_live -= class_bytes(s->bytes, &cls);
+    const size_t capacity = class_bytes(s->bytes, &cls);
+    rt->pool->alive -= capacity;
+    rt->first->stats.bytes_live -= capacity;
     unlink_store(&rt->pool->live, s);
     if (rt->pool->guard > 0) {
         dc_job own; /* a device that fails here fails in the next call, too */
@@ -397,7 +420,7 @@ void dc_storage_free(dc_storage *s)
         }
     }
     s->freed = ++rt->pool->freed;
-    rt->pool->waiting += capacity_of(s->bytes);
+    rt->pool->waiting += capacity;
     link_store(&rt->pool->dead[cls], s);
 }
 
@@ -457,7 +480,7 @@ dc_status dc_storage_evict(dc_storage *s, dc_job *j)
         t->store = to;
     to->shown = s->shown;
     s->shown = NULL;
-    s->rt->stats.moved_out++;
+    s->rt->first->stats.moved_out++;
     return DC_OK;
 }
 

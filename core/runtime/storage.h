@@ -5,7 +5,8 @@
  *   dc_tensor   an immutable value, reference counted: a handle that shows a storage, or an aligned part
  *               of it. Handles move.
  *   dc_cell     a named place (parameter, state) with a type that never changes, but for the first size of a
- *               state that grows; owns one storage whose address stays for the cell's life.
+ *               state that grows; owns one storage whose address stays for the cell's life, unless it is moved to
+ *               another device (core/runtime/devices.h).
  *
  * Invariant: what a tensor shows is never overwritten. The storage of a cell that a call is about to
  * write is first freed of its handles: dc_storage_evict copies the content to a storage of the pool and moves
@@ -37,6 +38,7 @@ typedef struct dc_storage {
     uint64_t freed;          /* in the pool: when, among the others */
     struct dc_storage *next; /* in the pool, or in the list of live ones */
     struct dc_storage *prev;
+    struct dc_storage *left; /* of a cell that is elsewhere now: the next such one */
 } dc_storage;
 
 enum { DC_ALIGN = 64 }; /* of memory that devices give out and kernels rely on */
@@ -83,6 +85,8 @@ typedef struct dc_cell {
     struct dc_growth *growth; /* of a state whose first axis grows; else NULL */
     dc_cell_split *split;     /* NULL: the value is whole */
     dc_storage *store;        /* with room for the largest size */
+    dc_storage *left;         /* its memory on other devices, which it may come back to */
+    uint32_t moved;           /* so often to another device, for good */
     dc_cell_layout layout;    /* of the storage */
     struct dc_lazy *start; /* what it starts with, not computed yet; else NULL: see dc_cell_start */
     char *label;           /* "net.2.weight"; replaced when a path is known */
@@ -109,6 +113,7 @@ dc_status dc_storage_guards(dc_rt *rt, dc_job *j, const char *what);
 /* MEMORY if so much more of the device's memory is above the limit, even without what the pool holds. */
 /* Called after a change of rt->held: tells it to the heap, which counts it towards the limit. */
 void dc_storage_tell(const dc_rt *rt);
+void dc_storage_count(dc_rt *rt, size_t bytes); /* so many more are alive */
 dc_status dc_storage_admit(dc_rt *rt, dc_job *j, size_t bytes);
 
 /* The pool of a context; core/runtime/rt.c makes and frees it. */

@@ -40,10 +40,11 @@ void dc_collector_run(lua_State *L, dc_dsl *d)
     lua_gc(L, LUA_GCCOLLECT);
     if (d->hit_limit) /* what finalizers have let go of is garbage of the next one */
         lua_gc(L, LUA_GCCOLLECT);
-    if (d->rt->opt.memory != 0) /* metadata may need what waits */
-        dc_pool_drain(d->rt);
-    else
-        dc_pool_trim(d->rt);
+    for (dc_rt *rt = d->rt; rt != NULL; rt = rt->next)
+        if (rt->opt.memory != 0) /* metadata may need what waits */
+            dc_pool_drain(rt);
+        else
+            dc_pool_trim(rt);
     d->collections++;
     d->left = held(d->rt);
     d->kept = towards_limit(d->rt);
@@ -63,7 +64,8 @@ static bool is_near_limit(const dc_dsl *d)
 void dc_collector_make_room(dc_dsl *d)
 {
     if (d->rt->opt.memory != 0 && dc_heap_counted(d->rt->heap) > (uint64_t)d->rt->opt.memory / 2)
-        dc_pool_drain(d->rt);
+        for (dc_rt *rt = d->rt; rt != NULL; rt = rt->next)
+            dc_pool_drain(rt);
 }
 
 void dc_collector_step(lua_State *L, dc_dsl *d)

@@ -41,6 +41,29 @@ struct dc_handle {
         use; /* its place in the trace's dc_uses, from 1; 0 none. In `deepc check` of all kinds */
 };
 
+/* Of the device that it lies on; NULL of one that is traced, or closed. */
+static inline dc_rt *dc_handle_rt(const dc_handle *h)
+{
+    switch (h->kind) {
+    case DC_HANDLE_VALUE:
+        return h->tensor->store->rt;
+    case DC_HANDLE_LAZY:
+        return h->lazy->rt;
+    case DC_HANDLE_CELL:
+        return h->cell->rt;
+    case DC_HANDLE_TRACED:
+    case DC_HANDLE_CLOSED:
+        break;
+    }
+    return NULL;
+}
+
+/* Is it made of numbers alone? Then it is on whichever device it is used, whatever dc_handle_rt is. */
+static inline bool dc_handle_roams(const dc_handle *h)
+{
+    return h->kind == DC_HANDLE_LAZY && h->lazy->rule;
+}
+
 extern const dc_utype dc_handle_utype;
 extern const dc_bindings dc_handle_methods;
 /* Pushes an empty handle that may become a value or a cell; or one for a traced tensor. */
@@ -102,5 +125,7 @@ const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc
 void *dc_handle_room(lua_State *L, dc_dsl *d, const dc_type *t);
 /* Fills an empty handle with a new tensor of this type, from host memory (NULL: zeros). */
 void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, const void *from);
+/* Fills it with the value of another one, which is no traced one, as it is on this device. */
+void dc_handle_copy(lua_State *L, dc_dsl *d, dc_handle *of, dc_rt *to, dc_handle *h);
 
 #endif

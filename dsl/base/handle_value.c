@@ -2,6 +2,7 @@
  * What bindings ask of a handle: that it is open, its tensor, its elements in host memory. What cannot be
  * had is raised.
  */
+#include "core/runtime/devices.h"
 #include "core/runtime/outcome.h"
 #include "dsl/base/error.h"
 #include "dsl/base/late.h"
@@ -163,7 +164,7 @@ typedef struct transfer {
 
 static dc_status download_cell(dc_job *j, const transfer *a, size_t size)
 {
-    dc_device *dev = a->d->rt->device;
+    dc_device *dev = a->h->cell->rt->device;
     char *to = a->to;
     DC_TRY(dc_cell_check(a->h->cell, j, NULL, true));
     for (int i = 0; i < a->n; i++) {
@@ -273,6 +274,39 @@ static dc_status upload_body(dc_job *j, void *arg)
     if (a->from == NULL)
         return dc_storage_clear(t->store, j);
     return dev->ops->upload(dev, j, dc_tensor_mem(t), a->from, dc_type_bytes(a->type));
+}
+
+typedef struct copying {
+    dc_handle *of, *h;
+    dc_rt *to;
+} copying;
+
+static dc_status copy_body(dc_job *j, void *arg)
+{
+    const copying *a = arg;
+    dc_tensor *from, *t;
+    if (a->of->kind == DC_HANDLE_CELL) {
+        DC_TRY(dc_cell_check(a->of->cell, j, NULL, true));
+        from = dc_cell_show(a->of->cell);
+        dc_tensor_defer(j, from);
+        const dc_status status = dc_tensor_copy_to(a->to, j, from, &t);
+        dc_job_keep(j, from);
+        dc_tensor_release(from);
+        DC_TRY(status);
+    } else {
+        DC_TRY(dc_handle_tensor(j, a->of, &from));
+        DC_TRY(dc_tensor_copy_to(a->to, j, from, &t));
+    }
+    dc_handle_fill(a->h, t);
+    return DC_OK;
+}
+
+void dc_handle_copy(lua_State *L, dc_dsl *d, dc_handle *of, dc_rt *to, dc_handle *h)
+{
+    copying a = {of, h, to};
+    const dc_run_made made = {.out = &a.h, .nout = 1};
+    if (dc_run_again(L, d, copy_body, &a, &made) != DC_OK)
+        dc_handle_raise(L, d, &(dc_blame){0});
 }
 
 typedef struct admitting {

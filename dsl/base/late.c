@@ -13,15 +13,20 @@ typedef struct asking {
 static dc_status ask_body(dc_job *j, void *arg)
 {
     asking *a = arg;
-    DC_TRY(dc_outcomes_ask(a->rt, j, a->wait));
-    a->stopped = dc_outcomes_stopped(a->rt);
+    for (dc_rt *rt = a->rt; rt != NULL && a->stopped == NULL; rt = rt->next) {
+        DC_TRY(dc_outcomes_ask(rt, j, a->wait));
+        a->stopped = dc_outcomes_stopped(rt);
+    }
     return DC_OK;
 }
 
 void dc_late_check(lua_State *L, dc_dsl *d, bool wait)
 {
     asking a = {.rt = d->rt, .wait = wait};
-    if (d->rt->outcomes == NULL)
+    const dc_rt *rt = d->rt;
+    while (rt != NULL && rt->outcomes == NULL)
+        rt = rt->next;
+    if (rt == NULL)
         return;
     dc_error_check(L, d, dc_run_once(d, ask_body, &a));
     if (a.stopped == NULL)

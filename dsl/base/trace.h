@@ -88,6 +88,9 @@ struct dc_trace {
     dc_trace *outer;
     uint64_t serial;
     uint64_t born;     /* handles made before it */
+    uint64_t cells;    /* cells made before it */
+    dc_rt *rt;         /* of the device that it is for; NULL: nothing has told yet */
+    const char *told;  /* what has: "its arguments are", "net.0.weight is"; interned */
     const char *name;  /* of the function; interned */
     const char *where; /* its body; interned */
     lua_State *L;      /* where the body runs, ... */
@@ -171,6 +174,14 @@ const dc_trace_body *dc_trace_body_left(const dc_trace *t, uint64_t born);
 void dc_trace_push_prints(lua_State *L, const dc_trace *t);
 /* A function with arguments, captured tensors, then cells; results, sets, checks. */
 dc_func *dc_trace_close(dc_trace *t);
+/* What the trace reads lies there: on its device, which it tells if nothing has. DEVICES. */
+dc_status dc_trace_lies(dc_job *j, dc_trace *t, dc_rt *rt, const char *what);
+dc_status dc_trace_cell_lies(dc_job *j, dc_trace *t, const dc_cell *c);
+/*
+ * The trace has ended: its device is told. What it made inside gets there, cells if `move`; anything else that is elsewhere is
+ * DEVICES.
+ */
+dc_status dc_trace_place(dc_job *j, dc_trace *t, bool move);
 /* Drops the graphs; captured tensors, cells and checks stay. */
 void dc_trace_settle(dc_trace *t);
 /* The cells made are the function's from now on. The references are at idx. */

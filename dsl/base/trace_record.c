@@ -9,6 +9,7 @@
  * for gradients taken later, while an older loss still finds the version that it read.
  */
 #include "core/graph/custom.h"
+#include "core/runtime/devices.h"
 #include "core/runtime/outcome.h"
 #include "dsl/base/error.h"
 #include "dsl/base/run.h"
@@ -31,6 +32,7 @@ dc_trace *dc_trace_new(dc_dsl *d, const char *name, const char *where)
     t->where = where;
     t->serial = ++d->serial;
     t->born = d->born;
+    t->cells = d->rt->next_cell;
     t->module = dc_module_new();
     t->module->extents = d->rt->extents;
     t->f = dc_func_new(t->module, name);
@@ -89,6 +91,61 @@ static dc_status content_id(dc_job *j, const dc_tensor *t, uint64_t *out)
     return DC_OK;
 }
 
+/* ---- where it lies --------------------------------------------------------------------------- */
+
+dc_status dc_trace_lies(dc_job *j, dc_trace *t, dc_rt *rt, const char *what)
+{
+    if (t->rt == rt)
+        return DC_OK;
+    if (t->rt == NULL) {
+        t->rt = rt;
+        const dc_mark mark = dc_arena_mark(&j->scratch);
+        t->told = dc_name_intern_text(t->d->rt->names, dc_arena_printf(&j->scratch, "%s is", what));
+        dc_arena_rewind(&j->scratch, mark);
+        return DC_OK;
+    }
+    return dc_failf(j, DC_ERR_DEVICES, t->name, "'%s' computes on %s, where %s, and %s is on %s",
+                    t->name, t->rt->device_name, t->told, what, rt->device_name);
+}
+
+dc_status dc_trace_cell_lies(dc_job *j, dc_trace *t, const dc_cell *c)
+{
+    if (t->rt == c->rt || c == t->d->generator || c->id > t->cells)
+        return DC_OK;
+    return dc_trace_lies(j, t, c->rt,
+                         c->label != NULL ? c->label
+                         : c->trainable   ? "a parameter"
+                                          : "a state");
+}
+
+static dc_status bring_capture(dc_job *j, dc_trace *t, dc_trace_capture *c)
+{
+    dc_tensor *there;
+    if (c->tensor == NULL || c->tensor->store->rt == t->rt)
+        return DC_OK;
+    DC_TRY(dc_tensor_copy_to(t->rt, j, c->tensor, &there));
+    dc_tensor_release(c->tensor);
+    c->tensor = there;
+    return DC_OK;
+}
+
+dc_status dc_trace_place(dc_job *j, dc_trace *t, bool move)
+{
+    if (t->rt == NULL)
+        t->rt = t->d->rt;
+    for (uint32_t i = 0; i < t->captured.n; i++)
+        DC_TRY(bring_capture(j, t, &t->captured.at[i]));
+    for (uint32_t i = 0; i < t->cell.n; i++) {
+        dc_cell *c = t->cell.at[i].cell;
+        DC_TRY(dc_trace_cell_lies(j, t, c));
+        if (move && c->id > t->cells && c != t->d->generator)
+            DC_TRY(dc_cell_move(c, j, t->rt));
+    }
+    return DC_OK;
+}
+
+/* ---- what it reads --------------------------------------------------------------------------- */
+
 /* A tensor is captured once; a lazy one gets its value at the first call. */
 static dc_status capture(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
 {
@@ -97,6 +154,8 @@ static dc_status capture(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
     dc_trace_capture c = {.id = h->born};
     if (inside)
         DC_TRY(dc_handle_tensor(j, h, &tensor));
+    else if (!dc_handle_roams(h))
+        DC_TRY(dc_trace_lies(j, t, dc_handle_rt(h), "a tensor that it captures"));
     out->type = *dc_handle_type(h);
     const void *key = tensor != NULL ? (const void *)tensor : h->lazy;
     uint32_t at;
@@ -161,6 +220,7 @@ dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
     case DC_HANDLE_LAZY:
         return capture(j, t, h, out);
     case DC_HANDLE_CELL: {
+        DC_TRY(dc_trace_cell_lies(j, t, h->cell));
         const dc_trace_cell *entry = dc_trace_cell_of(t, h->cell);
         *out = entry->read.at[entry->read.n - 1];
         return DC_OK;

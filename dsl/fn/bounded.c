@@ -76,7 +76,7 @@ dc_trace_check dc_spec_check(const dc_spec *s, uint32_t check)
 {
     dc_trace_check c = s->trace->check.at[check];
     values x = {&s->key.bind, &s->actual, s->trace};
-    const dc_extents *e = s->d->rt->extents;
+    const dc_extents *e = s->rt->extents;
     c.classes = dc_extent_eval(e, c.classes, value_of, &x);
     for (int k = 0; k < c.type.rank; k++)
         c.type.dim[k] = dc_extent_eval(e, c.type.dim[k], value_of, &x);
@@ -89,7 +89,7 @@ void dc_spec_sizes(dc_spec *s, const dc_sig_bind *actual)
 {
     s->actual = *actual;
     values x = {&s->key.bind, &s->actual, s->trace};
-    const dc_extents *e = s->d->rt->extents;
+    const dc_extents *e = s->rt->extents;
     for (uint32_t i = 0; i < s->size.n; i++)
         s->arg[s->nleaf + i] =
             (dc_arg){.bits = (uint32_t)dc_extent_eval(e, s->size.at[i], value_of, &x)};
@@ -129,7 +129,7 @@ dc_status dc_spec_growth(dc_spec *s, dc_job *j, int64_t **rows)
         if (c->cell->growth == NULL || !c->is_set)
             continue;
         (*rows)[i] =
-            dc_extent_eval(s->d->rt->extents, c->set.type.dim[0], value_of, (void *)(uintptr_t)&x);
+            dc_extent_eval(s->rt->extents, c->set.type.dim[0], value_of, (void *)(uintptr_t)&x);
         DC_TRY(dc_cell_check_size(c->cell, j, s->trace->name, (*rows)[i]));
     }
     return DC_OK;
@@ -311,7 +311,7 @@ static dc_status take_room(dc_spec *s, dc_job *j, uint32_t i, const dc_type *bou
     }
     if (*room != NULL)
         return DC_OK;
-    DC_TRY(dc_tensor_new(s->d->rt, j, bound, room));
+    DC_TRY(dc_tensor_new(s->rt, j, bound, room));
     return dc_storage_clear((*room)->store, j);
 }
 
@@ -330,9 +330,8 @@ dc_status dc_spec_pad(dc_spec *s, dc_job *j)
             continue; /* what lies behind it is not read, or does not matter */
         DC_TRY(take_room(s, j, i, &bound));
         DC_TRY(dc_outcome_settle(given->store, j));
-        char *host =
-            dc_arena_alloc(&j->scratch, host_bytes(s->d->rt, &actual, &bound, &actual) + 1);
-        DC_TRY(copy_part(s->d->rt, j, host, &actual, (place){dc_tensor_mem(s->room[i]), &bound},
+        char *host = dc_arena_alloc(&j->scratch, host_bytes(s->rt, &actual, &bound, &actual) + 1);
+        DC_TRY(copy_part(s->rt, j, host, &actual, (place){dc_tensor_mem(s->room[i]), &bound},
                          (place){dc_tensor_mem(given), &actual}));
         arg->tensor = s->room[i];
     }
@@ -358,7 +357,7 @@ static bool is_copied(const dc_spec *s, uint32_t i, const dc_type *want, dc_type
     const dc_type *inside = &s->result[i];
     *bound = dc_type_bound(inside);
     return is_bounded(inside) && !dc_type_same(want, bound) &&
-           (!is_prefix(inside) || wastes_memory(s->d->rt, want, bound));
+           (!is_prefix(inside) || wastes_memory(s->rt, want, bound));
 }
 
 dc_status dc_spec_reserve(const dc_spec *s, dc_job *j, const dc_type *want, dc_trim *out)
@@ -372,9 +371,9 @@ dc_status dc_spec_reserve(const dc_spec *s, dc_job *j, const dc_type *want, dc_t
         dc_type bound;
         if (!is_copied(s, i, &want[i], &bound))
             continue;
-        const size_t bytes = host_bytes(s->d->rt, &want[i], &want[i], &bound);
+        const size_t bytes = host_bytes(s->rt, &want[i], &want[i], &bound);
         most = bytes > most ? bytes : most;
-        DC_TRY(dc_tensor_new(s->d->rt, j, &want[i], &out->part[i]));
+        DC_TRY(dc_tensor_new(s->rt, j, &want[i], &out->part[i]));
         dc_tensor_defer(j, out->part[i]);
     }
     out->host = dc_arena_alloc(&j->scratch, most + 1);
@@ -391,7 +390,7 @@ dc_status dc_spec_trim(const dc_spec *s, dc_job *j, const dc_type *want, const d
         dc_type bound;
         if (is_copied(s, i, &want[i], &bound)) {
             dc_outcome_attach(made[i]->store->outcome, room->part[i]->store);
-            status = copy_part(s->d->rt, j, room->host, &want[i],
+            status = copy_part(s->rt, j, room->host, &want[i],
                                (place){dc_tensor_mem(room->part[i]), &want[i]},
                                (place){dc_tensor_mem(made[i]), &bound});
         } else

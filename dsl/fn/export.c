@@ -16,7 +16,7 @@
 typedef struct part {
     const char *name;
     dc_type type;
-    const void *mem;
+    dc_st_memory mem;
 } part;
 
 typedef struct exporting {
@@ -59,7 +59,7 @@ static const char *free_name(exporting *e, dc_job *j, const char *wish)
 }
 
 static const char *unique_name(exporting *e, dc_job *j, const void *what, const char *wish,
-                               const dc_type *type, const void *mem)
+                               const dc_type *type, dc_st_memory mem)
 {
     uint32_t at;
     if (dc_ptrmap_find(&e->part_of, what, &at))
@@ -101,11 +101,13 @@ static void describe_values(exporting *e, dc_job *j, const dc_spec *s, dc_fnfile
     for (uint32_t i = 0; i < v->ncell; i++) {
         const dc_cell *c = t->cell.at[i].cell;
         const char *wish = c->label != NULL ? c->label : c->trainable ? "parameter" : "state";
-        v->cell[i] = unique_name(e, j, c, wish, &c->type, c->store->mem);
+        v->cell[i] =
+            unique_name(e, j, c, wish, &c->type, (dc_st_memory){c->rt->device, c->store->mem});
     }
     for (uint32_t i = 0; i < v->ncaptured; i++) {
         const dc_tensor *x = t->captured.at[i].tensor;
-        v->captured[i] = unique_name(e, j, x, "captured", &x->type, dc_tensor_mem(x));
+        v->captured[i] = unique_name(e, j, x, "captured", &x->type,
+                                     (dc_st_memory){x->store->rt->device, dc_tensor_mem(x)});
     }
 }
 
@@ -163,7 +165,7 @@ static dc_status write_file(exporting *e, dc_job *j)
 {
     dc_arena *a = &j->scratch;
     dc_st_item *item = DC_NEW_ARRAY(a, dc_st_item, e->parts.n);
-    const void **mem = DC_NEW_ARRAY(a, const void *, e->parts.n);
+    dc_st_memory *mem = DC_NEW_ARRAY(a, dc_st_memory, e->parts.n);
     dc_st_text *text = DC_NEW_ARRAY(a, dc_st_text, e->nspec + 4);
     char *signature = dc_arena_alloc(a, 4000);
     uint32_t n = 0;
@@ -177,7 +179,7 @@ static dc_status write_file(exporting *e, dc_job *j)
     text[n++] = (dc_st_text){"signature", signature};
     for (uint32_t i = 0; i < e->nspec; i++)
         text[n++] = (dc_st_text){dc_arena_printf(a, "variant.%u", i + 1), e->text[i].s};
-    return dc_ststore_write(j, e->d->rt->device, e->path, item, mem, e->parts.n, text, n);
+    return dc_ststore_write(j, e->path, item, mem, e->parts.n, text, n);
 }
 
 /* Hosts call it alone. */
@@ -217,6 +219,19 @@ static dc_status export_body(dc_job *j, void *arg)
 
 /* ---- the binding ----------------------------------------------------------------------------- */
 
+/* Is the same function, for another device, among the first n of the list? */
+static bool is_elsewhere_too(lua_State *L, int list, int n, const dc_spec *s)
+{
+    bool found = false;
+    for (int i = 1; i <= n && !found; i++) {
+        lua_rawgeti(L, list, i);
+        const dc_spec *other = dc_spec_at(L, -1);
+        found = other->rt != s->rt && dc_fn_same_key(&other->key, &s->key);
+        lua_pop(L, 1);
+    }
+    return found;
+}
+
 /* Pushes a list of the specialisations that are meant. */
 static void push_specs(lua_State *L, dc_dsl *d, dc_fn *fn, int top)
 {
@@ -234,7 +249,8 @@ static void push_specs(lua_State *L, dc_dsl *d, dc_fn *fn, int top)
     dc_fn_push_specs(L, 1);
     for (int i = 1, n = (int)lua_rawlen(L, -1), kept = 0; i <= n; i++) {
         lua_rawgeti(L, list + 1, i);
-        if (dc_fn_still_holds(dc_spec_at(L, -1)))
+        dc_spec *s = dc_spec_at(L, -1);
+        if (dc_fn_still_holds(s) && !is_elsewhere_too(L, list, kept, s))
             lua_rawseti(L, list, ++kept);
         lua_settop(L, list + 1);
     }

@@ -2,8 +2,8 @@
  * Typed functions and their specialisations, between dsl/fn/fn.c (definition), fncall.c (calls), spec.c
  * (tracing), fnvalue.c (arguments and results as leaves) and guard_trace.c (captures).
  *
- * What a call means is decided by its key: sizes of dims, which optional arguments are there, how
- * long lists are, and which values static parameters have. Two specialisations of one key differ in
+ * What a call means is decided by its key: the device of its arguments, sizes of dims, which optional arguments are there,
+ * how long lists are, and which values static parameters have. Two specialisations of one key differ in
  * the values of static objects (dc.static, states of layers) that their traces read; the one whose
  * values are those of now is called.
  */
@@ -31,6 +31,7 @@ enum { DC_FN_SHAPE = 64 }; /* optional arguments, lists and statics, and what li
 /* Presence (0 or 1) of each optional parameter, length of each list, number of each static value;
  * in the order in which a walk over the parameters meets them. */
 typedef struct dc_fn_key {
+    dc_rt *rt; /* of the device that the tensors among the arguments lie on; NULL: there are none */
     dc_sig_bind bind;
     int nshape;
     int64_t shape[DC_FN_SHAPE];
@@ -72,9 +73,14 @@ typedef struct dc_spec {
     dc_dsl *d;
     struct dc_spec *next, *prev; /* in d->specs, until it is dropped */
     bool dying;                  /* as of dc_fn */
+    dc_rt *rt;                   /* of the device that it computes on */
     dc_trace *trace;
     dc_exec *exec;
     dc_inst *inst;
+    dc_cell *generator; /* among its cells, or NULL */
+    uint64_t moved;     /* of its cells from device to device, when it was made; */
+    uint64_t
+        in_place; /* that this is so yet was seen when so many of the context's had been moved */
     dc_arg *arg; /* leaves of declared parameters, sizes known at run time, then captured tensors */
     dc_extent_list size; /* those sizes */
     uint32_t
@@ -281,8 +287,10 @@ DC_NORETURN void dc_fn_raise_fault(lua_State *L, dc_dsl *d, const dc_spec *s,
  * name; a new one is not logged.
  */
 dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bool asked);
-/* Are the static objects that it read what they were? */
-bool dc_fn_still_holds(const dc_spec *s);
+/* Are two keys equal, but for the device? */
+bool dc_fn_same_key(const dc_fn_key *a, const dc_fn_key *b);
+/* Are the static objects that it read what they were, and its cells where they were? */
+bool dc_fn_still_holds(dc_spec *s);
 void dc_fn_add_spec(lua_State *L, int list_idx, const dc_spec *s);
 
 /* ---- spec.c ---------------------------------------------------------------------------------- */
@@ -303,6 +311,8 @@ void dc_fn_take(lua_State *L, dc_dsl *d, dc_fn *fn, int fn_idx, dc_fn_leaves *v,
 /* The number of the static value at idx: the same for equal values. */
 int64_t dc_fn_number_static(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, int param,
                             int idx);
+/* The device of the tensors among the leaves goes into the key. DEVICES is raised. */
+void dc_fn_lies(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_fn_leaves *v, dc_fn_key *key);
 /* Binds the sizes of key->bind by the tensors among the leaves, makes tensors of tables. Raises. */
 void dc_fn_bind(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key);
 /* The first difference of two shapes: "k 2 -> 3", "length of list xs 2 -> 4", "m is given now". */

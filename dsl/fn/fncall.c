@@ -5,6 +5,7 @@
  *
  * A typed function called while another is traced is checked and becomes part of that one.
  */
+#include "core/runtime/devices.h"
 #include "dsl/base/args.h"
 #include "dsl/base/late.h"
 #include "dsl/base/ranks.h"
@@ -17,7 +18,7 @@
 
 /* ---- the specialisation ---------------------------------------------------------------------- */
 
-static bool same_key(const dc_fn_key *a, const dc_fn_key *b)
+bool dc_fn_same_key(const dc_fn_key *a, const dc_fn_key *b)
 {
     return memcmp(a->bind.size, b->bind.size, sizeof a->bind.size) == 0 &&
            a->bind.rest == b->bind.rest &&
@@ -27,8 +28,25 @@ static bool same_key(const dc_fn_key *a, const dc_fn_key *b)
            memcmp(a->shape, b->shape, sizeof *a->shape * (size_t)a->nshape) == 0;
 }
 
-bool dc_fn_still_holds(const dc_spec *s)
+/* Has none of its cells been moved to another device? */
+static bool is_in_place(dc_spec *s)
 {
+    const uint64_t now = s->d->rt->cells_moved;
+    uint64_t moved = 0;
+    if (s->in_place == now)
+        return true;
+    for (uint32_t i = 0; i < s->trace->cell.n; i++)
+        moved += s->trace->cell.at[i].cell->moved;
+    if (moved != s->moved)
+        return false;
+    s->in_place = now;
+    return true;
+}
+
+bool dc_fn_still_holds(dc_spec *s)
+{
+    if (!is_in_place(s))
+        return false;
     for (uint32_t i = 0; i < s->dep.n; i++)
         if (s->dep.at[i].now->number != s->dep.at[i].then.number)
             return false;
@@ -42,10 +60,29 @@ static bool same_type(const dc_type *a, const dc_type *b)
            memcmp(a->name, b->name, sizeof *a->name * a->rank) == 0;
 }
 
+/* Does it compute where a call with this key does? One without tensors does where the context does, or what it captures is. */
+static bool same_device(const dc_spec *s, const dc_rt *rt)
+{
+    return s->rt == rt || (rt == NULL && (s->key.rt == NULL || s->rt == s->d->rt));
+}
+
+/* The same of the arguments of a call whose types are those of the call before. */
+static bool lie_as_last(lua_State *L, const dc_fn *fn, const dc_spec *s)
+{
+    bool tensors = false;
+    for (int i = 0; i < fn->sig.nparam; i++) {
+        const dc_handle *h = dc_handle_test(L, i + 2);
+        if (h != NULL && dc_handle_rt(h) != s->rt)
+            return false;
+        tensors = tensors || (h != NULL && !dc_handle_roams(h));
+    }
+    return tensors || same_device(s, NULL);
+}
+
 /* Are the arguments like those of the call before? Numbers stand for any scalar. */
 static bool like_last(lua_State *L, const dc_fn *fn)
 {
-    const dc_spec *s = fn->last;
+    dc_spec *s = fn->last;
     if (!fn->plain || s == NULL || s->calls == 0)
         return false;
     for (int i = 0; i < fn->sig.nparam; i++) {
@@ -56,6 +93,8 @@ static bool like_last(lua_State *L, const dc_fn *fn)
         if (h == NULL || h->kind == DC_HANDLE_CLOSED || !same_type(dc_handle_type(h), &s->type[i]))
             return false;
     }
+    if (dc_rt_has_others(s->d->rt) && !lie_as_last(L, fn, s))
+        return false;
     return dc_fn_still_holds(s);
 }
 
@@ -105,24 +144,50 @@ void dc_fn_add_spec(lua_State *L, int list, const dc_spec *s)
     lua_rawsetp(L, list, s);
 }
 
+/* Specialisations some of whose cells were moved are never called again. The list is on top. */
+static void drop_moved(lua_State *L, const dc_dsl *d, dc_fn *fn)
+{
+    const int list = lua_gettop(L), n = (int)lua_rawlen(L, list);
+    int kept = 0;
+    for (int i = 1; i <= n && d->rt->cells_moved > 0; i++) {
+        lua_rawgeti(L, list, i);
+        dc_spec *s = dc_spec_at(L, -1);
+        if (is_in_place(s)) {
+            lua_rawseti(L, list, ++kept);
+            continue;
+        }
+        if (fn->last == s)
+            fn->last = NULL;
+        lua_pop(L, 1);
+        lua_pushnil(L);
+        lua_rawsetp(L, list, s);
+    }
+    for (int i = kept + 1; i <= n && d->rt->cells_moved > 0; i++) {
+        lua_pushnil(L);
+        lua_rawseti(L, list, i);
+    }
+}
+
 dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bool asked)
 {
     char why[300];
     dc_fn_push_specs(L, 1);
     const int list = lua_gettop(L);
-    int n = (int)lua_rawlen(L, list);
+    drop_moved(L, d, fn);
+    int n = (int)lua_rawlen(L, list), here = 0; /* on this device */
     for (int i = 1; i <= n; i++, lua_pop(L, 1)) {
         lua_rawgeti(L, list, i);
         dc_spec *s = dc_spec_at(L, -1);
-        if (same_key(&s->key, key) && dc_fn_still_holds(s)) {
+        here += same_device(s, key->rt);
+        if (dc_fn_same_key(&s->key, key) && same_device(s, key->rt) && dc_fn_still_holds(s)) {
             lua_replace(L, list);
             return s;
         }
     }
     if (n > 0)
         dc_spec_difference(L, 1, find_nearest(L, fn, list, key), key, why, sizeof why);
-    if (n >= fn->limit && !(fn->bounded && dc_fn_exact(d)))
-        refuse_more(L, d, fn, why, n);
+    if (here >= fn->limit && !(fn->bounded && dc_fn_exact(d)))
+        refuse_more(L, d, fn, why, here);
     const uint64_t begun = dc_clock_ns();
     dc_spec *s = dc_spec_make(L, d, 1, key, false);
     s->begun_ns = begun;
@@ -533,6 +598,20 @@ static void remember_types(lua_State *L, dc_fn *fn, dc_spec *s, const dc_fn_leav
     fn->last = s;
 }
 
+/* Tensors that were made of tables, or by rule, get to the device of the call; others are there. */
+static void bring_leaves(lua_State *L, dc_dsl *d, const dc_spec *s, const dc_fn_leaves *v)
+{
+    for (int i = 0; i < v->n; i++) {
+        dc_handle *h = dc_handle_test(L, v->idx[i]);
+        if (h == NULL || dc_handle_rt(h) == NULL || dc_handle_rt(h) == s->rt)
+            continue;
+        dc_handle *there = dc_handle_new(L, d);
+        there->origin = h->origin;
+        dc_handle_copy(L, d, h, s->rt, there);
+        lua_replace(L, v->idx[i]);
+    }
+}
+
 dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *spec_idx)
 {
     dc_fn_key key;
@@ -546,6 +625,7 @@ dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *s
     } else {
         dc_fn_take(L, d, fn, 1, v, &key);
         dc_sig_begin(&fn->sig, &key.bind);
+        dc_fn_lies(L, d, fn, v, &key);
         dc_fn_bind(L, d, fn, v, &key);
         const dc_sig_bind actual = key.bind;
         dc_fn_bound(L, d, fn, &key, true);
@@ -559,6 +639,8 @@ dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *s
     dc_spec_refuse_growing(L, d, fn, s);
     for (int i = 0; i < v->n; i++)
         show_cell(L, d, fn, v->idx[i]);
+    if (dc_rt_has_others(d->rt))
+        bring_leaves(L, d, s, v);
     return s;
 }
 

@@ -142,6 +142,14 @@ static size_t put_size(char *out, size_t room, size_t n, int64_t size)
                                    (long long)dc_extent_bound(size)));
 }
 
+/* The device of a key; one without tensors has that of the context, where it is none of this specialisation. */
+static const dc_rt *where_of(const dc_spec *a, const dc_fn_key *key)
+{
+    if (key->rt != NULL)
+        return key->rt;
+    return a->key.rt == NULL ? a->rt : a->d->rt;
+}
+
 uint64_t dc_spec_distance(const dc_sig *sig, const dc_spec *a, const dc_fn_key *key)
 {
     const dc_sig_bind *x = &a->key.bind, *y = &key->bind;
@@ -155,6 +163,7 @@ uint64_t dc_spec_distance(const dc_sig *sig, const dc_spec *a, const dc_fn_key *
         count += a->key.shape[i] != key->shape[i];
     for (uint32_t i = 0; i < a->dep.n; i++)
         count += a->dep.at[i].now->number != a->dep.at[i].then.number;
+    count += where_of(a, key) != a->rt;
     return count << 32 | (by < UINT32_MAX ? by : UINT32_MAX);
 }
 
@@ -176,6 +185,9 @@ void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_
         (a->key.bind.rest != key->bind.rest ||
          memcmp(a->key.bind.rest_size, key->bind.rest_size, sizeof key->bind.rest_size) != 0))
         n += (size_t)snprintf(out + n, room - n, "the dims of '...'");
+    if (n == 0 && where_of(a, key) != a->rt)
+        n += (size_t)snprintf(out, room, "%s -> %s", a->rt->device_name,
+                              where_of(a, key)->device_name);
     if (n == 0) {
         dc_fn_shape_difference(L, fn, fn_idx, a->key.shape, key->shape, out, room);
         n = strlen(out);

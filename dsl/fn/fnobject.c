@@ -76,7 +76,8 @@ void dc_spec_drop(dc_spec *s)
         d->specs = s->next;
     if (s->next != NULL)
         s->next->prev = s->prev;
-    dc_outcomes_disown(d->rt, s);
+    if (s->rt != NULL)
+        dc_outcomes_disown(s->rt, s);
     dc_inst_free(s->inst);
     dc_exec_release(s->exec);
     dc_trace_free(s->trace);

@@ -30,7 +30,7 @@ static dc_status make_zeros(const planning *a, dc_job *j)
         a->s->arg[i] = (dc_arg){.tensor = NULL};
         if (t.rank == 0)
             continue;
-        DC_TRY(dc_tensor_new(a->d->rt, j, &t, &x));
+        DC_TRY(dc_tensor_new(a->s->rt, j, &t, &x));
         a->s->arg[i].tensor = x;
         DC_TRY(dc_storage_clear(x->store, j));
     }

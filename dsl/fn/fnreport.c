@@ -10,6 +10,7 @@
  * and always at the prompt.
  */
 #include "core/base/number.h"
+#include "core/runtime/devices.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/run.h"
@@ -383,9 +384,11 @@ static dc_status explain_body(dc_job *j, void *arg)
     dc_exec_info info;
     DC_UNUSED(j);
     dc_exec_info_of(a->s->exec, &info);
+    if (dc_rt_has_others(a->s->rt))
+        dc_text_printf(out, "     computes on   %s\n", a->s->rt->device_name);
     if (info.interpreted) {
         dc_text_printf(out, "     run by the reference interpreter%s\n",
-                       a->d->rt->interpret ? "" : ", since a compiler failed (see the notes)");
+                       a->s->rt->interpret ? "" : ", since a compiler failed (see the notes)");
     } else {
         dc_text_printf(out, "     per call      %u launches of %u kernels, %u copies\n",
                        info.launches, info.kernels, info.copies);

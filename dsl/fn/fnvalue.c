@@ -327,6 +327,24 @@ static void match(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_
                &miss);
 }
 
+void dc_fn_lies(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_fn_leaves *v, dc_fn_key *key)
+{
+    int told = 0;
+    key->rt = NULL;
+    for (int i = 0; i < v->n; i++) {
+        const dc_handle *h = dc_handle_test(L, v->idx[i]);
+        dc_rt *rt = h != NULL && !dc_handle_roams(h) ? dc_handle_rt(h) : NULL;
+        if (rt == NULL || rt == key->rt)
+            continue;
+        if (key->rt != NULL)
+            dc_error_raisef(L, d, DC_ERR_DEVICES, fn->name,
+                            "argument '%s' is on %s, argument '%s' on %s", v->label[told],
+                            key->rt->device_name, v->label[i], rt->device_name);
+        key->rt = rt;
+        told = i;
+    }
+}
+
 void dc_fn_bind(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key)
 {
     const dc_sig_bind start = key->bind;

@@ -8,6 +8,7 @@
  * compared by fingerprint and never compiled.
  */
 #include "core/graph/control.h"
+#include "core/runtime/devices.h"
 #include "dsl/base/args.h"
 #include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
@@ -78,6 +79,8 @@ static dc_status begin_trace_body(dc_job *j, void *arg)
     const beginning *a = arg;
     DC_UNUSED(j);
     a->s->trace = dc_trace_new(a->d, a->fn->name, a->where);
+    a->s->trace->rt = a->s->key.rt;
+    a->s->trace->told = "its arguments are";
     a->s->trace->guards = a->s->guards = dc_guard_new();
     a->d->rt->stats.traces++;
     return DC_OK;
@@ -259,6 +262,14 @@ static dc_status compile_body(dc_job *j, void *arg)
     for (uint32_t i = 0; i < t->print.n; i++)
         DC_PUSH(t->result, t->print.at[i]);
     meet_sizes(t);
+    DC_TRY(dc_trace_place(j, t, !a->only_check));
+    s->rt = t->rt;
+    for (uint32_t i = 0; i < t->cell.n; i++) {
+        s->moved += t->cell.at[i].cell->moved;
+        if (t->cell.at[i].cell == a->d->generator)
+            s->generator = a->d->generator;
+    }
+    s->in_place = a->d->rt->cells_moved;
     uint32_t *set = DC_NEW_ARRAY(&j->scratch, uint32_t, t->cell.n + 1);
     dc_exec_desc desc = {.name = a->fn->name,
                          .nfree = t->arg.n + t->captured.n,
@@ -287,13 +298,17 @@ static dc_status compile_body(dc_job *j, void *arg)
         desc.fn = lowered;
         desc.nfree += s->size.n;
     }
+    if (dc_spec_is_split(a->fn, t) && s->rt != a->d->rt)
+        return dc_failf(j, DC_ERR_DEVICES, a->fn->name,
+                        "values in parts are on %s, and '%s' computes on %s",
+                        a->d->rt->device_name, a->fn->name, s->rt->device_name);
     if (dc_spec_is_split(a->fn, t))
         DC_TRY(dc_spec_partition(j, a->fn, s, &desc));
     else
         dc_spec_note_exchanges(j, s, desc.fn);
     keep_facts(a->fn, s);
     if (!a->only_check)
-        DC_TRY(dc_exec_start(a->d->rt, j, &desc, &s->exec));
+        DC_TRY(dc_exec_start(s->rt, j, &desc, &s->exec));
     dc_trace_settle(t);
     return DC_OK;
 }
@@ -308,7 +323,12 @@ static dc_status realize_captures(dc_dsl *d, dc_job *j, dc_spec *s)
         DC_TRY(dc_lazy_realize(d->rt, j, c->lazy));
         if (c->lazy == NULL) /* by a sink of log lines that called the function */
             continue;
-        c->tensor = dc_tensor_retain(c->lazy->value);
+        if (c->lazy->value->store->rt != s->rt) {
+            dc_tensor *there;
+            DC_TRY(dc_tensor_copy_to(s->rt, j, c->lazy->value, &there));
+            c->tensor = there;
+        } else
+            c->tensor = dc_tensor_retain(c->lazy->value);
         s->arg[s->nleaf + s->size.n + s->nplace + i].tensor = c->tensor;
         dc_lazy_release(c->lazy);
         c->lazy = NULL;
@@ -324,7 +344,7 @@ typedef struct waiting {
 static dc_status wait_exec_body(dc_job *j, void *arg)
 {
     const waiting *a = arg;
-    return dc_exec_wait(a->d->rt, j, a->s->exec);
+    return dc_exec_wait(a->s->rt, j, a->s->exec);
 }
 
 /* Too little memory, say, is reported by the call of that specialisation: the others can be looked at. */
@@ -351,9 +371,11 @@ bool dc_spec_wait(lua_State *L, dc_dsl *d, dc_spec *s)
 dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s)
 {
     const dc_trace *t = s->trace;
+    if (s->generator != NULL && s->generator->rt != s->rt)
+        DC_TRY(dc_cell_visit(s->generator, j, s->rt));
     if (s->inst != NULL)
         return DC_OK;
-    DC_TRY(dc_exec_wait(d->rt, j, s->exec));
+    DC_TRY(dc_exec_wait(s->rt, j, s->exec));
     DC_TRY(realize_captures(d, j, s));
     if (s->inst == NULL)
         DC_TRY(dc_fntune_first(d, j, s));
@@ -363,7 +385,7 @@ dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s)
     dc_cell **cell = DC_NEW_ARRAY(&j->scratch, dc_cell *, t->cell.n + 1);
     for (uint32_t i = 0; i < t->cell.n; i++)
         cell[i] = t->cell.at[i].cell;
-    DC_TRY(dc_inst_new(d->rt, j, s->exec, cell, &s->inst));
+    DC_TRY(dc_inst_new(s->rt, j, s->exec, cell, &s->inst));
     if (!dc_spec_grows(s, true)) /* whether the sizes change is known when the call returns */
         dc_inst_tell_late(s->inst, s);
     const char *note = s->note;

@@ -4,6 +4,7 @@
  */
 #include "dsl/ops/apply.h"
 
+#include "core/runtime/devices.h"
 #include "dsl/base/args.h"
 #include "dsl/base/run.h"
 #include "dsl/base/size.h"
@@ -86,6 +87,7 @@ void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, con
 
 typedef struct action {
     dc_dsl *d;
+    dc_rt *rt; /* outside of traces: of the device of its operands */
     const dc_apply *a;
     const dc_place *place;
     bool by_script; /* whether its results are used is noted */
@@ -185,14 +187,28 @@ static dc_status record_op_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
+/* What is made by rule gets to the device of the operation; the entry lets go of it. *out: NULL where it is there. */
+static dc_status bring_operand(dc_job *j, dc_rt *rt, const dc_operand *in, dc_lazy **out)
+{
+    *out = NULL;
+    if (in->h == NULL || !dc_handle_roams(in->h) || dc_handle_rt(in->h) == rt)
+        return DC_OK;
+    DC_TRY(dc_lazy_on(rt, j, in->h->lazy, out));
+    dc_lazy_defer(j, *out);
+    return DC_OK;
+}
+
 /* A number that the operation is made of is part of the graph, and of complex ones all; others are arguments. */
-static dc_status lazy_operand(dc_job *j, dc_rt *rt, dc_func *f, const dc_operand *in, dc_val *out)
+static dc_status lazy_operand(dc_job *j, dc_rt *rt, dc_func *f, const dc_operand *in,
+                              dc_lazy *there, dc_val *out)
 {
     const dc_dtype t = (dc_dtype)in->type.dtype;
     dc_lazy *n;
     if (in->h == NULL && (dc_lazy_is_plain(t, in->bits) || dc_dtype_is_complex(t)))
         return number(j, f, in, out);
-    if (in->h != NULL)
+    if (there != NULL)
+        n = dc_lazy_retain(there);
+    else if (in->h != NULL)
         DC_TRY(dc_handle_lazy(j, in->h, &n));
     else
         n = dc_lazy_number(rt, t, in->bits);
@@ -207,12 +223,14 @@ static dc_status lazy_op_body(dc_job *j, void *arg)
 {
     const action *x = arg;
     const dc_apply *a = x->a;
-    dc_rt *rt = x->d->rt;
+    dc_rt *rt = x->rt;
     dc_val in[DC_APPLY_IN], out[DC_APPLY_OUT];
-    dc_lazy *made[DC_APPLY_OUT];
+    dc_lazy *made[DC_APPLY_OUT], *there[DC_APPLY_IN];
+    for (int i = 0; i < a->n; i++)
+        DC_TRY(bring_operand(j, rt, &a->in[i], &there[i]));
     dc_func *f = dc_lazy_begin(rt, j);
     for (int i = 0; i < a->n; i++)
-        DC_TRY(lazy_operand(j, rt, f, &a->in[i], &in[i]));
+        DC_TRY(lazy_operand(j, rt, f, &a->in[i], there[i], &in[i]));
     DC_TRY(build_op(j, f, x, in, out));
     dc_lazy_end(rt, j, out, a->nout, x->place->where, x->place->path, made);
     for (int i = 0; i < a->nout; i++)
@@ -248,6 +266,29 @@ static bool is_of_script(lua_State *L, const dc_apply *a)
     return tensors && dc_place_by_script(L);
 }
 
+/* Where an operation is computed; raises where its operands lie on several devices. */
+static dc_rt *find_device(lua_State *L, dc_dsl *d, const dc_apply *a)
+{
+    const dc_operand *told = NULL;
+    dc_rt *rt = d->rt;
+    for (int i = 0; i < a->n && dc_rt_has_others(d->rt); i++) {
+        const dc_operand *in = &a->in[i];
+        dc_rt *its = in->h != NULL && !dc_handle_roams(in->h) ? dc_handle_rt(in->h) : NULL;
+        if (its == NULL || (told != NULL && its == rt))
+            continue;
+        if (told != NULL)
+            dc_error_fact(L, d, DC_ERR_DEVICES,
+                          &(dc_fact){.op = a->op,
+                                     .word = {lua_pushfstring(
+                                         L, "the %s tensor is on %s, the %s one on %s", told->role,
+                                         rt->device_name, in->role, its->device_name)}},
+                          &(dc_blame){.in = a->in, .n = a->n});
+        told = in;
+        rt = its;
+    }
+    return rt;
+}
+
 void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
 {
     const dc_place place = dc_place_find(L, d);
@@ -257,8 +298,10 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
     if (d->rt->broken)
         dc_error_raisef(L, d, DC_ERR_REENTER, a->op,
                         "the context is broken and can only be closed");
-    if (!tracing)
+    if (!tracing) {
         dc_collector_step(L, d);
+        x.rt = find_device(L, d, a);
+    }
     for (int i = 0; i < a->nout; i++) {
         x.out[i] = tracing ? dc_handle_new_traced(L, d) : dc_handle_new(L, d);
         x.out[i]->origin = dc_place_made(d, place.where);

@@ -23,6 +23,7 @@ static dc_type integers(lua_State *L, dc_dsl *d, int idx, const char *op)
         const dc_type want = dc_type_scalar(DC_I32);
         dc_make_from_table(L, d, idx, &want, true, op);
         lua_replace(L, idx);
+        dc_devices_roam(L, d, idx);
     }
     if (dc_handle_test(L, idx) == NULL)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "a tensor of positions from 0 is needed, not %s",
@@ -88,6 +89,7 @@ static void number_like(lua_State *L, dc_dsl *d, int idx, const dc_type *x)
     const dc_type t = dc_type_scalar((dc_dtype)x->dtype);
     dc_make_from_table(L, d, idx, &t, false, "put");
     lua_replace(L, idx);
+    dc_devices_roam(L, d, idx);
 }
 
 /* x:put(idx, v, axis): v at integers along the axis, 1 if none is given; of equal ones the last. */

@@ -133,13 +133,17 @@ static dc_status traced_gradient_body(dc_job *j, void *arg)
 static dc_status lazy_gradient_body(dc_job *j, void *arg)
 {
     const gradient *a = arg;
-    dc_rt *rt = a->d->rt;
+    dc_rt *rt = a->loss->lazy->rt;
     dc_lazy_wrt *wrt = DC_NEW_ARRAY(&j->scratch, dc_lazy_wrt, a->n + 1);
     dc_lazy **out = DC_NEW_ARRAY(&j->scratch, dc_lazy *, a->n + 1);
     for (int i = 0; i < a->n; i++) {
         dc_handle *h = a->wrt[i];
         if (h->kind == DC_HANDLE_TRACED)
             return dc_fail(j, DC_ERR_LEAKED, &(dc_fact){.op = "grad", .word = {h->fn}});
+        if (dc_handle_rt(h) != NULL && dc_handle_rt(h) != rt)
+            return dc_failf(j, DC_ERR_DEVICES, "grad",
+                            "the loss is on %s, number %d of what the gradient is for on %s",
+                            rt->device_name, i + 1, dc_handle_rt(h)->device_name);
         wrt[i] = (dc_lazy_wrt){.node = h->lazy,
                                .cell = h->kind == DC_HANDLE_CELL ? h->cell : NULL,
                                .type = *dc_handle_type(h)};

@@ -11,16 +11,21 @@
 extern const dc_bindings dc_operator_bindings[3], dc_unary_bindings[2], dc_number_bindings[2];
 extern const dc_bindings dc_reduce_bindings, dc_movement_bindings, dc_subscript_bindings,
     dc_einsum_bindings, dc_concat_bindings, dc_gather_bindings, dc_make_bindings, dc_rand_bindings,
-    dc_tensor_bindings, dc_param_bindings, dc_gradient_bindings, dc_custom_grad_bindings,
-    dc_conv_pool_bindings, dc_cumulative_bindings, dc_sort_bindings, dc_pad_bindings,
-    dc_host_bindings, dc_size_methods, dc_bytes_bindings, dc_complex_bindings, dc_fft_bindings,
-    dc_quantized_product_bindings, dc_exchange_bindings, dc_messages_bindings;
+    dc_devices_bindings, dc_tensor_bindings, dc_param_bindings, dc_gradient_bindings,
+    dc_custom_grad_bindings, dc_conv_pool_bindings, dc_cumulative_bindings, dc_sort_bindings,
+    dc_pad_bindings, dc_host_bindings, dc_size_methods, dc_bytes_bindings, dc_complex_bindings,
+    dc_fft_bindings, dc_quantized_product_bindings, dc_exchange_bindings, dc_messages_bindings;
 
 /* A size at idx (dsl/base/size.h) becomes a traced scalar of this dtype; other values stay. */
 void dc_ops_size(lua_State *L, dc_dsl *d, int idx, dc_dtype dtype);
 
 /* What no row says: metamethods that are methods, too; fields by name; what `not` is called. */
 void dc_operators_open(lua_State *L, int methods, int module, int meta);
+/* devices.c. The device whose name is at idx, opened if need be; raises. x.device: pushes the name. */
+dc_rt *dc_devices_read(lua_State *L, dc_dsl *d, int idx, const char *op);
+/* The tensor at idx, just made of a table, goes to where it is used, as what is made by rule does. */
+void dc_devices_roam(lua_State *L, dc_dsl *d, int idx);
+void dc_devices_push(lua_State *L, dc_dsl *d, const dc_handle *h);
 void dc_tensor_open(lua_State *L, dc_dsl *d, int methods, int meta);
 
 /* Two values one behind the other along the axis, an int; no name there. */

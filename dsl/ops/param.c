@@ -6,6 +6,7 @@
  * ends.
  */
 #include "core/graph/signature.h"
+#include "core/runtime/devices.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"
@@ -22,6 +23,7 @@
 
 typedef struct making {
     dc_dsl *d;
+    dc_rt *rt;
     dc_handle *h;
     const dc_type *type;
     const dc_tensor *value; /* NULL: zeros */
@@ -39,12 +41,13 @@ static dc_status make_cell_body(dc_job *j, void *arg)
     if (a->most > 0) {
         dc_type t = *a->type;
         t.dim[0] = a->least;
-        DC_TRY(dc_cell_new_growing(a->d->rt, j, &t, a->axis, a->least, a->most, &c));
+        DC_TRY(dc_cell_new_growing(a->rt, j, &t, a->axis, a->least, a->most, &c));
     } else if (a->start != NULL)
-        DC_TRY(dc_cell_start(a->d->rt, j, a->type, a->trainable, a->start, &c));
+        DC_TRY(dc_cell_start(a->start->rt, j, a->type, a->trainable, a->start, &c));
     else
-        DC_TRY(dc_cell_new(a->d->rt, j, a->type, NULL, a->trainable, &c));
+        DC_TRY(dc_cell_new(a->rt, j, a->type, NULL, a->trainable, &c));
     dc_handle_fill_cell(a->h, c);
+    DC_TRY(dc_cell_move(c, j, a->rt));
     if (a->split != NULL)
         DC_TRY(dc_cell_set_split(c, j, &a->split->s, &a->split->whole));
     return a->value != NULL ? dc_cell_write(c, j, a->value) : DC_OK;
@@ -192,15 +195,29 @@ static void take_part(lua_State *L, dc_dsl *d, const char *op, dc_cell_split *sp
     lua_replace(L, 2);
 }
 
+/* Of { device = name } at 3; else that of the value at 2, before it becomes another tensor. */
+static dc_rt *find_device(lua_State *L, dc_dsl *d, const char *op)
+{
+    const dc_handle *h = dc_handle_test(L, 2);
+    dc_rt *rt = h != NULL && dc_handle_rt(h) != NULL ? dc_handle_rt(h) : d->rt;
+    if (lua_isnoneornil(L, 3))
+        return rt;
+    dc_args_options(L, d, 3, op, (const char *const[]){"device", NULL});
+    if (lua_getfield(L, 3, "device") != LUA_TNIL)
+        rt = dc_devices_read(L, d, lua_gettop(L), op);
+    lua_pop(L, 1);
+    return rt;
+}
+
 /*
- * dc.param(type, init): a tensor, a table or a number; zeros without. A tensor in the place of the type stands
- * for it, and alone for the value, too.
+ * dc.param(type, init, { device = }): a tensor, a table or a number; zeros without. A tensor in the place of the type
+ * stands for it, and alone for the value, too. The cell lies where its value does, unless the device is named.
  */
 static int make_cell(lua_State *L, const char *op, bool trainable)
 {
     dc_dsl *d = dc_dsl_of(L);
     dc_type t;
-    lua_settop(L, 2);
+    lua_settop(L, 3);
     growing g = {.out = &t};
     const bool grows = read_growing(L, d, 1, op, trainable, &g);
     dc_cell_split split;
@@ -218,6 +235,8 @@ static int make_cell(lua_State *L, const char *op, bool trainable)
     if (trainable && !dc_dtype_is_smooth((dc_dtype)t.dtype))
         dc_error_fact(L, d, DC_ERR_DTYPE, &(dc_fact){.op = op, .type = {t}, .word = {"a float"}},
                       &(dc_blame){.hint = "dc.state is not trained"});
+    dc_rt *rt = find_device(L, d, op);
+    lua_settop(L, 2);
     const dc_place place = dc_place_find(L, d);
     if (dc_trace_made(L, d, op, &place, &t)) {
         const dc_cell *made = dc_handle_check(L, d, -1, op)->cell;
@@ -237,15 +256,11 @@ static int make_cell(lua_State *L, const char *op, bool trainable)
     if (!lua_isnil(L, 2) &&
         (grows || drawn(L, 2) == NULL)) /* a finalizer may have closed or computed it */
         value = dc_handle_realize(L, d, dc_handle_check(L, d, 2, op));
-    making a = {d,
-                h,
-                &t,
-                value,
-                grows ? NULL : drawn(L, 2),
-                trainable,
-                splits ? &split : NULL,
-                g.axis,
-                g.least,
+    making a = {d,         rt,
+                h,         &t,
+                value,     grows ? NULL : drawn(L, 2),
+                trainable, splits ? &split : NULL,
+                g.axis,    g.least,
                 g.most};
     const dc_run_made made = {.out = &a.h, .nout = 1};
     if (dc_run_again(L, d, make_cell_body, &a, &made) != DC_OK) {
@@ -324,6 +339,7 @@ static dc_status record_set_body(dc_job *j, void *arg)
     const setting *a = arg;
     dc_trace *t = a->d->trace;
     dc_val v;
+    DC_TRY(dc_trace_cell_lies(j, t, a->cell));
     /* met here, so that cells are numbered in the order of the script */
     const dc_type now = *dc_trace_cell_type(dc_trace_cell_of(t, a->cell)), *want = &now;
     dc_func_from(t->f, a->place->where, a->place->path);
@@ -403,8 +419,8 @@ static int l_set(lua_State *L)
 
 static const dc_binding bindings[] = {
     {"set", l_set, 2, DC_IN_METHODS},
-    {"param", l_param, 2, DC_IN_MODULE},
-    {"state", l_state, 2, DC_IN_MODULE},
+    {"param", l_param, 3, DC_IN_MODULE},
+    {"state", l_state, 3, DC_IN_MODULE},
 };
 
 const dc_bindings dc_param_bindings = DC_BINDINGS(bindings);

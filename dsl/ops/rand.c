@@ -82,7 +82,7 @@ static dc_status advance_generator_body(dc_job *j, void *arg)
 {
     advancing *a = arg;
     dc_cell *c = a->d->generator;
-    dc_device *dev = a->d->rt->device;
+    dc_device *dev = c->rt->device;
     uint32_t state[DC_RANDOM_STATE];
     DC_TRY(dc_cell_check(c, j, NULL, true));
     DC_TRY(dev->ops->download(dev, j, state, c->store->mem, sizeof state));

@@ -8,6 +8,7 @@
 #include "dsl/base/hints.h"
 #include "dsl/base/interrupt.h"
 #include "dsl/base/size.h"
+#include "dsl/base/trace.h"
 #include "dsl/ops/ops.h"
 
 #include <stdio.h>
@@ -18,7 +19,7 @@
 /* The methods are the second upvalue. */
 static const char *field_hint(lua_State *L, const char *name)
 {
-    static const char *const fields[] = {"shape", "dtype", NULL};
+    static const char *const fields[] = {"shape", "dtype", "device", NULL};
     const char *known = dc_hint_field(name);
     return known != NULL ? known : dc_hint_spelling(L, lua_upvalueindex(2), fields, name);
 }
@@ -65,6 +66,10 @@ static int l_index(lua_State *L)
     }
     if (strcmp(name, "dtype") == 0) {
         lua_pushstring(L, dc_dtype_name((dc_dtype)t->dtype));
+        return 1;
+    }
+    if (strcmp(name, "device") == 0) {
+        dc_devices_push(L, d, h);
         return 1;
     }
     if (strlen(name) > 1 && name[strlen(name) - 1] == '_')
@@ -236,6 +241,12 @@ static int l_clone(lua_State *L)
     }
     const dc_type t = *dc_handle_type(h);
     const dc_place place = dc_place_find(L, d);
+    if (dc_handle_rt(h) != d->rt && dc_trace_here(L, d) == NULL) {
+        dc_handle *there = dc_handle_new(L, d);
+        there->origin = dc_place_made(d, place.where);
+        dc_handle_copy(L, d, h, dc_handle_rt(h), there);
+        return 1;
+    }
     const void *from = dc_handle_read(L, d, h, "clone");
     dc_handle *copy = dc_handle_new(L, d);
     copy->origin = dc_place_made(d, place.where);

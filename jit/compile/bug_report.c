@@ -132,6 +132,8 @@ void dc_bug_report(dc_job *j, void *rt)
 {
     report r = {.rt = rt, .err = &j->err, .e = j->about};
     dc_job own;
+    if (r.e != NULL)
+        r.rt = r.e->rt;
     if (r.e != NULL && r.e->desc.fn != NULL) { /* one of jit/exec/exec_commands.h has no function */
         dc_job_init(&own, &r.rt->opt, NULL);
         dc_protect(&own, print, &r);
@@ -144,6 +146,7 @@ void dc_bug_report(dc_job *j, void *rt)
                  "a mistake of deepc: deepc --replay %s shows it again. Please report it with that "
                  "file, which holds the function but no data",
                  r.path);
-    if (r.rt->on_bug != NULL)
-        r.rt->on_bug(r.rt->on_bug_ctx, r.path[0] != '\0' ? r.path : NULL);
+    const dc_rt *first = r.rt->first;
+    if (first->on_bug != NULL)
+        first->on_bug(first->on_bug_ctx, r.path[0] != '\0' ? r.path : NULL);
 }

@@ -52,7 +52,7 @@ static dc_status compile(dc_job *j, void *arg)
 static void settle_compilation(void *arg)
 {
     dc_compile_job *b = arg;
-    dc_stats *s = &b->of.exec->rt->stats;
+    dc_stats *s = &b->of.exec->rt->first->stats;
     b->of.pending = false;
     s->compile_ns += b->of.task.ns;
     s->kernels += b->counts.compiled;
@@ -121,14 +121,14 @@ static dc_status start(dc_rt *rt, dc_job *j, dc_exec *e, const dc_exec_desc *d)
     const uint64_t begun = dc_clock_ns();
     DC_TRY(dc_exec_describe(e, j, d));
     DC_TRY(read_compare(rt, j, e));
-    rt->stats.compiles++;
+    rt->first->stats.compiles++;
     if (!rt->interpret)
         return make_build(rt, j, e);
     DC_TRY(dc_func_check(j, e->desc.fn));
     DC_TRY(dc_memory_limit_eval(j, &e->desc));
     dc_pipeline_log_graph(j, e->desc.name, e->desc.fn);
     e->info.interpreted = true;
-    rt->stats.compile_ns += dc_clock_ns() - begun;
+    rt->first->stats.compile_ns += dc_clock_ns() - begun;
     return DC_OK;
 }
 
@@ -179,7 +179,8 @@ dc_status dc_exec_build(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **o
     DC_TRY(make_job(rt, j, d, &e));
     dc_job_defer(j, dc_exec_free, e);
     const bool now = strcmp(rt->opt.compile, "now") == 0;
-    if (rt->entry != NULL && e->task != NULL && !now) { /* it may be ended, the compiler not */
+    if (rt->first->entry != NULL && e->task != NULL &&
+        !now) { /* it may be ended, the compiler not */
         e->task->queued = true;
         dc_work_queue(rt->work, &e->task->task);
     }

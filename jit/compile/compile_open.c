@@ -27,8 +27,9 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
 {
     dc_skip skip;
     if (!dc_opts_compile_known(opt))
-        return dc_fail(j, DC_ERR_OPTION,
-                       &(dc_fact){.word = {"DEEPC_COMPILE", "'now', 'cache', 'process', 'off', or nothing"}});
+        return dc_fail(
+            j, DC_ERR_OPTION,
+            &(dc_fact){.word = {"DEEPC_COMPILE", "'now', 'cache', 'process', 'off', or nothing"}});
     DC_TRY(dc_skip_parse(j, opt->skip, &skip));
     return opt->dump[0] != '\0' ? dc_dump_open(j, opt->dump) : DC_OK;
 }
@@ -39,8 +40,10 @@ dc_status dc_compile_open(dc_rt *rt, dc_job *j)
     if (rt->jit != NULL && rt->jit->kernels != NULL)
         return DC_OK;
     rt->free_jit = free_jit;
-    rt->job.on_bug = dc_bug_report;
-    rt->job.bug_ctx = rt;
+    if (rt == rt->first) { /* whose job is that of all devices */
+        rt->job.on_bug = dc_bug_report;
+        rt->job.bug_ctx = rt;
+    }
     DC_TRY(check_settings(j, &rt->opt));
     if (rt->work == NULL)
         rt->work = dc_work_new(&rt->log, 2);
@@ -54,7 +57,7 @@ dc_status dc_compile_open(dc_rt *rt, dc_job *j)
     return DC_OK;
 }
 
-void dc_jit_stop(dc_rt *rt)
+static void stop(dc_rt *rt)
 {
     if (rt->work != NULL && dc_exec_task_wants_all(rt))
         dc_work_drain(rt->work);
@@ -64,8 +67,15 @@ void dc_jit_stop(dc_rt *rt)
         dc_cache_flush(rt->jit->cache);
 }
 
+void dc_jit_stop(dc_rt *rt)
+{
+    for (rt = rt->first; rt != NULL; rt = rt->next)
+        stop(rt);
+}
+
 void dc_jit_settle(dc_rt *rt)
 {
-    if (rt->work != NULL)
-        dc_work_settle(rt->work);
+    for (rt = rt->first; rt != NULL; rt = rt->next)
+        if (rt->work != NULL)
+            dc_work_settle(rt->work);
 }

@@ -128,8 +128,8 @@ void dc_derived_done(dc_inst *i)
 {
     i->derived_right = i->derived != NULL;
     i->exec->profile.prologues++;
-    i->rt->stats.prologues++;
-    i->rt->stats.launches += i->exec->info.prologue_launches;
+    i->rt->first->stats.prologues++;
+    i->rt->first->stats.launches += i->exec->info.prologue_launches;
 }
 
 void dc_derived_forget(dc_inst *i)

@@ -57,8 +57,8 @@ void dc_exec_free(void *what)
     dc_rt *rt = e->rt;
     dc_profile_report(e);
     unlink_exec(e);
-    if (rt->job.about == e)
-        rt->job.about = NULL;
+    if (rt->first->job.about == e)
+        rt->first->job.about = NULL;
     if (dc_exec_task_end(e))
         dc_exec_destroy(e);
     if (rt->jit != NULL)

@@ -64,9 +64,9 @@ void dc_exec_kernel_of(const dc_exec *e, uint32_t kernel, dc_exec_kernel *out)
 
 void dc_exec_measure(dc_exec *e)
 {
-    if (e->rt->measure && e->profile.command_ns != NULL)
+    if (e->rt->first->measure && e->profile.command_ns != NULL)
         return;
-    e->rt->measure = true;
+    e->rt->first->measure = true;
     if (e->profile.command_ns == NULL && e->ncommand > 0) {
         dc_profile_init(e);
         e->profile.calls = e->profile.call_ns = e->profile.prologues =

@@ -40,7 +40,8 @@ void dc_exec_step_of(const dc_exec *e, uint32_t i, dc_exec_step *out)
     out->times = times_of(e, at, &out->inside);
     if (ns != NULL && e->profile.calls > 0 && x->kind != DC_COMMAND_BUNDLE)
         out->ns = (double)ns[at] / (double)e->profile.calls;
-    if (x->kind != DC_COMMAND_HOST || !dc_host_call_unpack(&e->rt->job, x->host, x->nhost, &c) ||
+    if (x->kind != DC_COMMAND_HOST ||
+        !dc_host_call_unpack(&e->rt->first->job, x->host, x->nhost, &c) ||
         !dc_op_is(c.op, DC_CLASS_COM) || c.op == DC_OP_ARRIVED)
         return;
     out->exchange = true;

@@ -56,7 +56,7 @@ dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e)
     if (t == NULL || (t->profiled && !t->pending))
         return DC_OK;
     DC_TRY(dc_rt_check(rt, j, e->desc.name));
-    if (t->pending && !dc_work_await(rt->work, &t->task, rt->entry != NULL, j->cancel))
+    if (t->pending && !dc_work_await(rt->work, &t->task, rt->first->entry != NULL, j->cancel))
         return dc_fail(j, DC_ERR_INTERRUPTED, &(dc_fact){.op = e->desc.name});
     if (t->pending)
         dc_work_finish(rt->work, &t->task);

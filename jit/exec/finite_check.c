@@ -9,7 +9,7 @@
 
 bool dc_finite_wanted(const dc_inst *i)
 {
-    return i->rt->opt.numbers && !i->unchecked && !i->rt->check;
+    return i->rt->opt.numbers && !i->unchecked && !i->rt->first->check;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */

@@ -219,7 +219,7 @@ static dc_status run_recording(dc_inst *i, dc_job *j, uint64_t deadline, dc_faul
     status = dc_inst_short(i, j, status);
     i->next = info->next;
     i->begun = info->begun;
-    i->rt->stats.denormals += info->denormals;
+    i->rt->first->stats.denormals += info->denormals;
     if (status == DC_OK && info->ticket != 0) {
         i->ticket = info->ticket;
         i->ticket_first = first;
@@ -321,7 +321,7 @@ static dc_status execute(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, d
     if (before != NULL)
         DC_TRY(dc_finite_check(i, j, before));
     if (*done)
-        i->rt->stats.launches += i->exec->info.launches;
+        i->rt->first->stats.launches += i->exec->info.launches;
     return DC_OK;
 }
 
@@ -333,16 +333,16 @@ static dc_status give_zeros(dc_inst *i)
     for (uint32_t r = 0; r < e->desc.nresult; r++)
         if (dc_type_bytes(&e->result[r]) > 0)
             memset(dc_tensor_mem(i->result[r]), 0, dc_type_bytes(&e->result[r]));
-    i->rt->check_unknown = true;
+    i->rt->first->check_unknown = true;
     return DC_OK;
 }
 
 static dc_status interpret(dc_inst *i, dc_job *j, dc_fault *fault)
 {
     void **result;
-    if (i->rt->check)
+    if (i->rt->first->check)
         return give_zeros(i);
-    i->rt->stats.interpreted++;
+    i->rt->first->stats.interpreted++;
     DC_TRY(dc_interpret_run(i, j, &result));
     dc_interpret_fault(i->exec, result, fault);
     if (fault->check >= 0)
@@ -363,7 +363,7 @@ static dc_status begin(dc_inst *i, dc_job *j, const dc_arg *arg)
     j->about = i->exec;
     DC_TRY(dc_inst_prepare(i, j));
     i->calls++;
-    i->rt->stats.calls++;
+    i->rt->first->stats.calls++;
     i->at = dc_derived_begin(i, j, arg) ? 0 : i->body;
     i->next = 0;
     i->begun = false;
@@ -421,7 +421,7 @@ static void make_endable(dc_inst *i, const atomic_bool *asked)
 {
     dc_halt *h = &i->halt;
     h->asked = asked;
-    h->insist = &i->rt->insist;
+    h->insist = &i->rt->first->insist;
     i->endable = true;
     if (atomic_load_explicit(&h->until, memory_order_relaxed) == 0 &&
         !atomic_load_explicit(&h->cut, memory_order_relaxed))
@@ -442,8 +442,8 @@ static dc_status run_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_fault *fa
     if (dc_job_cancelled(j))
         return dc_fail(j, DC_ERR_INTERRUPTED, NULL);
     DC_TRY(begin(i, j, arg));
-    i->stop = &i->rt->interrupt;
-    make_endable(i, &i->rt->interrupt);
+    i->stop = &i->rt->first->interrupt;
+    make_endable(i, &i->rt->first->interrupt);
     for (;;) {
         DC_TRY(advance(i, j, deadline, &done, fault));
         if (done)
@@ -454,7 +454,7 @@ static dc_status run_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_fault *fa
             mark_cells(i, true);
             return dc_fail(j, DC_ERR_INTERRUPTED, NULL);
         }
-        i->stop = atomic_load(&i->rt->insist) ? NULL : &i->rt->insist;
+        i->stop = atomic_load(&i->rt->first->insist) ? NULL : &i->rt->first->insist;
         deadline = i->stop == NULL ? dc_halt_until(&i->halt) : 0;
     }
 }
@@ -504,7 +504,7 @@ dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out
     i->later = i->late != NULL && i->rt->device->answers_later;
     if (i->later)
         dc_outcomes_room(i->rt);
-    const bool timed = i->rt->measure || dc_log_on(&i->rt->log, DC_CH_TIME);
+    const bool timed = i->rt->first->measure || dc_log_on(&i->rt->log, DC_CH_TIME);
     const uint64_t start = timed ? dc_clock_ns() : 0;
     const dc_mark mark = dc_arena_mark(&j->scratch);
 
@@ -560,7 +560,7 @@ static uint64_t deadline_of(uint64_t start, uint64_t budget_ns)
 static void count_time(dc_inst *i, uint64_t start, bool ended)
 {
     i->spent_ns += dc_clock_ns() - start;
-    if (!ended || (!i->rt->measure && !dc_log_on(&i->rt->log, DC_CH_TIME)))
+    if (!ended || (!i->rt->first->measure && !dc_log_on(&i->rt->log, DC_CH_TIME)))
         return;
     i->exec->profile.calls++;
     i->exec->profile.call_ns += i->spent_ns;
@@ -585,8 +585,9 @@ dc_status dc_inst_poll(dc_inst *i, dc_job *j, uint64_t budget_ns, bool *done, dc
     bind_held(i);
     i->later = false;
     i->ticket = 0;
-    i->stop = &i->rt->insist; /* a job that pauses goes on: only a request that insists ends it */
-    make_endable(i, &i->rt->insist);
+    i->stop =
+        &i->rt->first->insist; /* a job that pauses goes on: only a request that insists ends it */
+    make_endable(i, &i->rt->first->insist);
     const dc_status status = advance(i, j, deadline_of(start, budget_ns), done, fault);
     i->stop = NULL;
     i->endable = false;

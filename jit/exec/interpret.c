@@ -153,8 +153,8 @@ static void compare_scalar(dc_inst *i, uint32_t r, dc_comparison *c)
     const double a = (double)*(const float *)c->expect[r], b = (double)*(const float *)c->got;
     const double by = relative(abs_difference(a, b), fmax(fabs(a), fabs(b)));
     say(c, " result %u eval %a %s %a (%.3g)", r + 1, a, i->rt->device->ops->name, b, by);
-    if (by > i->rt->stats.compare_max)
-        i->rt->stats.compare_max = by;
+    if (by > i->rt->first->stats.compare_max)
+        i->rt->first->stats.compare_max = by;
 }
 
 static dc_status compare_value(dc_inst *i, dc_job *j, uint32_t r, dc_comparison *c)

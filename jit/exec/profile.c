@@ -17,7 +17,7 @@ typedef struct row {
 
 void dc_profile_init(dc_exec *e)
 {
-    const bool wanted = e->rt->measure || dc_log_on(&e->rt->log, DC_CH_TIME);
+    const bool wanted = e->rt->first->measure || dc_log_on(&e->rt->log, DC_CH_TIME);
     if (wanted && e->ncommand > 0 && e->profile.command_ns == NULL) {
         e->profile.command_ns = DC_NEW_ARRAY(&e->mem, uint64_t, e->ncommand);
         e->profile.rows = DC_NEW_ARRAY(&e->mem, row, e->ncommand);
@@ -103,10 +103,11 @@ void dc_profile_report_all(dc_rt *rt)
 {
     for (;;) { /* what took longest first; a report empties its counters */
         dc_exec *most = NULL;
-        for (dc_exec *e = rt->execs; e != NULL; e = e->next)
-            if (e->profile.calls > 0 &&
-                (most == NULL || e->profile.call_ns > most->profile.call_ns))
-                most = e;
+        for (dc_rt *r = rt->first; r != NULL; r = r->next)
+            for (dc_exec *e = r->execs; e != NULL; e = e->next)
+                if (e->profile.calls > 0 &&
+                    (most == NULL || e->profile.call_ns > most->profile.call_ns))
+                    most = e;
         if (most == NULL)
             return;
         dc_profile_report(most);

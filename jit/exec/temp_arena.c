@@ -17,8 +17,8 @@ void dc_temp_arena_release(dc_rt *rt)
         dc_storage_disown(rt->arena);
     if (rt->arena_at != NULL)
         rt->device->ops->release(rt->device, rt->arena_at);
-    rt->stats.bytes_live -= rt->arena_bytes;
-    rt->held -= rt->arena_bytes;
+    rt->first->stats.bytes_live -= rt->arena_bytes;
+    rt->first->held -= rt->arena_bytes;
     dc_storage_tell(rt);
     rt->arena = NULL;
     rt->arena_at = NULL;
@@ -68,12 +68,10 @@ static dc_status commit(dc_rt *rt, dc_job *j, size_t bytes)
     }
     if (status != DC_OK)
         return status;
-    rt->stats.allocs++;
-    rt->held += bytes - rt->arena_bytes;
+    rt->first->stats.allocs++;
+    rt->first->held += bytes - rt->arena_bytes;
     dc_storage_tell(rt);
-    rt->stats.bytes_live += bytes - rt->arena_bytes;
-    if (rt->stats.bytes_live > rt->stats.bytes_peak)
-        rt->stats.bytes_peak = rt->stats.bytes_live;
+    dc_storage_count(rt, bytes - rt->arena_bytes);
     rt->arena_bytes = bytes;
     return DC_OK;
 }

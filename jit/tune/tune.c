@@ -297,7 +297,7 @@ dc_status dc_tune_fingerprint(dc_rt *rt, dc_job *j, uint64_t *out)
     const dc_mark mark = dc_arena_mark(&j->scratch);
     dc_env *env = DC_NEW(&j->scratch, dc_env);
     *out = 0;
-    if (rt->interpret || rt->broken)
+    if (rt->interpret || rt->first->broken)
         return DC_OK;
     DC_TRY(open_env(rt, j, env));
     *out = dc_tuned_fingerprint(env->tuned);

@@ -186,7 +186,7 @@ static dc_status run(dc_tuner *t, dc_recording *r, uint32_t n, uint64_t *ns)
 {
     dc_device *d = t->rt->device;
     void *const slot[] = {t->memory.store->mem, t->memory.store->mem}; /* no argument is a number */
-    dc_halt halt = {.asked = t->j->cancel, .insist = &t->rt->insist, .whole = n};
+    dc_halt halt = {.asked = t->j->cancel, .insist = &t->rt->first->insist, .whole = n};
     dc_run_info info = {.fault_command = -1, .halt = t->j->cancel != NULL ? &halt : NULL};
     DC_TRY(dc_job_ended(t->j));
     const uint64_t begun = dc_clock_ns();

@@ -206,8 +206,9 @@ function Function:plan() end
 ---table that does not fit.
 ---@param type deepc.Type|deepc.Tensor of floats; a tensor stands for its type
 ---@param init? deepc.Tensor|table|number without: the tensor in the place of the type, or zeros
+---@param options? { device?: string } where it lies; without: where the initial value does
 ---@return deepc.Cell
-function dc.param(type, init) end
+function dc.param(type, init, options) end
 
 ---A state: a cell that is not trained, as running statistics and caches are.
 ---
@@ -221,8 +222,25 @@ function dc.param(type, init) end
 ---out of its range.
 ---@param type deepc.Type|deepc.Tensor a tensor stands for its type
 ---@param init? deepc.Tensor|table|number without: the tensor in the place of the type, or zeros
+---@param options? { device?: string } where it lies; without: where the initial value does
 ---@return deepc.Cell
-function dc.state(type, init) end
+function dc.state(type, init, options) end
+
+---The parameter or state lies on that device from now on, with its value. Functions that read it are compiled anew;
+---tensors with values that it had stay where they are.
+---
+---    dc.state("i32[]", 0):move "eval"
+---
+---Errors: DC1002 for a device that is not there, DC0604 in a typed function, DC0206 for a tensor, which x:to copies.
+---@param device string "cpu", "opencl:0"
+---@return deepc.Cell # itself
+function Tensor:move(device) end
+
+---The device of the context, where values of tables and files lie: what DEEPC_DEVICE or the host names.
+---
+---    print(dc.device())
+---@return string # "cpu"
+function dc.device() end
 
 ---Gives a cell another value; reads after it see that. In a typed function it changes when the call
 ---ends, and not at all if the call fails.

@@ -45,6 +45,7 @@ local dc = {}
 ---@class deepc.Tensor
 ---@field shape integer[] sizes of the axes, a new list each time
 ---@field dtype string "f32"
+---@field device string where it lies: "cpu", "opencl:0"
 ---@operator add(deepc.Operand): deepc.Tensor
 ---@operator sub(deepc.Operand): deepc.Tensor
 ---@operator mul(deepc.Operand): deepc.Tensor
@@ -269,6 +270,16 @@ function Tensor:bytes() end
 ---@param axis deepc.Axis
 ---@return integer
 function Tensor:size(axis) end
+
+---The tensor on another device, which is opened at its first use: a copy, or the tensor itself where it lies there. Of
+---a parameter or a state a tensor with its value. torch.Tensor.to(device).
+---
+---    local there = x:to "eval"
+---
+---Errors: DC1002 for a device that is not there, DC0604 in a typed function, which computes on one device.
+---@param device string "cpu", "cuda:0", "opencl:0"; `deepc --devices` lists what there is
+---@return deepc.Tensor
+function Tensor:to(device) end
 
 ---A copy with memory of its own; keeps a batch that is on loan.
 ---

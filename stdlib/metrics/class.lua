@@ -192,6 +192,20 @@ function Metric:reset()
   end
 end
 
+---Its states lie on that device from now on, with their values; see net:to.
+---
+---    accuracy:to "eval"
+---
+---Errors: DC1002 for a device that is not there, DC0604 in a typed function.
+---@param device string "cpu", "opencl:0"
+---@return deepc.metrics.Metric # itself
+function Metric:to(device)
+  for _, entry in ipairs(check_self("to", self).cells) do
+    entry[2]:move(device)
+  end
+  return self
+end
+
 ---What is saved of it.
 ---
 ---    for _, named in ipairs(accuracy:named_cells()) do print(named[1], named[2].dtype) end

@@ -175,7 +175,8 @@ function Decoder:cache(room, options)
     core.fail("ARG", op, ("%s takes no padding in front"):format(self:describe()))
   end
   core.check_kept(op, self, batch * (room + 2 * CHUNK))
-  return core.Cache(self, room, batch, dtype, math.min(CHUNK, room), padded)
+  local cache = core.Cache(self, room, batch, dtype, math.min(CHUNK, room), padded)
+  return (cache:to(core.device_of(self)))
 end
 
 -- Typed functions of a cache, by it: for several tokens and for one.
@@ -248,7 +249,7 @@ end
 -- Tokens as i32[batch, time]; lists, of one text or of several.
 local function read_ids(op, ids, batch)
   if type(ids) == "table" and not core.kind(ids) then
-    ids = dc.tensor(type(ids[1]) == "table" and ids or { ids }, "i32")
+    ids = core.anywhere(dc.tensor(type(ids[1]) == "table" and ids or { ids }, "i32"))
   end
   core.check_ids(op, ids)
   if ids.shape[1] ~= batch then

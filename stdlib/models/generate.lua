@@ -117,7 +117,7 @@ local function write(net, cache, logits, run)
     for row = 1, run.batch do
       u[row] = run.random()
     end
-    local tokens = run.chooser.choose(logits, dc.tensor(u))
+    local tokens = run.chooser.choose(logits, core.anywhere(dc.tensor(u)))
     if add(run, texts, over, tokens:totable(), i) == 0 or i == run.max then
       break
     end
@@ -176,7 +176,7 @@ function models.generate(net, ids, options)
   elseif math.type(seed) ~= "integer" then
     core.fail("ARG", op, ("seed is a whole number, not %s"):format(core.shown(seed)))
   end
-  local chooser = core.sampler(settings, batch, vocab, net.dtype)
+  local chooser = core.sampler(settings, batch, vocab, net.dtype, core.device_of(net))
   chooser.read(prompt)
   local texts = write(net, cache, net:step(prompt, cache, padding and { padding = padding }),
     { batch = batch, max = max, stop = stop,

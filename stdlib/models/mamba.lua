@@ -143,7 +143,7 @@ local function make_cache(self, room, options)
     states[i] = { conv = dc.state(("%s[%d, %d, %d]"):format(self.dtype, batch, c.window - 1, c.inner)),
       ssm = dc.state(("f32[%d, %d, %d]"):format(batch, c.inner, c.states)) }
   end
-  return Cache(room, batch, states)
+  return (Cache(room, batch, states):to(core.device_of(self)))
 end
 
 Mamba.cache = core.entries({ cache = make_cache }).cache

@@ -110,7 +110,7 @@ end
 function core.rope_waves(rope, positions)
   local n, batch = #rope.frequencies, #positions.shape == 2
   local places = batch and positions:reshape(positions.shape[1], -1, 1, 1) or positions:reshape(-1, 1, 1)
-  local angle = places:cast "f32" * dc.tensor(rope.frequencies, ("f32[%d]"):format(n))
+  local angle = places:cast "f32" * core.anywhere(dc.tensor(rope.frequencies, ("f32[%d]"):format(n)))
   local c, s = angle:cos(), angle:sin()
   if rope.scale ~= 1 then
     c, s = c * rope.scale, s * rope.scale

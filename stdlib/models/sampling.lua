@@ -96,9 +96,9 @@ local function marked(seen, ids)
 end
 
 -- A chooser: choose(logits, u) gives i32[batch], -1 for logits of NaN; read(ids) tells it of tokens that were there.
--- dtype is that of logits.
-function core.sampler(s, batch, vocab, dtype)
-  local seen = s.penalty and dc.state(("bool[%d, %d]"):format(batch, vocab)) or nil
+-- dtype is that of logits, device the one that they are on.
+function core.sampler(s, batch, vocab, dtype, device)
+  local seen = s.penalty and dc.state(("bool[%d, %d]"):format(batch, vocab), nil, { device = device }) or nil
   local warm = s.temperature > 0
   local pick = dc.fn(("sample(logits: %s[%d, %d], u: f32[%d], temperature: f32[], top_p: f32[], min_p: f32[], penalty: "
     .. "f32[]) -> i32[%d]"):format(dtype, batch, vocab, batch, batch),

@@ -164,7 +164,7 @@ local function waves(c, times, dtype)
   for i = 1, half do
     list[i] = math.exp(-math.log(10000) * (i - 1) / (half - c.freq_shift))
   end
-  local angle = times:cast("f32"):reshape(-1, 1) * dc.tensor(list)
+  local angle = times:cast("f32"):reshape(-1, 1) * core.anywhere(dc.tensor(list))
   local parts = c.cos_first and { angle:cos(), angle:sin() } or { angle:sin(), angle:cos() }
   return dc.concat(parts, 2):cast(dtype)
 end

@@ -247,7 +247,8 @@ local function mean_along(x, axis, k)
   end
   local first, behind = windows(n, k)
   local place = dc.iota(("i32[%d, 1]"):format(n), 1)
-  first, behind = dc.tensor(first, ("i32[%d]"):format(k)), dc.tensor(behind, ("i32[%d]"):format(k))
+  first = core.anywhere(dc.tensor(first, ("i32[%d]"):format(k)))
+  behind = core.anywhere(dc.tensor(behind, ("i32[%d]"):format(k)))
   local inside = place:ge(first) & place:lt(behind)
   local weights = dc.where(inside, 1 / (behind - first):cast(x.dtype), 0)
   if axis == #shape then
@@ -309,7 +310,7 @@ local function max_along(x, axis, k)
         list[#list + 1] = math.min(first[i] + t, behind[i] - 1)
       end
     end
-    x = x:take(dc.tensor(list, ("i32[%d]"):format(#list)), axis)
+    x = x:take(core.anywhere(dc.tensor(list, ("i32[%d]"):format(#list))), axis)
   end
   if window > MOST_WINDOW then
     return (x:reshape(before, k, window, rest):max(3):reshape(with_size(shape, axis, k)))

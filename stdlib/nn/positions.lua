@@ -27,7 +27,7 @@ local function frequencies(size, base, dtype)
   for i = 1, size // 2 do
     list[i] = base ^ (-2 * (i - 1) / size)
   end
-  return dc.tensor(list, ("%s[%d]"):format(dtype, size // 2))
+  return (core.anywhere(dc.tensor(list, ("%s[%d]"):format(dtype, size // 2))))
 end
 
 -- ---- rotary positions ----

@@ -142,9 +142,9 @@ local function resized(x, axis, m, mode, ratio, exact, aligned)
   local sum
   for k = 1, #where do
     if not all_are(weights[k], 0) then
-      local term = core.pick("interpolate", x, dc.tensor(where[k], "i32"), axis, 0)
+      local term = core.pick("interpolate", x, core.anywhere(dc.tensor(where[k], "i32")), axis, 0)
       if not all_are(weights[k], 1) then
-        local weight = dc.tensor(weights[k], x.dtype):reshape(own)
+        local weight = core.anywhere(dc.tensor(weights[k], x.dtype)):reshape(own)
         term = (mode == "area" and dc.where(weight:gt(0), term, 0) or term) * weight -- of 0: not covered
       end
       sum = sum and sum + term or term

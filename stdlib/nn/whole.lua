@@ -108,6 +108,36 @@ function Layer:cast(dtype)
   return self
 end
 
+---Parameters and states of this layer and of all below lie on that device from now on. They are the same cells with
+---the same values; functions that read them are compiled anew. Tensors that a layer keeps besides stay where they are.
+---torch.nn.Module.to(device).
+---
+---    local net = nn.Linear(4, 2):to "eval"
+---    print(net(dc.ones("f32[1, 4]"):to "eval").device) --> eval
+---
+---Errors: DC0101 where no device is named, DC1002 for one that is not there, DC1001 where it has too little memory:
+---some cells have been moved then.
+---@param device string "cpu", "opencl:0"
+---@return deepc.nn.Layer # itself
+function Layer:to(device)
+  core.check_layer("to", self)
+  if type(device) ~= "string" or FLOATS[device] then
+    core.fail("ARG", "to", ("the name of a device is needed, not %s"):format(core.shown(device)),
+      FLOATS[device] and (':cast "%s" gives a layer another dtype'):format(device) or nil)
+  end
+  core.refuse_inside(self, "to()")
+  for _, named in ipairs(self:named_cells()) do
+    named[2]:move(device)
+  end
+  return self
+end
+
+-- The device of a layer: that of its first cell.
+function core.device_of(net)
+  local first = net:named_cells()[1]
+  return first and first[2].device or dc.device()
+end
+
 ---Calls a function with each layer below and then with this one; layers that stand in several places once. Parameters
 ---can be set in it. torch.nn.Module.apply.
 ---

@@ -54,10 +54,11 @@ local function new(op, meta, what, decay)
     core.label(own.averages[i], "average." .. named[1])
     own.cells[i] = { "average." .. named[1], own.averages[i] }
   end
-  own.count = dc.state "i32[]"
+  local beside = { device = own.params[1].device }
+  own.count = dc.state("i32[]", 0, beside)
   table.insert(own.cells, { "count", own.count })
   if decay then
-    own.decay = dc.state("f64[]", decay)
+    own.decay = dc.state("f64[]", decay, beside)
     table.insert(own.cells, { "decay", own.decay })
   end
   return setmetatable({ _own = own }, meta)
@@ -146,6 +147,20 @@ function Average:averaged(f, ...)
   self:swap_in()
   local back <close> = setmetatable({}, { __close = function() self:swap_out() end }) -- luacheck: ignore
   return f(...)
+end
+
+---Its states lie on that device from now on, with their values; see net:to.
+---
+---    ema:to "eval"
+---
+---Errors: DC1002 for a device that is not there, DC0604 in a typed function.
+---@param device string "cpu", "opencl:0"
+---@return deepc.optim.Average # itself
+function Average:to(device)
+  for _, entry in ipairs(check_self("to", self).cells) do
+    entry[2]:move(device)
+  end
+  return self
 end
 
 ---What is saved of it.

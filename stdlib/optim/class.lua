@@ -131,9 +131,10 @@ local function check_setting(op, key, value)
   end
 end
 
--- A state of the optimiser. `name` is that of the part in what is saved, `label` what errors call it.
-local function new_state(own, name, label, type_text, init)
-  local cell = dc.state(type_text, init)
+-- A state of the optimiser, on the device of the parameter that it is for, or of the first one. `name` is that of the
+-- part in what is saved, `label` what errors call it.
+local function new_state(own, name, label, type_text, init, of)
+  local cell = dc.state(type_text, init, { device = (of or own.params[1]).device })
   core.label(cell, label)
   own.cells[#own.cells + 1] = { name, cell }
   return cell
@@ -182,7 +183,7 @@ local function like(own, name, wanted, init)
       list[i] = false
     else
       list[i] = new_state(own, ("%s.%s"):format(name, path), ("%s.%s.%s"):format(own.name, name, label),
-        type_of(p, own.shard), init and init(group))
+        type_of(p, own.shard), init and init(group), p)
     end
   end
   return list

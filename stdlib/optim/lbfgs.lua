@@ -210,7 +210,7 @@ local function new(params, options)
   state("count", "count", "i32[]")
   state("head", "head", "i32[]")
   state("iterations", "iterations", "i32[]")
-  own.start = dc.state(vector)
+  own.start = dc.state(vector, 0, { device = params[1].device })
   make_functions(own)
   return setmetatable({ _own = own }, meta)
 end

@@ -130,6 +130,20 @@ function Scaler:named_cells()
   return { { "scale", own.scale }, { "good", own.good } }
 end
 
+---Its states lie on that device from now on, with their values; see net:to.
+---
+---    scaler:to "eval"
+---
+---Errors: DC1002 for a device that is not there, DC0604 in a typed function.
+---@param device string "cpu", "opencl:0"
+---@return deepc.optim.GradScaler # itself
+function Scaler:to(device)
+  local own = check_self("to", self)
+  own.scale:move(device)
+  own.good:move(device)
+  return self
+end
+
 core.entries(Scaler)
 
 ---Scales losses so that small gradients of f16 do not vanish: `scale` (65536) to begin with, times `growth_factor`

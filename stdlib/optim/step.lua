@@ -266,4 +266,21 @@ function methods:named_cells()
   return list
 end
 
+---Its settings and states lie on that device from now on, with their values, as the parameters do after net:to. Those
+---of an optimiser that is made later are beside its parameters by themselves.
+---
+---    net:to "eval"
+---    opt:to "eval"
+---
+---Errors: DC1002 for a device that is not there, DC0604 in a typed function.
+---@param device string "cpu", "opencl:0"
+---@return deepc.optim.Optimizer # itself
+function methods:to(device)
+  check_self("to", self)
+  for _, entry in ipairs(rawget(self, "_own").cells) do
+    entry[2]:move(device)
+  end
+  return self
+end
+
 class.check_rate = check_rate

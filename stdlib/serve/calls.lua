@@ -43,8 +43,11 @@ local function arguments(size, batch, texts, from, n)
     ids[i], rows[i] = 0, 0
   end
   local shape = ("i32[%d, %d]"):format(batch, n)
-  return dc.frombytes(pack(ids), shape), dc.frombytes(table.concat(lists), ("i32[%d, %d]"):format(batch, longest)),
-    dc.frombytes(pack(before), ("i32[%d]"):format(batch)), dc.frombytes(pack(rows), shape)
+  local function numbers(text, type)
+    return (core.anywhere(dc.frombytes(text, type)))
+  end
+  return numbers(pack(ids), shape), numbers(table.concat(lists), ("i32[%d, %d]"):format(batch, longest)),
+    numbers(pack(before), ("i32[%d]"):format(batch)), numbers(pack(rows), shape)
 end
 
 core.call_arguments = arguments

@@ -124,7 +124,7 @@ local function floats(batch, texts, default, get)
   for i = 1, batch do
     list[i] = texts[i] and get(texts[i]) or default
   end
-  return dc.tensor(list)
+  return (core.anywhere(dc.tensor(list)))
 end
 
 -- Tokens of texts, each once for each time that it is there, filled up with the first number that is no token.
@@ -142,8 +142,8 @@ local function occurrences(self, how, batch, texts)
     written[i] = ("<f"):pack(0):rep(#list - own) .. ("<f"):pack(1):rep(own) .. ("<f"):pack(0):rep(longest - #list)
   end
   local shape = ("[%d, %d]"):format(batch, longest)
-  how.ids = dc.frombytes(table.concat(ids), "i32" .. shape)
-  how.written = dc.frombytes(table.concat(written), "f32" .. shape)
+  how.ids = core.anywhere(dc.frombytes(table.concat(ids), "i32" .. shape))
+  how.written = core.anywhere(dc.frombytes(table.concat(written), "f32" .. shape))
 end
 
 -- What a batch is drawn by.
@@ -158,7 +158,7 @@ function Chooser:settings(batch, texts, needs)
     for i = 1, batch do
       k[i] = texts[i] and texts[i].sampling.top_k or self.vocab
     end
-    how.top_k = dc.tensor(k, "i32")
+    how.top_k = core.anywhere(dc.tensor(k, "i32"))
     how.top_p = floats(batch, texts, 2, function(t) return t.sampling.top_p end)
   end
   if needs.penalties then
@@ -172,7 +172,7 @@ function Chooser:settings(batch, texts, needs)
     for i = 1, batch do
       rows[i] = texts[i] and texts[i].allowed or all
     end
-    how.allowed = dc.frombytes(table.concat(rows), ("bool[%d, %d]"):format(batch, self.vocab))
+    how.allowed = core.anywhere(dc.frombytes(table.concat(rows), ("bool[%d, %d]"):format(batch, self.vocab)))
   end
   return how
 end

@@ -138,7 +138,7 @@ local function draws(texts, batch, n)
     local t = texts[(i - 1) // n + 1]
     list[i] = t and t.random() or 0
   end
-  return dc.tensor(list)
+  return (core.anywhere(dc.tensor(list)))
 end
 
 -- Chooses the guesses that are next; their distributions, nil where all are the likeliest.
@@ -181,7 +181,7 @@ function Draft:judge(logits, texts, q, needs)
       list[#list + 1] = texts[i] and texts[i].guess[k] or 0
     end
   end
-  local guesses = dc.frombytes(core.pack_numbers(list), ("i32[%d, %d]"):format(batch, n))
+  local guesses = core.anywhere(dc.frombytes(core.pack_numbers(list), ("i32[%d, %d]"):format(batch, n)))
   local count, token
   if needs.warm then
     count, token = self:get("judge", batch, needs)(logits, guesses, q, draws(texts, batch, n):reshape(batch, n),

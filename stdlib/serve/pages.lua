@@ -67,11 +67,11 @@ Pool.__index = Pool
 -- Pages for a model, each of `size` tokens, whose keys and values are kept as a dtype. Page 0 is for what belongs to no
 -- text.
 function core.new_pages(net, count, size, dtype)
-  local heads, d, layers = net.config.kv_heads, net.config.head_dim, {}
+  local heads, d, layers, there = net.config.kv_heads, net.config.head_dim, {}, { device = core.device_of(net) }
   for i = 1, net.config.layers do
-    layers[i] = { keys = dc.state(("%s[%d]"):format(dtype, count * heads * d * size)),
-      values = dc.state(("%s[%d, %d, %d]"):format(dtype, count * size, heads, d)),
-      scales = dtype == "i8" and dc.state(("f32[2, %d, %d]"):format(heads, count * size)) or nil }
+    layers[i] = { keys = dc.state(("%s[%d]"):format(dtype, count * heads * d * size), nil, there),
+      values = dc.state(("%s[%d, %d, %d]"):format(dtype, count * size, heads, d), nil, there),
+      scales = dtype == "i8" and dc.state(("f32[2, %d, %d]"):format(heads, count * size), nil, there) or nil }
   end
   return setmetatable({ net = net, size = size, count = count, layers = layers }, Pool)
 end

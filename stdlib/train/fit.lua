@@ -493,6 +493,20 @@ local function run_epochs(self)
   end
 end
 
+-- What a run counts lies where the model does.
+local function place(self)
+  local o = self.o
+  local device = core.device_of(o.model)
+  self.steps:move(device)
+  self.mean:to(device)
+  for _, metric in pairs(o.metrics) do
+    metric:to(device)
+  end
+  for _, part in pairs { scaler = o.scaler, average = o.average } do
+    part:to(device)
+  end
+end
+
 local function new(o)
   local self = { o = o, run = { epoch = 0, step = 0, history = {} }, bad = 0,
     base = math.type(has(o.data, "batches") and o.data.epoch or nil) == "integer" and o.data.epoch or 0,
@@ -506,6 +520,7 @@ local function new(o)
   if o.autocast then
     self.loss_of = dc.autocast(o.autocast, o.loss)
   end
+  place(self)
   self.checkpoint = o.checkpoint and dc.checkpoint(o.checkpoint, parts_of(self))
   return self
 end

@@ -28,7 +28,6 @@ local without = {
   DC0803 = "these texts are read by the program, not by scripts",
   DC1001 = "how much memory there is depends on the machine",
   DC1006 = "there is no limit unless one is set",
-  DC1002 = "the device is chosen before the script runs; tests/lua/test_cli.lua",
   DC1003 = "a compiler has to fail; tests/lua/test_cli.lua",
   DC1004 = "settings are read before the script runs; tests/lua/test_cli.lua",
   DC1005 = "a kernel has to be wrong",

@@ -252,7 +252,7 @@ function TestMistakes:test_settings_of_layers()
     { "local _ = nn.BatchNorm2d(3, { momentum = 2 })", "nn.BatchNorm2d: momentum is a number from 0 to 1, not 2" },
     { "local _ = nn.BatchNorm2d(3, { eps = 0 / 0 })", "nn.BatchNorm2d: eps is a number from 0 on, not nan" },
     { "local _ = nn.init.orthogonal 'i32[3, 3]'", "orthogonal: i32[3, 3]: a float is needed" },
-    { "local net = nn.Linear(3, 4); net:to 'cuda'", "nn.Linear 3 -> 4 has no 'to'" },
+    { "local net = nn.Linear(3, 4); net:to 'f64'", "to: the name of a device is needed, not 'f64'" },
     { "local net = nn.Sequential {}; net:add(nn.ReLU())", "nn.Sequential has no 'add'" },
   }
 end

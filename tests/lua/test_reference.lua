@@ -273,6 +273,7 @@ local needs_more = {
   ['local events = train.events(os.tmpname() .. ".events")\nevents:scalar("loss", 0.5, 1)\nevents:close()'] = true,
   ["train.report { epoch = 1, step = 10, history = { { epoch = 1, step = 10, loss = 0.5 } } }"] = true,
   ["events:flush()"] = true, ["events:close()"] = true,
+  ['accuracy:to "eval"'] = true, ['ema:to "eval"'] = true, ['scaler:to "eval"'] = true,
   ["ema:update()"] = true, ["ema:swap_in()"] = true, ["ema:swap_out()"] = true,
   ["local accuracy = ema:averaged(function() return evaluate(net) end)"] = true,
   ['dc.checkpoint("run.safetensors", { model = net, optimizer = opt, average = ema })'] = true,

@@ -321,8 +321,8 @@ end
 
 -- Not of tensors, or not for tensors of a typed function.
 local others = { custom_grad = true, remat = true } -- below
-for name in ([[autocast bytes checkpoint check_numbers close dim fn frombytes generator item load ops options param
-    print progress save scope seed set state static stats totable tune]]):gmatch "[%w_]+" do
+for name in ([[autocast bytes checkpoint check_numbers close dim fn frombytes generator item load move ops options
+    param print progress save scope seed set state static stats to totable tune]]):gmatch "[%w_]+" do
   others[name] = true
 end
 

@@ -1,0 +1,3 @@
+local dc = require "deepc"
+
+print(dc.ones "f32[3]":to "f16")
