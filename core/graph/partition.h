@@ -33,6 +33,13 @@ typedef struct dc_sharding {
 } dc_sharding;
 
 int64_t dc_mesh_size(const dc_mesh *m);
+/* Ranks whose places differ along the axes of the mask alone. */
+static inline dc_group_axes dc_mesh_group(const dc_mesh *m, uint32_t mask)
+{
+    dc_group_axes g = {.naxis = m->naxis, .mask = mask};
+    memcpy(g.size, m->size, sizeof g.size);
+    return g;
+}
 static inline bool dc_sharding_same(const dc_sharding *a, const dc_sharding *b)
 {
     return memcmp(a, b, sizeof *a) == 0;

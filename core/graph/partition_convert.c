@@ -153,13 +153,6 @@ static int64_t members_of(const dc_partitioner *p, uint32_t mask)
     return n;
 }
 
-static dc_group_axes group_of(const dc_partitioner *p, uint32_t mask)
-{
-    dc_group_axes g = {.naxis = p->mesh->naxis, .mask = mask};
-    memcpy(g.size, p->mesh->size, sizeof g.size);
-    return g;
-}
-
 static const char *where_of(const dc_partitioner *p)
 {
     const uint32_t origin = p->user != 0 ? dc_shard_node(p, p->user)->origin : 0;
@@ -200,7 +193,7 @@ void dc_shard_keep_steps(const dc_partitioner *p, int64_t times, dc_partitioner 
 
 static void exchange(route *w, dc_op op, int axis, int64_t other, uint32_t mask)
 {
-    const dc_exchange_attr x = {axis, other, group_of(w->p, mask)};
+    const dc_exchange_attr x = {axis, other, dc_mesh_group(w->p->mesh, mask)};
     const int64_t n = members_of(w->p, mask);
     const double bytes = dc_exchange_bytes(op, &x, &w->type);
     w->bytes += bytes;
@@ -490,7 +483,7 @@ dc_sharding dc_shard_summed(const dc_partitioner *p, dc_ref r)
 
 dc_ref dc_shard_reduce(dc_partitioner *p, dc_ref at, dc_combine by, uint32_t mask)
 {
-    const dc_group_axes group = group_of(p, mask);
+    const dc_group_axes group = dc_mesh_group(p->mesh, mask);
     const dc_exchange_attr x = {0, by, group};
     const dc_type t = dc_node_type(p->to, at);
     if (mask == 0)

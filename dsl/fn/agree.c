@@ -110,13 +110,11 @@ static dc_status bounds_of_sizes(dc_job *j, const dc_spec *s, int64_t *bounds)
     dc_exchange x = {.kind = DC_ALL_REDUCE,
                      .combine = DC_COMBINE_MAX,
                      .dtype = DC_I64,
+                     .axes = dc_mesh_group(rt->mesh, s->sized & ((1u << rt->mesh->naxis) - 1)),
                      .label = "sizes known at run time",
                      .where = s->trace->where,
                      .n = 1,
                      .at = &sizes};
-    x.axes = (dc_group_axes){.naxis = rt->mesh->naxis};
-    x.axes.mask = s->sized & ((1u << rt->mesh->naxis) - 1);
-    memcpy(x.axes.size, rt->mesh->size, sizeof x.axes.size);
     for (uint32_t i = 0; i < n; i++) {
         bounds[i] = (int64_t)s->arg[s->nleaf + i].bits;
         bounds[n + i] = -bounds[i];

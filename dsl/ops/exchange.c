@@ -224,8 +224,7 @@ static int l_exchange(lua_State *L)
         return luaL_error(L, "no operation of ranks: %s", name);
     const dc_mesh *m = dc_ranks_mesh(L, d, op);
     dc_exchange_attr e = {.axis = luaL_checkinteger(L, 3), .other = luaL_checkinteger(L, 4)};
-    e.group = (dc_group_axes){.naxis = m->naxis, .mask = dc_ranks_mask(L, d, 5, op)};
-    memcpy(e.group.size, m->size, sizeof e.group.size);
+    e.group = dc_mesh_group(m, dc_ranks_mask(L, d, 5, op));
     dc_ranks_world(L, d);
     x.nattr = dc_exchange_write(&e, x.attr);
     x.t = dc_trace_here(L, d);
@@ -406,8 +405,7 @@ static int l_mesh_group(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     const char *op = dc_place_intern(d, "%s", luaL_checkstring(L, 1));
     const dc_mesh *m = dc_ranks_mesh(L, d, op);
-    dc_group_axes g = {.naxis = m->naxis, .mask = dc_ranks_mask(L, d, 2, op)};
-    memcpy(g.size, m->size, sizeof g.size);
+    const dc_group_axes g = dc_mesh_group(m, dc_ranks_mask(L, d, 2, op));
     const dc_world *w = dc_ranks_world(L, d);
     lua_pushinteger(L, dc_group_member(&g, w != NULL ? dc_world_rank(w) : 0));
     lua_pushinteger(L, dc_group_size(&g));

@@ -138,8 +138,7 @@ static message message_of(lua_State *L, dc_dsl *d, int axes, int member, const c
     const dc_mesh *m = dc_ranks_mesh(L, d, op);
     dc_exchange_attr e = {.other = luaL_checkinteger(L, member)};
     message out = {0};
-    e.group = (dc_group_axes){.naxis = m->naxis, .mask = dc_ranks_mask(L, d, axes, op)};
-    memcpy(e.group.size, m->size, sizeof e.group.size);
+    e.group = dc_mesh_group(m, dc_ranks_mask(L, d, axes, op));
     dc_ranks_world(L, d);
     out.nattr = dc_exchange_write(&e, out.attr);
     return out;
