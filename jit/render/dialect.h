@@ -17,6 +17,8 @@ typedef struct dc_dialect {
     const char *name;        /* dc_target.dialect */
     const char *prelude;     /* types and functions, before dc_dialect_common */
     const char *prelude_f64; /* the same of f64 */
+    /* in front of all, where floats become signed integers and these floats; or NULL */
+    const char *truncation;
     bool workers, groups;    /* kinds of kernels that can be said in it */
     const char *global; /* qualifier of pointers to memory of parameters, with a blank behind */
     const char *shared; /* of arrays that a group shares; NULL: there are none */

@@ -117,6 +117,11 @@ static const char prelude[] =
     "    return c;\n"
     "}\n";
 
+/* gcc 12 takes (float)(int)x for trunc(x) where nothing traps, which is -0 for -0.3, and then knows that it is not -0. */
+static const char truncation[] = "#if defined __GNUC__ && !defined __clang__\n"
+                                 "#pragma GCC optimize(\"trapping-math\")\n"
+                                 "#endif\n";
+
 static const char prelude_f64[] = "typedef double f64;\n"
                                   "#define sqrt_f64(x) __builtin_sqrt(x)\n"
                                   "#ifdef __FMA__\n"
@@ -145,6 +150,7 @@ const dc_dialect dc_dialect_c11 = {
     .name = "c11",
     .prelude = prelude,
     .prelude_f64 = prelude_f64,
+    .truncation = truncation,
     .workers = true,
     .global = "",
     .param = "buf[#]",

@@ -647,6 +647,22 @@ static bool converts_half(const dc_flat *const *kernels, uint32_t n)
     return false;
 }
 
+/* Whether floats become signed integers, and such integers floats. */
+static bool truncates(const dc_flat *const *kernels, uint32_t n)
+{
+    bool to = false, from = false;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t v = 1; v < kernels[i]->inst.n; v++) {
+            const dc_finst *c = &kernels[i]->inst.at[v];
+            if (c->op != DC_K_CONVERT)
+                continue;
+            const int operand = kernels[i]->inst.at[c->in[0]].type;
+            to |= dc_ftype_is_float(operand) && dc_ftype_is_signed(c->type);
+            from |= dc_ftype_is_signed(operand) && dc_ftype_is_float(c->type);
+        }
+    return to && from;
+}
+
 static bool uses_f64(const dc_flat *const *kernels, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -682,6 +698,8 @@ dc_status dc_render_c(dc_job *j, const dc_flat *const *kernels, uint32_t n, cons
     render r = {.j = j, .t = {.out = out, .d = dialect_named(target->dialect)}};
     if (r.t.d == NULL)
         DC_BUG("'%s' is no dialect of C", target->dialect);
+    if (r.t.d->truncation != NULL && truncates(kernels, n))
+        dc_text_puts(out, r.t.d->truncation);
     dc_text_puts(out, r.t.d->prelude);
     dc_text_puts(out, dc_dialect_common);
     if (uses_f64(kernels, n)) {

@@ -88,6 +88,19 @@ function TestNumbers:test_powers_of_nan()
   lu.assertEquals(dc.tensor({ inf, -inf }):logaddexp(dc.tensor { inf, -inf }):totable(), { inf, -inf })
 end
 
+-- A fraction below 0 becomes the integer 0, which has no sign: not what trunc gives.
+function TestNumbers:test_integers_have_no_zero_below_zero()
+  local values = dc.tensor { -0.3, 0.3, -0.0, 1.5, -0.9 }
+  for dtype in ("i8 i16 i32 i64"):gmatch "%S+" do
+    for float in ("f32 f64 f16 bf16"):gmatch "%S+" do
+      local f = dc.fn(("f(x: %s[5]) -> %s[5]"):format(float, float), function(x)
+        return 1 / x:cast(dtype):cast(float)
+      end)
+      lu.assertEquals(f(values:cast(float)):totable(), { inf, inf, inf, 1, inf }, dtype .. " of " .. float)
+    end
+  end
+end
+
 function TestNumbers:test_errors()
   raises("popcount: bool[1]: an integer is needed", "DC0202", dc.popcount, dc.ones "bool[1]")
   raises("lgamma: i32[1]: a float is needed", "DC0202", dc.lgamma, dc.ones "i32[1]")
