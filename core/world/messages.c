@@ -1,6 +1,6 @@
 /*
  * Exchanges of members on several hosts, by messages, a chunk at a time. Several chunks are under way, so that what one
- * message waits for, the others' bytes in front of it and the answer to its announcement, leaves no gap between messages.
+ * message waits for, the others' bytes in front of it and a thread that looks late, leaves no gap between messages.
  *
  * Each member sends the others their parts directly, so a part is combined on one rank, in the order of members, and rounded
  * once. That moves as many bytes as a ring: (n - 1) / n of all to combine them, and as many to gather them.
@@ -14,10 +14,10 @@
 #include <string.h>
 
 enum {
-    MESSAGE = 256 << 10,
+    HOST_CHUNK = 256 << 10,
     MOST_CHUNK = 4 << 20,
     ALIGN = 64,
-    LAG = 2,             /* chunks from one step of a chunk to its next */
+    LAG = 4,             /* chunks from one step of a chunk to its next */
     SLOTS = 2 * LAG + 1, /* chunks under way */
 };
 
@@ -60,6 +60,15 @@ static bool combines(const dc_call *c)
     return c->x->kind == DC_ALL_REDUCE || c->x->kind == DC_REDUCE_SCATTER;
 }
 
+/*
+ * Between two each gives the other all it has, and both combine all of it: as many bytes as two steps would move, and half the
+ * messages. Not where 16-bit floats are f32 on their way to be combined.
+ */
+static bool is_mutual(const work *k)
+{
+    return k->n == 2 && k->c->x->kind == DC_ALL_REDUCE && k->size == k->c->size;
+}
+
 /* ---- the beginning ------------------------------------------------------------------------------------- */
 
 /* Is a chunk one array, and not a part for each member? */
@@ -68,13 +77,18 @@ static bool is_one_part(const dc_call *c)
     return c->x->kind == DC_ALL_REDUCE || c->x->kind == DC_BROADCAST;
 }
 
-/* How many elements a chunk has of each part. */
+/*
+ * How many elements a chunk has of each part: a message each; more where those of a host share the work, since fewer chunks are
+ * under way then.
+ */
 static int64_t chunk_size(const work *k)
 {
     const dc_call *c = k->c;
     const bool whole = is_one_part(c);
     const int parts = whole ? 1 : k->n;
-    size_t bytes = (size_t)MESSAGE * (c->x->kind == DC_ALL_REDUCE ? (size_t)k->n : 1);
+    size_t bytes = k->by_host ? HOST_CHUNK : DC_MESSAGE_BYTES;
+    if (c->x->kind == DC_ALL_REDUCE && (k->by_host || !is_mutual(k)))
+        bytes *= (size_t)k->n;
     if (bytes * (size_t)parts > MOST_CHUNK)
         bytes = MOST_CHUNK / (size_t)parts;
     if (k->by_host) {
@@ -99,7 +113,8 @@ static bool make_room(work *k)
     const size_t n = (size_t)k->n, parts = is_one_part(k->c) ? 1 : n;
     const size_t used = (size_t)(k->lag + k->late + 1);
     const size_t bytes = dc_align_up((size_t)k->most * parts * k->size + n * k->size, ALIGN);
-    const size_t posts = 2 * (2 * n * sizeof(dc_message) + ALIGN);
+    const size_t messages = 2 * n * dc_post_count((size_t)k->most * k->size);
+    const size_t posts = 2 * (messages * sizeof(dc_message) + ALIGN);
     const size_t all =
         used * (3 * bytes + posts) + n * sizeof *k->from + n * sizeof *k->heads + 4 * ALIGN;
     if (w->scratch_bytes < all) {
@@ -117,8 +132,8 @@ static bool make_room(work *k)
         s->part = cut(&at, bytes);
         s->in = cut(&at, bytes);
         s->out = cut(&at, bytes);
-        s->post.at = (dc_message *)(void *)cut(&at, 2 * n * sizeof(dc_message));
-        s->gather.at = (dc_message *)(void *)cut(&at, 2 * n * sizeof(dc_message));
+        s->post.at = (dc_message *)(void *)cut(&at, messages * sizeof(dc_message));
+        s->gather.at = (dc_message *)(void *)cut(&at, messages * sizeof(dc_message));
     }
     k->from = (const char **)(void *)cut(&at, n * sizeof *k->from);
     k->heads = (dc_head *)(void *)cut(&at, n * sizeof *k->heads);
@@ -140,8 +155,8 @@ static bool begin_work(dc_call *c, work *k)
         k->between = dc_combine_find(c->x->combine, between, type);
     }
     /* The memory that a host shares has room for two chunks. */
-    k->lag = k->by_host ? 1 : LAG;
-    k->late = k->by_host || c->x->kind != DC_ALL_REDUCE ? 0 : LAG;
+    k->lag = k->by_host ? 1 : is_mutual(k) ? 2 * LAG : LAG;
+    k->late = k->by_host || c->x->kind != DC_ALL_REDUCE || is_mutual(k) ? 0 : LAG;
     k->most = chunk_size(k);
     return make_room(k);
 }
@@ -240,7 +255,8 @@ static void combine_parts(work *k, const slot *s, dc_row *to, int64_t to_at)
 
 /* ---- kinds: the beginning of a chunk and its end -------------------------------------------------------- */
 
-static bool begin_all_reduce(work *k, slot *s)
+/* What this member has of a chunk, or of its place's part where those on its host share it. */
+static bool begin_part(work *k, slot *s)
 {
     dc_call *c = k->c;
     chunk *u = &s->u;
@@ -257,7 +273,13 @@ static bool begin_all_reduce(work *k, slot *s)
     } else {
         dc_row_read(&own, u->at, u->n, s->part);
     }
-    return recv_own(k, u, &s->post, s->in) && send_parts(k, u, &s->post, s->part, k->size);
+    return true;
+}
+
+static bool begin_all_reduce(work *k, slot *s)
+{
+    return begin_part(k, s) && recv_own(k, &s->u, &s->post, s->in) &&
+           send_parts(k, &s->u, &s->post, s->part, k->size);
 }
 
 static bool middle_all_reduce(work *k, slot *s)
@@ -281,6 +303,28 @@ static bool end_all_reduce(work *k, slot *s)
     if (!dc_post_finish(c, &s->gather))
         return false;
     dc_row_write(&to, u->at + u->begin, u->own, s->out);
+    return !k->by_host || dc_shared_gather_parts(c, &to, u->at, u->n, u->half);
+}
+
+static bool begin_mutual(work *k, slot *s)
+{
+    if (!begin_part(k, s))
+        return false;
+    const size_t bytes = (size_t)s->u.own * k->size;
+    const int other = rank_of(k, 1 - k->me);
+    return dc_post_recv(k->c, &s->post, other, DC_TAG_DATA, s->in, bytes) &&
+           dc_post_send(k->c, &s->post, other, DC_TAG_DATA, s->part, bytes);
+}
+
+static bool end_mutual(work *k, slot *s)
+{
+    dc_call *c = k->c;
+    const chunk *u = &s->u;
+    dc_row to = dc_row_to(c, 0, 1), own = memory(s->part, k->size);
+    if (!dc_post_finish(c, &s->post))
+        return false;
+    k->from[1 - k->me] = s->in;
+    dc_row_combine(k->between, &to, u->at + u->begin, &own, 0, u->own, k->from, 2, k->me, k->size);
     return !k->by_host || dc_shared_gather_parts(c, &to, u->at, u->n, u->half);
 }
 
@@ -443,12 +487,12 @@ static const struct kind {
     [DC_ALL_GATHER] = {begin_all_gather, NULL, end_all_gather},
     [DC_ALL_TO_ALL] = {begin_all_to_all, NULL, end_all_to_all},
     [DC_BROADCAST] = {begin_broadcast, NULL, end_broadcast},
-};
+}, mutual = {begin_mutual, NULL, end_mutual};
 
 /* Each chunk takes its second step when `lag` others have taken their first, and its third `late` later. */
 static bool run_chunks(work *k)
 {
-    const struct kind *kind = &kinds[k->c->x->kind];
+    const struct kind *kind = is_mutual(k) ? &mutual : &kinds[k->c->x->kind];
     const int64_t all = k->c->elements, n = dc_max_i64(1, (all + k->most - 1) / k->most);
     const int used = k->lag + k->late + 1;
     for (int64_t i = 0; i < n + k->lag + k->late; i++) {

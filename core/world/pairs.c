@@ -3,12 +3,12 @@
  * then to receive. In one direction between two ranks they keep their order.
  *
  * Each is a state, of which a step does what can be done without waiting: over the board a chunk whenever a half is free or
- * filled, by messages two chunks ahead, in memory of its own.
+ * filled, by messages some chunks ahead, in memory of its own.
  */
 #include "core/base/heap.h"
 #include "core/world/post.h"
 
-enum { BOARD_CHUNK = 256 << 10, MESSAGE = 512 << 10, AHEAD = 2 };
+enum { BOARD_CHUNK = 256 << 10, AHEAD = 8 };
 
 struct dc_pair {
     dc_pair *next; /* of those that are kept */
@@ -40,7 +40,7 @@ dc_pair *dc_pair_new(const dc_call *c)
     *p = (dc_pair){.c = *c, .rank = c->team->rank[c->x->peer], .sends = c->x->kind == DC_SEND};
     p->local = b != NULL && b->local[p->rank] >= 0;
     p->row = p->sends ? dc_row_from(&p->c, 0, 1) : dc_row_to(&p->c, 0, 1);
-    const int64_t room = p->local ? dc_min_i64(BOARD_CHUNK, (int64_t)b->half) : MESSAGE;
+    const int64_t room = p->local ? dc_min_i64(BOARD_CHUNK, (int64_t)b->half) : DC_MESSAGE_BYTES;
     p->most = dc_max_i64(1, room / (int64_t)c->size);
     p->most = dc_min_i64(p->most, dc_max_i64(1, c->elements));
     for (int k = 0; k < AHEAD; k++)

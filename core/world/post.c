@@ -1,11 +1,9 @@
 /* Messages of an engine (core/world/post.h). */
 #include "core/world/post.h"
 
-bool dc_post_send(dc_call *c, dc_post *p, int rank, int tag, const void *bytes, size_t n)
+static bool send_one(dc_call *c, dc_post *p, int rank, int tag, const char *bytes, size_t n)
 {
     dc_engine *e = c->w->engine;
-    if (n == 0)
-        return true;
     p->at[p->n].rank = rank;
     if (!e->ops->send(e, rank, tag, bytes, n, &p->at[p->n].q))
         return dc_world_engine_failed(c, "sending");
@@ -14,15 +12,34 @@ bool dc_post_send(dc_call *c, dc_post *p, int rank, int tag, const void *bytes, 
     return true;
 }
 
-bool dc_post_recv(dc_call *c, dc_post *p, int rank, int tag, void *bytes, size_t n)
+static bool recv_one(dc_call *c, dc_post *p, int rank, int tag, char *bytes, size_t n)
 {
     dc_engine *e = c->w->engine;
-    if (n == 0)
-        return true;
     p->at[p->n].rank = rank;
     if (!e->ops->recv(e, rank, tag, bytes, n, &p->at[p->n].q))
         return dc_world_engine_failed(c, "receiving");
     p->n++;
+    return true;
+}
+
+static size_t message_at(size_t at, size_t n)
+{
+    return n - at < DC_MESSAGE_BYTES ? n - at : DC_MESSAGE_BYTES;
+}
+
+bool dc_post_send(dc_call *c, dc_post *p, int rank, int tag, const void *bytes, size_t n)
+{
+    for (size_t at = 0; at < n; at += DC_MESSAGE_BYTES)
+        if (!send_one(c, p, rank, tag, (const char *)bytes + at, message_at(at, n)))
+            return false;
+    return true;
+}
+
+bool dc_post_recv(dc_call *c, dc_post *p, int rank, int tag, void *bytes, size_t n)
+{
+    for (size_t at = 0; at < n; at += DC_MESSAGE_BYTES)
+        if (!recv_one(c, p, rank, tag, (char *)bytes + at, message_at(at, n)))
+            return false;
     return true;
 }
 

@@ -4,6 +4,12 @@
 
 #include "core/world/world_impl.h"
 
+/*
+ * What a message has at most. Up to 64 KiB with its header Open MPI sends the bytes with the message; of a longer one it sends
+ * the beginning, and the rest when the other side has answered.
+ */
+enum { DC_MESSAGE_BYTES = 60 << 10 };
+
 typedef struct dc_message {
     dc_request q;
     int rank;
@@ -15,7 +21,13 @@ typedef struct dc_post {
     int n;
 } dc_post;
 
-/* Of no bytes nothing is sent and received. False: the world has failed. */
+/* In how many messages bytes go. */
+static inline size_t dc_post_count(size_t bytes)
+{
+    return (bytes + DC_MESSAGE_BYTES - 1) / DC_MESSAGE_BYTES;
+}
+
+/* In so many messages, of no bytes none. False: the world has failed. */
 bool dc_post_send(dc_call *c, dc_post *p, int rank, int tag, const void *bytes, size_t n);
 bool dc_post_recv(dc_call *c, dc_post *p, int rank, int tag, void *bytes, size_t n);
 /* Takes those that are done off. */
