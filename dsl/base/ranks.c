@@ -22,6 +22,8 @@ static dc_status open_body(dc_job *j, void *arg)
     dc_rt *rt = arg;
     DC_TRY(rt->open_world(j, &rt->world));
     rt->job.world = rt->world;
+    const dc_device_ops *ops = rt->device->ops;
+    DC_TRY(dc_world_open_direct(rt->world, j, ops->direct != NULL && ops->direct(rt->device, j)));
     dc_world_alarm(rt->world, end_script, rt);
     return DC_OK;
 }
