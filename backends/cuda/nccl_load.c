@@ -15,16 +15,18 @@ static const char *const usual_name = "libnccl.so.2";
 
 const char *dc_nccl_words(nccl_result error)
 {
-    static const char *const words[] = {"no error",
-                                        "a call of CUDA failed (ncclUnhandledCudaError)",
-                                        "a call of the system failed (ncclSystemError)",
-                                        "ncclInternalError",
-                                        "ncclInvalidArgument",
-                                        "ncclInvalidUsage",
-                                        "another rank or the network failed (ncclRemoteError)",
-                                        "ncclInProgress",
-                                        "ncclTimeout"};
-    return error >= 0 && (size_t)error < DC_COUNTOF(words) ? words[error] : "an unknown error";
+    static const char *const words[] = {
+        "NCCL: no error",
+        "NCCL: a call of CUDA failed (ncclUnhandledCudaError)",
+        "NCCL: a call of the system failed (ncclSystemError)",
+        "NCCL: ncclInternalError",
+        "NCCL: ncclInvalidArgument",
+        "NCCL: ncclInvalidUsage",
+        "NCCL: another rank or the network failed (ncclRemoteError)",
+        "NCCL: ncclInProgress",
+        "NCCL: ncclTimeout"};
+    return error >= 0 && (size_t)error < DC_COUNTOF(words) ? words[error]
+                                                           : "NCCL: an unknown error";
 }
 
 static bool fill_in(struct dc_cu_nccl *n, const char *name)

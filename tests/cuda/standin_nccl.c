@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <math.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,15 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { SUCCESS, CUDA_ERROR, SYSTEM_ERROR, INVALID_ARGUMENT = 4, INVALID_USAGE, IN_PROGRESS = 7 };
+enum {
+    SUCCESS,
+    CUDA_ERROR,
+    SYSTEM_ERROR,
+    INVALID_ARGUMENT = 4,
+    INVALID_USAGE,
+    REMOTE_ERROR,
+    IN_PROGRESS = 7
+};
 enum { SUM, PROD, MAX, MIN };
 enum { MOST = 16, VERSION = 22000, FOLDER = 100 };
 
@@ -325,10 +334,28 @@ static _Thread_local int depth;
 static _Thread_local operation *waiting[2 * MOST];
 static _Thread_local unsigned nwaiting;
 
+/* CUDA_STANDIN_NCCL=kill@MEMBER:NUMBER: what happens to a member when it asks for that exchange; stop, fail. */
+static void have_accident(comm *c)
+{
+    const char *text = getenv("CUDA_STANDIN_NCCL");
+    const char *at = text != NULL ? strchr(text, '@') : NULL;
+    char *end = NULL;
+    if (at == NULL || strtol(at + 1, &end, 10) != c->me || *end != ':' ||
+        strtoul(end + 1, NULL, 10) != calls)
+        return;
+    if (text[0] == 'k')
+        raise(SIGKILL);
+    else if (text[0] == 's')
+        raise(SIGSTOP);
+    else
+        c->error = REMOTE_ERROR;
+}
+
 static void give(operation *o)
 {
     o->c->asked++;
     calls++;
+    have_accident(o->c);
     cuda_standin_exchange(o->c->stream, step, o);
 }
 
@@ -337,8 +364,10 @@ static int give_all(void)
 {
     for (int sends = 1; sends >= 0; sends--)
         for (unsigned i = 0; i < nwaiting; i++)
-            if ((waiting[i]->kind == SEND) == sends)
+            if (waiting[i] != NULL && (waiting[i]->kind == SEND) == sends) {
                 give(waiting[i]);
+                waiting[i] = NULL; /* it may be done */
+            }
     const int result = nwaiting > 0 ? IN_PROGRESS : SUCCESS;
     nwaiting = 0;
     return result;
