@@ -318,7 +318,7 @@ dc_status dc_cu_exchange(dc_cu *cu, dc_job *j, const struct dc_host_call *c, cu_
                          cu_address from, bool *direct);
 /* Waits for what other ranks have to do, before the host waits for the stream: they may have failed. */
 dc_status dc_cu_nccl_settle(dc_cu *cu, dc_job *j);
-void dc_cu_nccl_quit(dc_cu *cu); /* by those who cannot fail */
+void dc_cu_nccl_quit(const dc_cu *cu); /* by those who cannot fail */
 
 /* A command of a recording. */
 typedef struct dc_cu_step {

@@ -30,6 +30,12 @@ static int state_of(void *arg)
     return -1;
 }
 
+static int never(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
 static dc_status await_first(struct dc_cu_nccl *n, dc_job *j)
 {
     const dc_nccl_begun *b = &n->begun[n->first % DC_NCCL_AHEAD];
@@ -44,22 +50,33 @@ static dc_status await_first(struct dc_cu_nccl *n, dc_job *j)
         return DC_OK;
     }
     n->first = n->end;
+    n->broken = b;
     dc_nccl_abort(n);
     return status;
+}
+
+/* What came behind one that was ended has no values. */
+static dc_status say_again(struct dc_cu_nccl *n, dc_job *j)
+{
+    return dc_world_await(n->world, j, &n->broken->x, never, NULL, &n->failure);
 }
 
 dc_status dc_cu_nccl_settle(dc_cu *cu, dc_job *j)
 {
     struct dc_cu_nccl *n = cu->nccl;
+    if (n != NULL && n->world != NULL && n->broken != NULL)
+        return say_again(n, j);
     while (n != NULL && n->world != NULL && n->first < n->end)
         DC_TRY(await_first(n, j));
     return DC_OK;
 }
 
-void dc_cu_nccl_quit(dc_cu *cu)
+/* On another thread nothing is waited for here: that of the exchanges ends them. */
+void dc_cu_nccl_quit(const dc_cu *cu)
 {
-    if (cu->nccl != NULL && cu->nccl->first < cu->nccl->end)
-        dc_cu_nccl_settle(cu, NULL);
+    struct dc_cu_nccl *n = cu->nccl;
+    if (n != NULL && n->first < n->end && pthread_equal(n->thread, pthread_self()))
+        dc_cu_nccl_settle(n->cu, NULL);
 }
 
 /* ---- the world and the device come and go -------------------------------------------------------------- */
@@ -79,7 +96,9 @@ static void leave_world(void *arg)
     struct dc_cu_nccl *n = arg;
     bool pushed;
     if (dc_cu_push(n->cu, &pushed) == CU_SUCCESS) {
-        dc_cu_nccl_quit(n->cu);
+        dc_cu_nccl_settle(n->cu, NULL);
+        if (dc_world_is_broken(n->world))
+            dc_nccl_abort(n);
         dc_nccl_leave(n);
         dc_cu_pop(n->cu, pushed);
     }
@@ -90,7 +109,13 @@ static void enter_world(struct dc_cu_nccl *n, dc_world *w)
 {
     if (n->world == w)
         return;
+    if (n->world != NULL) { /* of another context with this device */
+        dc_world_remove_user(n->world, &n->user);
+        leave_world(n);
+    }
     n->world = w;
+    n->broken = NULL;
+    n->thread = pthread_self();
     n->user = (dc_world_user){.leave = leave_world, .arg = n};
     dc_world_add_user(w, &n->user);
 }
@@ -234,6 +259,18 @@ static void count_sent(const giving *v, const dc_host_call *c)
     dc_world_add_sent(v->n->world, (uint64_t)(bytes + 0.5));
 }
 
+/* Other members are in it now: one that goes on without it would be in their next one. */
+static dc_status fail_alone(const giving *v, dc_status status)
+{
+    char text[DC_NCCL_LABEL + 40];
+    if (status == DC_OK || dc_world_is_broken(v->n->world))
+        return status;
+    snprintf(text, sizeof text, "%s%s%s cannot begin here", v->x->label,
+             v->x->where != NULL ? ", " : "", v->x->where != NULL ? v->x->where : "");
+    dc_world_say(v->n->world, text);
+    return status;
+}
+
 static dc_status carry_out(const giving *v, dc_job *j, const dc_host_call *c)
 {
     DC_TRY(take_place(v->n, j));
@@ -283,5 +320,5 @@ dc_status dc_cu_exchange(dc_cu *cu, dc_job *j, const dc_host_call *c, cu_address
     v.n = cu->nccl;
     v.g = g;
     v.x = &x;
-    return carry_out(&v, j, c);
+    return fail_alone(&v, carry_out(&v, j, c));
 }

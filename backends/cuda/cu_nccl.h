@@ -72,7 +72,9 @@ struct dc_cu_nccl {
     dc_world_user user;
     dc_nccl_group *group;
     dc_nccl_begun begun[DC_NCCL_AHEAD]; /* that of number i at i % AHEAD; */
-    uint64_t first, end;                /* those from first to end - 1 may be under way */
+    _Atomic uint64_t first, end;        /* those from first to end - 1 may be under way */
+    pthread_t thread;                   /* which begins them */
+    const dc_nccl_begun *broken;        /* NULL, or one that has been ended */
 };
 
 /* nccl_load.c */

@@ -89,6 +89,7 @@ bool dc_cu_make_room(const dc_cu *cu, cu_result error)
 {
     if (error != CU_ERROR_OUT_OF_MEMORY || cu->pool == NULL)
         return false;
+    dc_cu_nccl_quit(cu);
     cu->lib.fn.StreamSynchronize(cu->stream);
     cu->lib.fn.MemPoolTrimTo(cu->pool, 0);
     return true;

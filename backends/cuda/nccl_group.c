@@ -41,12 +41,11 @@ dc_nccl_group *dc_nccl_group_of(struct dc_cu_nccl *n, const dc_exchange *x)
 
 /* ---- may there be one? ------------------------------------------------------------------------------- */
 
-static void refuse(struct dc_cu_nccl *n, dc_job *j, dc_nccl_group *g, const char *why)
+static void refuse(dc_job *j, dc_nccl_group *g, const char *why)
 {
     g->refused = true;
     dc_logf(j->log, DC_CH_EXCHANGE, "a group of %d ranks exchanges through the host: %s", g->n,
             why);
-    (void)n;
 }
 
 /* Two members with the same GPU, or of other versions; the same on all of them. */
@@ -81,9 +80,9 @@ static dc_status compare(struct dc_cu_nccl *n, dc_job *j, dc_nccl_group *g, cons
     mine.version = error == CU_SUCCESS ? mine.version : 0;
     DC_TRY(dc_world_tell(n->world, j, x, &mine, all, sizeof mine));
     if (find_reason(g, n->world, all, why, sizeof why))
-        refuse(n, j, g, why);
+        refuse(j, g, why);
     else if (all[0].version == 0)
-        refuse(n, j, g, "the driver does not tell which GPU is which");
+        refuse(j, g, "the driver does not tell which GPU is which");
     dc_arena_rewind(&j->scratch, mark);
     return DC_OK;
 }
@@ -93,7 +92,20 @@ static dc_status compare(struct dc_cu_nccl *n, dc_job *j, dc_nccl_group *g, cons
 typedef struct asked {
     struct dc_cu_nccl *n;
     nccl_comm comm;
+    bool made; /* it has been of use before */
 } asked;
+
+/* What makes a communicator fail, makes the next run's fail as well. */
+static int fail(const asked *a, nccl_result error)
+{
+    struct dc_cu_nccl *n = a->n;
+    n->failure = dc_nccl_words(error);
+    if (a->made)
+        return -1;
+    snprintf(n->why, sizeof n->why, "%s; DEEPC_NCCL=off exchanges through the host", n->failure);
+    n->failure = n->why;
+    return -1;
+}
 
 static int state_of(void *arg)
 {
@@ -104,8 +116,7 @@ static int state_of(void *arg)
         return 1;
     if (error == NCCL_SUCCESS && state == NCCL_IN_PROGRESS)
         return 0;
-    a->n->failure = dc_nccl_words(error != NCCL_SUCCESS ? error : state);
-    return -1;
+    return fail(a, error != NCCL_SUCCESS ? error : state);
 }
 
 static int has_failed(void *arg)
@@ -114,14 +125,22 @@ static int has_failed(void *arg)
     return -1;
 }
 
+static bool is_made(const struct dc_cu_nccl *n, nccl_comm comm)
+{
+    for (const dc_nccl_group *g = n->group; g != NULL; g = g->next)
+        if (g->comm == comm && g->number != 0)
+            return true;
+    return false;
+}
+
 dc_status dc_nccl_await(struct dc_cu_nccl *n, dc_job *j, nccl_comm comm, const dc_exchange *x,
                         nccl_result result)
 {
-    asked a = {n, comm};
+    asked a = {n, comm, is_made(n, comm)};
     if (result == NCCL_SUCCESS)
         return DC_OK;
-    n->failure = dc_nccl_words(result);
-    dc_status status = dc_world_await(
+    fail(&a, result);
+    const dc_status status = dc_world_await(
         n->world, j, x, result == NCCL_IN_PROGRESS ? state_of : has_failed, &a, &n->failure);
     if (status != DC_OK)
         dc_nccl_abort(n);
@@ -146,7 +165,7 @@ static void pause_a_moment(void)
 /* Others may still read what this one has sent; they have so much time. */
 static void leave(struct dc_cu_nccl *n, nccl_comm comm)
 {
-    asked a = {n, comm};
+    asked a = {n, comm, true};
     const uint64_t until = dc_clock_ns() + LEAVE_NS;
     const nccl_result result = n->fn.CommFinalize(comm);
     int over = result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS ? 0 : -1;
@@ -219,7 +238,7 @@ static dc_status make(struct dc_cu_nccl *n, dc_job *j, dc_nccl_group *g, const d
     bool made;
     DC_TRY(tell_id(n, j, g, x, &id, &made));
     if (!made) {
-        refuse(n, j, g, "NCCL makes no id for a communicator");
+        refuse(j, g, "NCCL makes no id for a communicator");
         return DC_OK;
     }
     DC_TRY(init(n, j, g, x, &id));

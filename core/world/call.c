@@ -38,10 +38,15 @@ static int64_t elements_of(const dc_exchange *x)
     return n;
 }
 
-static void fill_head(dc_head *head, const dc_exchange *x, bool aside)
+/* Of an exchange, or of what is said about one: that differs from it, and among itself. */
+static void fill_head(dc_head *head, const dc_exchange *said)
 {
+    const dc_exchange *x = said->about != NULL ? said->about : said;
+    const bool aside = said->about != NULL;
     head->elements = elements_of(x);
-    head->digest = mix(digest_of(x, head->elements), aside);
+    head->digest = digest_of(x, head->elements);
+    if (aside)
+        head->digest = mix(mix(head->digest, 1 + said->kind), elements_of(said));
     head->dtype = (int32_t)x->dtype;
     head->kind = (int32_t)x->kind;
     head->how = x->kind == DC_BROADCAST ? x->peer : (int32_t)x->combine;
@@ -54,7 +59,7 @@ dc_call dc_call_of(dc_world *w, const dc_exchange *x, const dc_team *team, dc_jo
 {
     dc_call c = {.w = w, .x = x, .team = team, .job = job, .size = dc_dtype_size(x->dtype)};
     c.elements = elements_of(x);
-    fill_head(&c.head, x->about != NULL ? x->about : x, x->about != NULL);
+    fill_head(&c.head, x);
     return c;
 }
 

@@ -13,6 +13,11 @@ bool dc_world_is_direct(const dc_world *w)
     return w->direct;
 }
 
+bool dc_world_is_broken(dc_world *w)
+{
+    return dc_world_failed(w);
+}
+
 void dc_world_add_sent(dc_world *w, uint64_t bytes)
 {
     dc_world_count_sent(w, (size_t)bytes);

@@ -446,8 +446,8 @@ bool dc_world_finish(dc_world *w)
 {
     if (w->engine == NULL)
         return true;
+    dc_world_tell_users(w);
     if (!w->joined) {
-        dc_world_tell_users(w);
         pthread_mutex_lock(&w->lock);
         w->stop = true;
         w->alarm = NULL;

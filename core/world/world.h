@@ -152,6 +152,8 @@ typedef struct dc_world_user {
 } dc_world_user;
 void dc_world_add_user(dc_world *w, dc_world_user *u);
 void dc_world_remove_user(dc_world *w, dc_world_user *u);
+/* No exchange is possible any more. */
+bool dc_world_is_broken(dc_world *w);
 /* Bytes that this rank has given to others without the world. */
 void dc_world_add_sent(dc_world *w, uint64_t bytes);
 

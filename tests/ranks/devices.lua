@@ -1,4 +1,4 @@
--- What ranks exchange, of every kind and dtype, written by each rank to FILE.RANK as numbers: the same whichever way it goes.
+-- What ranks exchange, of every kind and dtype, written by each rank to FILE.RANK: the same whichever way it goes.
 --
 --   mpirun -n N deepc tests/ranks/devices.lua FILE
 local dc = require "deepc"
