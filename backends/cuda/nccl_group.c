@@ -16,7 +16,7 @@ enum { CONFIG_MAGIC = (int)0xcafebeefu, LEAVE_NS = 2000000000 };
 /* What members tell each other. */
 typedef struct record {
     char uuid[16];
-    int32_t version, number; /* of the library, 0: none; cuda:number */
+    int32_t version, number; /* of the library, 0: the uuid is not known; cuda:number */
 } record;
 
 static bool is_same(const dc_group_axes *a, const dc_group_axes *b)
@@ -54,6 +54,10 @@ static bool find_reason(const dc_nccl_group *g, const dc_world *w, const record 
 {
     for (int a = 0; a < g->n; a++) {
         const int rank = dc_group_rank(&g->axes, dc_world_rank(w), a);
+        if (all[a].version == 0) {
+            snprintf(why, size, "the driver of rank %d does not tell which GPU is which", rank);
+            return true;
+        }
         for (int b = 0; b < a; b++)
             if (memcmp(all[a].uuid, all[b].uuid, sizeof all[a].uuid) == 0) {
                 snprintf(why, size, "ranks %d and %d have the same GPU (cuda:%d and cuda:%d)",
@@ -81,8 +85,6 @@ static dc_status compare(struct dc_cu_nccl *n, dc_job *j, dc_nccl_group *g, cons
     DC_TRY(dc_world_tell(n->world, j, x, &mine, all, sizeof mine));
     if (find_reason(g, n->world, all, why, sizeof why))
         refuse(j, g, why);
-    else if (all[0].version == 0)
-        refuse(j, g, "the driver does not tell which GPU is which");
     dc_arena_rewind(&j->scratch, mark);
     return DC_OK;
 }

@@ -185,6 +185,25 @@ accident 3 kill@1:4 15
 accident 2 kill@0:1 15
 accident 2 fail@1:3 15
 check "NCCL fails: its words and the line" fails sums "all_reduce, $dir/sums.lua:4: NCCL: another rank or the network failed (ncclRemoteError)"
+
+# Calls of the driver that fail on one rank.
+cat >"$dir/failing.sh" <<'SH'
+rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
+[ "$rank" != 1 ] || export CUDA_STANDIN_FAIL="$failing"
+DEEPC_DEVICE=cuda:$rank exec "$@"
+SH
+one_fails() {
+    failing=$1
+    export failing
+    run timeout 60 mpirun.$l $x -n 2 sh "$dir/failing.sh" "$DEEPC" "$dir/sums.lua"
+}
+one_fails cuDeviceGetUuid_v2@1=1
+check "a GPU that is not known: through the host" test "$(grep -c done "$dir/out")" -eq 2 -a $status -eq 0
+check "it is told" said 2 "through the host: the driver of rank 1 does not tell which GPU is which"
+for failing in cuEventRecord@1=1 cuEventRecord@3=1 cuEventQuery@1=999 cuLaunchKernel@2=719 cuStreamSynchronize@1=700; do
+    one_fails $failing
+    check "$failing on one rank: both end" test $status -ne 124
+done
 export DEEPC_RANK_SECONDS=3
 accident 2 stop@1:4 30
 check "a rank that is stopped: the other does not wait for ever" fails sums "others have not answered rank 0 (host) for 3 s in all_reduce, $dir/sums.lua:4"
