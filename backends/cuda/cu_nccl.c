@@ -1,7 +1,7 @@
 /*
- * Exchanges of ranks from device to device, in the order of the stream. The host does not wait for them; where it waits for the
- * stream it waits for them first, in the world, which knows when another rank will not come: then what is under way is
- * ended, and the stream goes on.
+ * Exchanges of ranks from device to device, in the order of the stream. The host does not wait for them; where it waits
+ * for the stream it waits for them first, in the world, which knows when another rank will not come: then what is under
+ * way is ended, and the stream goes on.
  */
 #include "backends/cuda/cu_nccl.h"
 

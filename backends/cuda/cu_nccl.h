@@ -1,6 +1,6 @@
 /*
- * Exchanges of ranks whose values are on CUDA devices, by NCCL: the library (nccl_load.c), a communicator for each group of ranks
- * (nccl_group.c), exchanges and waiting for them (cu_nccl.c).
+ * Exchanges of ranks whose values are on CUDA devices, by NCCL: the library (nccl_load.c), a communicator for each group
+ * of ranks (nccl_group.c), exchanges and waiting for them (cu_nccl.c).
  */
 #ifndef DC_BACKENDS_CUDA_CU_NCCL_H
 #define DC_BACKENDS_CUDA_CU_NCCL_H

@@ -1,7 +1,7 @@
 /*
- * A communicator for each group of ranks. It is made when the group exchanges values of this device for the first time; its id
- * goes through the world. Members find out together whether there can be one: all of them have the same NCCL, and no two the
- * same GPU.
+ * A communicator for each group of ranks. It is made when the group exchanges values of this device for the first time;
+ * its id goes through the world. Members find out together whether there can be one: all of them have the same NCCL, and
+ * no two the same GPU.
  */
 #define _DEFAULT_SOURCE /* nanosleep */
 #include "backends/cuda/cu_nccl.h"

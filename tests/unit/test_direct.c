@@ -178,6 +178,7 @@ static dc_status fail_last(dc_job *j, rank_of *r)
 
 static dc_status interrupt_first(dc_job *j, rank_of *r)
 {
+    DC_TRY(dc_world_barrier(r->w, j, "barrier, a.lua:1")); /* its world is open */
     if (r->rank == r->all->n - 1)
         atomic_store(&r->all->at[0].cancel, true);
     return await(j, r);
