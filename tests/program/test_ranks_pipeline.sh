@@ -3,9 +3,7 @@
 # their own, trained as in one process, within rounding; the same bits when it is repeated; what schedules keep in memory.
 . "$(dirname "$0")/lib.sh"
 here=$(cd "$(dirname "$0")/../ranks" && pwd)
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0"
-export DEEPC_THREADS=1
+rank_settings
 keep_kernels
 
 # messages LAUNCHER [DEVICE]

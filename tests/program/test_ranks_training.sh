@@ -3,9 +3,7 @@
 # the values lie on the ranks; the same bits when it is repeated; bytes given to other ranks as the formulas say.
 . "$(dirname "$0")/lib.sh"
 here=$(cd "$(dirname "$0")/../ranks" && pwd)
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0"
-export DEEPC_THREADS=1
+rank_settings
 keep_kernels
 
 # trained MPIRUN N MODEL MODE: beside one process
