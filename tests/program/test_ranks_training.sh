@@ -27,6 +27,19 @@ for model in mlp gpt cnn rnn; do
     check "$model in one process" test "$status" -eq 0
 done
 
+run env DEEPC_COMPILE=off "$DEEPC" "$here/layers.lua" data "$dir/one.layers"
+check "layers in one process" says "101 models"
+
+# layers MPIRUN N: each kind of layer and optimiser, however the values lie; interpreted, since they run three times
+layers() {
+    for mode in data zero1 zero3 model; do
+        run env DEEPC_COMPILE=off timeout 120 $1 -n "$2" "$DEEPC" "$here/layers.lua" $mode "$dir/layers"
+        check "$1, $2 ranks: layers, $mode, end well" test "$status" -eq 0
+        run "$DEEPC" "$here/compare.lua" "$dir/one.layers" "$dir/layers" 5e-6
+        check "$1, $2 ranks: layers, $mode, as one process" test "$status" -eq 0
+    done
+}
+
 # A mesh that is not here: 8 ranks of which this process is one.
 run "$DEEPC" plan --mesh data=4,model=2 --link 50GB/s --link model=300GB/s,2us "$here/train.lua" gpt data "$dir/plan"
 check "plan tells the time of a call" says "  a call        "
@@ -41,6 +54,8 @@ run "$DEEPC" plan "$here/train.lua"
 check "plan without a mesh says how it is used" warns "usage: deepc plan --mesh"
 
 if command -v mpirun.mpich >/dev/null 2>&1; then
+    layers mpirun.mpich 2
+    layers mpirun.mpich 4
     for model in mlp gpt cnn rnn; do
         for mode in data zero1 zero3 model; do
             trained mpirun.mpich 2 $model $mode
