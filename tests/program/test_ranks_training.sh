@@ -46,6 +46,18 @@ check "plan tells the time of a call" says "  a call        "
 check "plan tells what is given to other ranks" says "  given         165 KiB to other ranks in a call"
 check "plan tells the memory of a rank" says " a rank: parameters 110 KiB, states 110 KiB"
 check "plan writes nothing" test ! -e "$dir/plan" -a "$status" -eq 0
+# Stages of a pipeline, each of which has a run of the script; 48 KiB are four parts of f32[4, 12, 32] in both directions.
+run "$DEEPC" plan --mesh data=1,pipe=4 --link 1MB/s,1ms "$here/pipeline.lua" 1f1b 1 "$dir/plan"
+check "plan tells of four places" says " ms: 4 places along 'pipe', the busiest computes "
+check "plan tells what a stage in the middle gives" says "; gives 48 KiB to other ranks
+  memory        " 
+check "plan of a pipeline ends well" test "$status" -eq 0
+waits=$(printf '%s\n' "$out" | sed -n 's/  place 3 .*waits \([0-9]*\).*/\1/p')
+# Messages of 6 KiB take 6.1 ms of the link and are there 1 ms later. The first part comes to the last stage after three of
+# them, the fourth after 54 ms, since gradients of two others go over the same links; the loss takes 4 ms more.
+check "the last stage waits for messages: $waits ms" test "$waits" -ge 54 -a "$waits" -le 80
+run "$DEEPC" plan --mesh data=1,pipe=1 "$here/pipeline.lua" 1f1b 1 "$dir/plan"
+check "one stage exchanges nothing" says "no typed function has values in parts"
 run "$DEEPC" plan --mesh data=4 "$here/train.lua" gpt data "$dir/plan"
 check "plan names the axis that is missing" says "--mesh says nothing of axis 'model'"
 run "$DEEPC" plan --mesh data=4,model=2 --link fast "$here/train.lua" mlp data "$dir/plan"
