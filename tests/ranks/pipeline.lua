@@ -60,6 +60,25 @@ local losses = {}
 for i = 1, 6 do
   losses[i] = ("%.9g"):format(step(input, labels):item())
 end
+
+-- How many kernels run between two messages that follow each other: what a message waits for is no part of a kernel
+-- that waits for more.
+local function kernels_between_sends()
+  local counts, n = {}, nil
+  for line in step:plan():gmatch "[^\n]+" do
+    local name = line:match "^%s+%d+%s+([%w_]+)" or line:match "^%s+%+%s+([%w_]+)"
+    if name == "send" then
+      counts[#counts + 1], n = n, 0
+    elseif n and name and name ~= "arrived" and name ~= "recv" then
+      n = n + 1
+    end
+  end
+  return table.concat(counts, " ")
+end
+
+if how == "gpipe" then
+  print(("stage %d: %s kernels between its sends"):format(mesh.place.pipe, kernels_between_sends()))
+end
 if how ~= "eager" then
   print(("%d bytes of temporaries in stage %d"):format(step:info()[1].arena_bytes, mesh.place.pipe))
 end
