@@ -9,10 +9,13 @@
 --   reduce_scatter, all_to_all    (n - 1) / n S / B + ceil(log2 n) L
 --   all_gather                    (n - 1) S / B + ceil(log2 n) L
 --   broadcast                     S / B + ceil(log2 n) L
---   send                          S / B + L; recv: nothing, as if it had come already
+--   send                          S / B + L
 --
--- Exchanges of one kind that follow each other, without a kernel between them that waits for one, pay the latency once,
--- up to 4 MiB together, as buckets do.
+-- Collectives of one kind that follow each other, without a kernel between them that waits for one, pay the latency
+-- once, up to 4 MiB together, as buckets do.
+--
+-- Where ranks send and receive, as stages of a pipeline do, the script runs once for each place along that axis, and
+-- the steps of all places are walked through together: a recv waits for what its sender gives it.
 
 local _, core = ...
 
@@ -80,11 +83,12 @@ local function cost(step, links)
 end
 
 local function alike(a, b)
-  return a and a.op == b.op and table.concat(a.over, "+") == table.concat(b.over, "+")
+  return a and a.op == b.op and not a.peer and table.concat(a.over, "+") == table.concat(b.over, "+")
 end
 
--- When the step is over, with what was computed, exchanged, given to others and waited for.
-local function walk(steps, links)
+-- When the step is over, with what was computed, exchanged, given to others and waited for. sent(step, when) is told
+-- when something is there for another rank, received(step) says when what this one waits for is there.
+local function walk(steps, links, sent, received)
   local now, free, ends = 0, 0, {}
   local sum = { compute = 0, exchange = 0, bytes = 0, waited = 0 }
   local bucket = { bytes = 0 }
@@ -95,7 +99,10 @@ local function walk(steps, links)
       end
       bucket = ends[before] and { bytes = 0 } or bucket
     end
-    if step.op then
+    if step.op == "recv" then
+      local there = math.max(now, received(step))
+      sum.waited, now = sum.waited + there - now, there
+    elseif step.op then
       local moving, latency = cost(step, links)
       if alike(bucket.last, step) and bucket.bytes + step.bytes <= BUCKET and not step.inside then
         latency = 0
@@ -110,6 +117,11 @@ local function walk(steps, links)
       else
         free = math.max(free, now) + all
         ends[i] = free
+        if step.op == "send" then -- the next one may begin before this one is there
+          ends[i] = nil
+          free = free - latency
+          sent(step, free + latency)
+        end
       end
     else
       now, sum.compute = now + step.seconds, sum.compute + step.seconds
@@ -132,30 +144,176 @@ local function ms(seconds)
   return ("%.4g ms"):format(seconds * 1e3)
 end
 
+local function memory_text(f)
+  return ("%s a rank: parameters %s, states %s, arguments %s, temporaries %s"):format(
+    bytes_text(f.parameters + f.states + f.arguments + f.temporaries), bytes_text(f.parameters), bytes_text(f.states),
+    bytes_text(f.arguments), bytes_text(f.temporaries))
+end
+
+local function title(f)
+  return f.name .. (f.where and ", " .. f.where or "")
+end
+
 local function describe(f, links)
   if f.refused then
     return ("%s: %s"):format(f.name, f.refused)
   end
   local t = walk(f.steps, links)
-  local memory = f.parameters + f.states + f.arguments + f.temporaries
   return table.concat({
-    ("%s%s"):format(f.name, f.where and ", " .. f.where or ""),
+    title(f),
     ("  a call        %s: computes %s, exchanges %s, waits %s for them"):format(ms(t.total), ms(t.compute),
       ms(t.exchange), ms(t.waited)),
     ("  given         %s to other ranks in a call"):format(bytes_text(t.bytes)),
-    ("  memory        %s a rank: parameters %s, states %s, arguments %s, temporaries %s"):format(bytes_text(memory),
-      bytes_text(f.parameters), bytes_text(f.states), bytes_text(f.arguments), bytes_text(f.temporaries)),
+    ("  memory        %s"):format(memory_text(f)),
   }, "\n")
 end
 
-return function(link_texts)
-  local links = read_links(link_texts)
-  local list, lines = core.plan_functions(), {}
-  for i = #list, 1, -1 do
-    lines[#lines + 1] = describe(list[i], links)
+-- ---- places that send to each other ----
+
+local function message_of(f)
+  for _, step in ipairs(f.steps or {}) do
+    if step.peer then
+      return step
+    end
+  end
+end
+
+-- Walks through the steps of all places, each until it needs what is not there yet. places: of one function, by
+-- place. Nil where one waits for what nobody sends.
+local function walk_together(places, links)
+  local under_way, sums, threads, moved = {}, {}, {}, true
+  local function queue(from, to)
+    local key = from .. " to " .. to
+    under_way[key] = under_way[key] or {}
+    return under_way[key]
+  end
+  for k, f in ipairs(places) do
+    local function sent(step, when)
+      table.insert(queue(k - 1, step.peer), when)
+      moved = true
+    end
+    local function received(step)
+      local from = queue(step.peer, k - 1)
+      while not from[1] do
+        coroutine.yield()
+      end
+      moved = true
+      return table.remove(from, 1)
+    end
+    threads[k] = coroutine.create(function() sums[k] = walk(f.steps, links, sent, received) end)
+  end
+  while moved do
+    moved = false
+    for _, thread in ipairs(threads) do
+      if coroutine.status(thread) ~= "dead" then
+        assert(coroutine.resume(thread))
+      end
+    end
+  end
+  return #sums == #places and sums or nil
+end
+
+local function describe_places(places, axis, links)
+  local lines = { title(places[1]) }
+  for _, f in ipairs(places) do
+    if f.refused or #f.steps == 0 then
+      return ("%s: %s"):format(f.name, f.refused or "it has no steps")
+    end
+    if message_of(f) and message_of(f).inside then
+      return ("%s: what is sent or received in a loop or a branch is not planned"):format(f.name)
+    end
+  end
+  local sums = walk_together(places, links)
+  if not sums then
+    return ("%s: a place along '%s' receives what no other one sends"):format(places[1].name, axis)
+  end
+  local total, busiest = 0, 0
+  for _, t in ipairs(sums) do
+    total, busiest = math.max(total, t.total), math.max(busiest, t.compute)
+  end
+  lines[2] = ("  a call        %s: %d places along '%s', the busiest computes %.3g %% of it"):format(ms(total),
+    #places, axis, 100 * busiest / total)
+  for k, t in ipairs(sums) do
+    lines[#lines + 1] = ("  place %-7d computes %s, waits %s; gives %s to other ranks"):format(k - 1, ms(t.compute),
+      ms(t.waited), bytes_text(t.bytes))
+    lines[#lines + 1] = ("  memory        %s"):format(memory_text(places[k]))
+  end
+  return table.concat(lines, "\n")
+end
+
+-- A table of tables, texts, numbers and booleans as a piece of Lua.
+local function dump(value)
+  if type(value) ~= "table" then
+    return ("%q"):format(value)
+  end
+  local parts, keys = {}, {}
+  for key in pairs(value) do
+    keys[#keys + 1] = key
+  end
+  table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
+  for i, key in ipairs(keys) do
+    parts[i] = ("[%s]=%s"):format(dump(key), dump(value[key]))
+  end
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
+-- ---- the whole ----
+
+local function same_function(runs, i, axis)
+  local places = {}
+  for k, list in ipairs(runs) do
+    local f = list[i]
+    if not f or f.name ~= runs[1][i].name then
+      return nil, ("%s: the script has other functions at place %d along '%s'"):format(runs[1][i].name, k - 1, axis)
+    end
+    places[k] = f
+  end
+  return places
+end
+
+local function tell(runs, axis, links)
+  local lines = {}
+  for i = #runs[1], 1, -1 do
+    local f = runs[1][i]
+    if not axis then
+      lines[#lines + 1] = describe(f, links)
+    else
+      local places, why = same_function(runs, i, axis)
+      local step = places and message_of(places[1])
+      lines[#lines + 1] = why or (step and describe_places(places, axis, links) or describe(f, links))
+    end
   end
   if #lines == 0 then
     lines[1] = "no typed function has values in parts: types split axes with '@', as in f32[batch @ data, 784]"
   end
   return table.concat(lines, "\n") .. "\n"
+end
+
+-- before: what this gave for the places before, of which each has its own run of the script; last: there are no
+-- more. Returns what is to be printed, or nil with what is to be given to the next run and the axis of the places.
+return function(link_texts, before, last)
+  local links, list = read_links(link_texts), core.plan_functions()
+  local axis
+  for _, f in ipairs(list) do
+    local step = message_of(f)
+    step = step and step.ranks > 1 and step or nil
+    if step and #step.over > 1 then
+      core.fail("ARG", "plan", ("%s sends along several axes, of which none has the places"):format(f.name))
+    end
+    axis = axis or step and step.over[1]
+  end
+  if #before == 0 and not axis then
+    return tell({ list }, nil, links)
+  elseif not last then
+    return nil, dump(list), axis
+  end
+  local runs = {}
+  for k, text in ipairs(before) do
+    runs[k] = assert(load("return " .. text))()
+  end
+  runs[#runs + 1] = list
+  for _, f in ipairs(runs[1]) do
+    axis = axis or message_of(f) and message_of(f).over[1]
+  end
+  return tell(runs, axis, links)
 end

@@ -1,6 +1,8 @@
 #include "vm/plan_main.h"
 
 #include "core/base/digits.h"
+#include "core/base/heap.h"
+#include "core/base/vec.h"
 #include "core/graph/partition.h"
 #include "core/world/engine.h"
 #include "vm/check_main.h"
@@ -15,12 +17,15 @@ typedef struct plan {
     char name[DC_MESH_AXES][40];
     const char *link[DC_MESH_AXES];
     int nlink;
+    /* Where ranks send to each other, the script runs for each place along an axis. */
+    int64_t place, places, step; /* of this run; how many; ranks from one to the next */
+    DC_VEC(char *) before;       /* what the runs before gave */
 } plan;
 
 static const plan
     *asked; /* by open_world, which is given no context; set once, before anything runs */
 
-enum { MOST_RANKS = 1 << 24 };
+enum { MOST_RANKS = 1 << 24, MOST_PLACES = 256 };
 
 /* "data=512,model=8" */
 static bool read_mesh(const char *text, plan *p)
@@ -46,7 +51,8 @@ static bool read_mesh(const char *text, plan *p)
 
 static dc_status open_world(dc_job *j, dc_world **out)
 {
-    return dc_world_pretend(j, 0, (int)dc_mesh_size(&asked->mesh), out);
+    return dc_world_pretend(j, (int)(asked->place * asked->step), (int)dc_mesh_size(&asked->mesh),
+                            out);
 }
 
 static void prepare(dc_rt *rt, void *ctx)
@@ -57,10 +63,24 @@ static void prepare(dc_rt *rt, void *ctx)
     rt->measure = true;
 }
 
+/* The other places along the axis of this name are to run, too. */
+static void ask_for_places(lua_State *L, plan *p, const char *axis)
+{
+    p->step = 1;
+    for (uint32_t a = p->mesh.naxis; a-- > 0; p->step *= p->mesh.size[a])
+        if (strcmp(p->name[a], axis) == 0) {
+            p->places = p->mesh.size[a];
+            if (p->places > MOST_PLACES)
+                luaL_error(L, "plan: %d places along '%s' are more than %d", (int)p->places, axis,
+                           MOST_PLACES);
+            return;
+        }
+}
+
 /* What stdlib/plan.lua makes of it. */
 static int tell(lua_State *L, void *ctx)
 {
-    const plan *p = ctx;
+    plan *p = ctx;
     lua_settop(L, 0);
     lua_getglobal(L, "require");
     lua_pushliteral(L, "deepc.plan");
@@ -70,9 +90,30 @@ static int tell(lua_State *L, void *ctx)
         lua_pushstring(L, p->link[i]);
         lua_rawseti(L, -2, i + 1);
     }
-    lua_call(L, 1, 1);
-    fputs(luaL_checkstring(L, -1), stdout);
+    lua_newtable(L);
+    for (uint32_t i = 0; i < p->before.n; i++) {
+        lua_pushstring(L, p->before.at[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    lua_pushboolean(L, p->place > 0 && p->place + 1 == p->places);
+    lua_call(L, 3, 3);
+    if (lua_isstring(L, 1)) {
+        fputs(lua_tostring(L, 1), stdout);
+        return 0;
+    }
+    if (p->place == 0)
+        ask_for_places(L, p, luaL_checkstring(L, 3));
+    size_t bytes;
+    const char *text = luaL_checklstring(L, 2, &bytes);
+    DC_PUSH(p->before, memcpy(dc_xalloc(bytes + 1), text, bytes + 1));
     return 0;
+}
+
+static void forget(plan *p)
+{
+    for (uint32_t i = 0; i < p->before.n; i++)
+        dc_xfree(p->before.at[i]);
+    DC_VEC_FREE(p->before);
 }
 
 int dc_plan_main(int argc, char **argv)
@@ -84,7 +125,8 @@ int dc_plan_main(int argc, char **argv)
         "of them, its\n"
         "kernels are timed here, what ranks exchange is added by formulas. --link says what a rank "
         "gives to others\n"
-        "in a second, and the latency of a message: of all axes, or of one.\n";
+        "in a second, and the latency of a message: of all axes, or of one. Of stages of a "
+        "pipeline each runs it.\n";
     static plan p;
     dc_check_run run = {
         .device = NULL, .seconds = "60", .prepare = prepare, .finish = tell, .ctx = &p};
@@ -106,5 +148,10 @@ int dc_plan_main(int argc, char **argv)
     asked = &p;
     run.argc = argc - i;
     run.argv = argv + i;
-    return dc_check_script(&run);
+    p.places = 1;
+    int status = 0;
+    for (; p.place < p.places && status == 0; p.place++)
+        status = dc_check_script(&run);
+    forget(&p);
+    return status;
 }

@@ -1,5 +1,5 @@
 /*
- * For stdlib/plan.lua: typed functions whose values are in parts, as one rank runs them. Each is called some times with
+ * For stdlib/plan.lua: typed functions whose values are in parts, or that exchange something, as one rank runs them. Each is called some times with
  * zeros, in a world whose other ranks are not there, so that its kernels are timed; what ranks exchange is listed.
  */
 #include "dsl/base/binding.h"
@@ -61,10 +61,15 @@ static dc_status call_some(const planning *a, dc_job *j)
     return DC_OK;
 }
 
+static dc_status ready_body(dc_job *j, void *arg)
+{
+    const planning *a = arg;
+    return dc_spec_ready(a->d, j, a->s);
+}
+
 static dc_status time_body(dc_job *j, void *arg)
 {
     const planning *a = arg;
-    DC_TRY(dc_spec_ready(a->d, j, a->s));
     for (uint32_t i = 0; i < a->s->nleaf; i++)
         a->s->arg[i] = (dc_arg){.tensor = NULL};
     const dc_status status = call_some(a, j);
@@ -103,6 +108,8 @@ static void push_step(lua_State *L, const dc_mesh *m, const dc_exec_step *x)
     lua_setfield(L, -2, "op");
     push_axes(L, m, x->attr.group.mask);
     lua_setfield(L, -2, "over");
+    if (dc_op_is_message(x->op))
+        dc_binding_set_number(L, "peer", (double)x->attr.other);
     dc_binding_set_number(L, "ranks", (double)dc_group_size(&x->attr.group));
     dc_binding_set_number(L, "bytes", (double)dc_type_bytes(&x->type));
     dc_binding_set_number(L, "times", (double)x->times);
@@ -153,6 +160,19 @@ static void push_spec(lua_State *L, dc_dsl *d, dc_spec *s)
     lua_setfield(L, -2, "steps");
 }
 
+/* Does it exchange anything? The commands are there when it is compiled. */
+static bool exchanges(const dc_spec *s)
+{
+    bool any = s->nplace > 0;
+    const uint32_t n = any ? 0 : dc_exec_step_count(s->exec);
+    for (uint32_t i = 0; i < n && !any; i++) {
+        dc_exec_step x;
+        dc_exec_step_of(s->exec, i, &x);
+        any = x.exchange;
+    }
+    return any;
+}
+
 /* plan_functions(): { { name, where, parameters, states, arguments, temporaries, steps } }, or { name, refused } */
 static int l_plan_functions(lua_State *L)
 {
@@ -162,9 +182,14 @@ static int l_plan_functions(lua_State *L)
     lua_gc(L, LUA_GCSTOP, 0); /* a finalizer would drop specialisations from the list */
     for (dc_spec *s = d->specs; s != NULL; s = s->next) {
         planning a = {d, s};
-        if (s->nplace == 0 || s->size.n > 0 || s->exec == NULL)
+        if (s->size.n > 0 || s->exec == NULL)
             continue;
-        if (dc_run_once(d, time_body, &a) != DC_OK) {
+        dc_status status = dc_run_once(d, ready_body, &a);
+        if (status == DC_OK && !exchanges(s))
+            continue;
+        if (status == DC_OK)
+            status = dc_run_once(d, time_body, &a);
+        if (status != DC_OK) {
             char why[600];
             dc_err_render(&d->rt->job.err, 1, why, sizeof why);
             d->rt->job.err = (dc_err){0};

@@ -529,6 +529,7 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool grou
     w.needs = dc_needs_of(fn, a);
     find_live(&w);
     list_users(&w);
+    dc_fuse_find_awaited(&w);
     dc_fuse_find_once(&w);
     find_attention(&w);
     dc_fuse_measure(&w);

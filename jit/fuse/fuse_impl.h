@@ -108,6 +108,7 @@ typedef struct fusing {
     dc_needs needs;
     dc_attention attention;
     uint32_t *attention_home; /* by kernel of it: its group, or NO_HOME */
+    dc_ref *awaited; /* by ref: the first message that waits for it, 0 none; NULL: there are no messages */
 } fusing;
 
 static inline const dc_node *fuse_at(const fusing *w, dc_ref r)
@@ -255,6 +256,11 @@ bool dc_fuse_along_columns(const fusing *w, dc_ref u, fuse_rows *rows);
  * fuse_outputs.c: a group where a stored node is one more output, or NO_HOME. Where rows->rows comes
  * back above 0 the group has to be made row-wise with them.
  */
+/* fuse_messages.c: before groups are made. Would a message wait longer if r, or an output of g, were computed in the other group? */
+void dc_fuse_find_awaited(fusing *w);
+bool dc_fuse_delays(const fusing *w, dc_ref r, uint32_t g);
+bool dc_fuse_delays_outputs(const fusing *w, uint32_t g, uint32_t h);
+
 struct fuse_walk *dc_fuse_walk_new(dc_arena *a, uint32_t nodes);
 uint32_t dc_fuse_group_to_join(const fusing *w, dc_ref r, fuse_rows *rows);
 

@@ -182,7 +182,7 @@ static bool may_join(const fusing *w, dc_ref r, uint32_t g)
 {
     if (fuse_is_part(w, r) && fuse_has_pieces(w, &w->group.at[g], DC_TUNE_GROUP_PIECES))
         return false;
-    if (w->group.at[g].g.attention != NULL)
+    if (w->group.at[g].g.attention != NULL || dc_fuse_delays(w, r, g))
         return false;
     return !dc_fuse_is_full(w, g, 1) && read_in(w, r, g) != READ_OTHERWISE && !would_cycle(w, g);
 }

@@ -369,7 +369,8 @@ static bool may_merge(merging *m, uint32_t g, uint32_t h)
            x->g.nreduce + y->g.nreduce <= DC_TUNE_GROUP_REDUCTIONS &&
            !(fuse_has_pieces(w, x, 1) && fuse_has_pieces(w, y, 1)) &&
            is_transposing(w, x) == is_transposing(w, y) && x->size + y->size <= w->most &&
-           (share_much(w, x, y) || are_numbers(w, x, y)) && independent(m, g, h);
+           (share_much(w, x, y) || are_numbers(w, x, y)) && !dc_fuse_delays_outputs(w, g, h) &&
+           !dc_fuse_delays_outputs(w, h, g) && independent(m, g, h);
 }
 
 /* What the others read stays as it is: they read outputs of h, by whatever kernel they are stored. */
@@ -411,6 +412,7 @@ static bool may_take_partials(merging *m, uint32_t g, uint32_t h)
     const fusing *w = m->w;
     const fuse_group *x = &w->group.at[g], *y = &w->group.at[h];
     return y->g.nout > 0 && x->size + y->size <= w->most && dc_fuse_may_take_partials(w, g, h) &&
+           !dc_fuse_delays_outputs(w, g, h) && !dc_fuse_delays_outputs(w, h, g) &&
            !comes_between(m, g, h);
 }
 

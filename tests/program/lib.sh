@@ -6,6 +6,7 @@
 #   says TEXT / warns TEXT      $out / $err contains TEXT
 #   skip REASON
 #   keep_kernels                what one run of the program compiled the next one of this test has
+#   rank_settings               what launchers of MPI need here; a thread for each rank
 #   cut_images TRAIN TEST       so many images and labels of Fashion-MNIST in $dir/data; without the data set the
 #                               test ends here
 #   closing                     the closing line; the last command of the test
@@ -57,6 +58,14 @@ skip() {
 keep_kernels() {
     DEEPC_CACHE=$dir/kernels
     export DEEPC_CACHE
+}
+
+# The superuser may start ranks; what containers do not allow is not tried; libraries of MPI keep memory until the process ends,
+# and set signal stacks of their own.
+rank_settings() {
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+    export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0"
+    export DEEPC_THREADS=1
 }
 
 cut_images() {

@@ -12,9 +12,8 @@ for name in openmpi mpich; do
         skip "there is no mpirun.$name"
     fi
 done
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0"
-export DEEPC_THREADS=1 DEEPC_RANK_SECONDS=60
+rank_settings
+export DEEPC_RANK_SECONDS=60
 
 ranks() {
     launcher=$1 n=$2

@@ -4,9 +4,8 @@
 # that go on while kernels run.
 . "$(dirname "$0")/lib.sh"
 here=$(cd "$(dirname "$0")/../ranks" && pwd)
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 DEEPC_RANK_PREFIX=off
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0"
-export DEEPC_THREADS=1
+rank_settings
+export DEEPC_RANK_PREFIX=off
 keep_kernels
 
 # on LAUNCHER RANKS COMMAND...: two hosts with so many ranks each

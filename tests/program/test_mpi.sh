@@ -3,10 +3,7 @@
 # the others say when one fails, disagrees or is killed.
 . "$(dirname "$0")/lib.sh"
 ranks=$MPI_RANKS
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-# Libraries of MPI keep memory until the process ends, and set signal stacks of their own.
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0"
-export OMPI_MCA_btl_vader_single_copy_mechanism=none # not allowed in containers, which it says on stderr
+rank_settings
 
 # lines N PATTERN: so many lines of the output are like it
 lines() {

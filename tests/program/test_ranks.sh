@@ -2,10 +2,7 @@
 # Ranks that fail, disagree, end early or hang, under the launchers of MPICH and Open MPI: what each of them says, whole; how
 # lines are numbered; signals.
 . "$(dirname "$0")/lib.sh"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0"
-export OMPI_MCA_btl_vader_single_copy_mechanism=none # not allowed in containers, which it says on stderr
-export DEEPC_THREADS=1
+rank_settings
 unset DEEPC_RANK_PREFIX
 case $DEEPC in
 /*) ;;

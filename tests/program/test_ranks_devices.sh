@@ -12,10 +12,10 @@ if [ $skipped -gt 0 ]; then
     closing
     exit
 fi
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+. "$(dirname "$0")/lib_ranks.sh"
 export UCX_ERROR_SIGNALS= # its handlers would take the place of the stand-in's
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0:handle_segv=0"
-export DEEPC_THREADS=1 DEEPC_RANK_SECONDS=60 CUDA_STANDIN_DEVICES=4 LD_LIBRARY_PATH="$lib"
+export ASAN_OPTIONS="$ASAN_OPTIONS:handle_segv=0"
+export CUDA_STANDIN_DEVICES=4 LD_LIBRARY_PATH="$lib"
 unset DEEPC_NCCL DEEPC_CUDA DEEPC_NVRTC DEEPC_DEVICE
 keep_kernels
 TMPDIR=$dir # where the stand-in for NCCL has its files
@@ -46,15 +46,6 @@ same() { # same N A B: what so many ranks have written
     done
 }
 export DEEPC_DEBUG=exchange
-
-launchers=
-for name in openmpi mpich; do
-    if command -v mpirun.$name >/dev/null; then
-        launchers="$launchers $name"
-    else
-        skip "there is no mpirun.$name"
-    fi
-done
 
 for l in $launchers; do
     for n in 2 3; do

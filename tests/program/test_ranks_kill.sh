@@ -6,10 +6,8 @@
 . "$(dirname "$0")/lib.sh"
 kills=${1:-${DEEPC_TEST_KILLS:-10}}
 seed=${2:-${DEEPC_TEST_SEED:-$(date +%s)}}
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0"
-export OMPI_MCA_btl_vader_single_copy_mechanism=none # not allowed in containers, which it says on stderr
-export DEEPC_THREADS=1 DEEPC_RANK_SECONDS=20
+rank_settings
+export DEEPC_RANK_SECONDS=20
 unset DEEPC_RANK_PREFIX
 keep_kernels
 epochs=$((kills < 10 ? 40 : 4 * kills)) steps=$((20 * (kills < 10 ? 40 : 4 * kills)))

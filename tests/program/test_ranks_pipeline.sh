@@ -3,9 +3,7 @@
 # their own, trained as in one process, within rounding; the same bits when it is repeated; what schedules keep in memory.
 . "$(dirname "$0")/lib.sh"
 here=$(cd "$(dirname "$0")/../ranks" && pwd)
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0"
-export DEEPC_THREADS=1
+rank_settings
 keep_kernels
 
 # messages LAUNCHER [DEVICE]
@@ -45,6 +43,9 @@ if command -v mpirun.mpich >/dev/null 2>&1; then
     check "and in three stages" test "$(grep -c true "$dir/out")" -eq 3
     trained mpirun.mpich 2 gpipe 1
     first=$(kept 0) last=$(kept 1)
+    set -- $(printf '%s\n' "$run_before" | sed -n 's/.*stage 1: \([0-9 ]*\) kernels between its sends/\1/p')
+    check "gpipe sends a gradient when it is there: $* kernels between them" \
+        test "$#" -eq 3 -a "$1" -ge 20 -a "$2" -ge 20 -a "$3" -ge 20
     trained mpirun.mpich 2 1f1b 1
     check "1f1b keeps less than gpipe: $(kept 0) of $first, $(kept 1) of $last" \
         test "$(($(kept 0) * 4))" -lt "$((first * 3))" -a "$(($(kept 1) * 4))" -lt "$((last * 3))"

@@ -3,9 +3,7 @@
 # the values lie on the ranks; the same bits when it is repeated; bytes given to other ranks as the formulas say.
 . "$(dirname "$0")/lib.sh"
 here=$(cd "$(dirname "$0")/../ranks" && pwd)
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:use_sigaltstack=0"
-export DEEPC_THREADS=1
+rank_settings
 keep_kernels
 
 # trained MPIRUN N MODEL MODE: beside one process
@@ -29,12 +27,37 @@ for model in mlp gpt cnn rnn; do
     check "$model in one process" test "$status" -eq 0
 done
 
+run env DEEPC_COMPILE=off "$DEEPC" "$here/layers.lua" data "$dir/one.layers"
+check "layers in one process" says "101 models"
+
+# layers MPIRUN N: each kind of layer and optimiser, however the values lie; interpreted, since they run three times
+layers() {
+    for mode in data zero1 zero3 model; do
+        run env DEEPC_COMPILE=off timeout 120 $1 -n "$2" "$DEEPC" "$here/layers.lua" $mode "$dir/layers"
+        check "$1, $2 ranks: layers, $mode, end well" test "$status" -eq 0
+        run "$DEEPC" "$here/compare.lua" "$dir/one.layers" "$dir/layers" 5e-6
+        check "$1, $2 ranks: layers, $mode, as one process" test "$status" -eq 0
+    done
+}
+
 # A mesh that is not here: 8 ranks of which this process is one.
 run "$DEEPC" plan --mesh data=4,model=2 --link 50GB/s --link model=300GB/s,2us "$here/train.lua" gpt data "$dir/plan"
 check "plan tells the time of a call" says "  a call        "
 check "plan tells what is given to other ranks" says "  given         165 KiB to other ranks in a call"
 check "plan tells the memory of a rank" says " a rank: parameters 110 KiB, states 110 KiB"
 check "plan writes nothing" test ! -e "$dir/plan" -a "$status" -eq 0
+# Stages of a pipeline, each of which has a run of the script; 48 KiB are four parts of f32[4, 12, 32] in both directions.
+run "$DEEPC" plan --mesh data=1,pipe=4 --link 1MB/s,1ms "$here/pipeline.lua" 1f1b 1 "$dir/plan"
+check "plan tells of four places" says " ms: 4 places along 'pipe', the busiest computes "
+check "plan tells what a stage in the middle gives" says "; gives 48 KiB to other ranks
+  memory        " 
+check "plan of a pipeline ends well" test "$status" -eq 0
+waits=$(printf '%s\n' "$out" | sed -n 's/  place 3 .*waits \([0-9]*\).*/\1/p')
+# Messages of 6 KiB take 6.1 ms of the link and are there 1 ms later. The first part comes to the last stage after three of
+# them, the fourth after 54 ms, since gradients of two others go over the same links; the loss takes 4 ms more.
+check "the last stage waits for messages: $waits ms" test "$waits" -ge 54 -a "$waits" -le 80
+run "$DEEPC" plan --mesh data=1,pipe=1 "$here/pipeline.lua" 1f1b 1 "$dir/plan"
+check "one stage exchanges nothing" says "no typed function has values in parts"
 run "$DEEPC" plan --mesh data=4 "$here/train.lua" gpt data "$dir/plan"
 check "plan names the axis that is missing" says "--mesh says nothing of axis 'model'"
 run "$DEEPC" plan --mesh data=4,model=2 --link fast "$here/train.lua" mlp data "$dir/plan"
@@ -43,6 +66,8 @@ run "$DEEPC" plan "$here/train.lua"
 check "plan without a mesh says how it is used" warns "usage: deepc plan --mesh"
 
 if command -v mpirun.mpich >/dev/null 2>&1; then
+    layers mpirun.mpich 2
+    layers mpirun.mpich 4
     for model in mlp gpt cnn rnn; do
         for mode in data zero1 zero3 model; do
             trained mpirun.mpich 2 $model $mode

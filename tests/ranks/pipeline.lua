@@ -13,24 +13,7 @@ dc.seed(3)
 
 local width, heads, vocab, time, rows, micro = 32, 4, 40, 12, 16, 4
 
-local Block = nn.class "Block"
-
-function Block:init()
-  self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-  self.q, self.k, self.v = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
-  self.proj = nn.Linear(width, width)
-  self.fc1, self.fc2 = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-end
-
-function Block:forward(x)
-  local h = self.norm1(x)
-  local function split(y)
-    return y:reshape(x:size(1), x:size(2), heads, width // heads):transpose(2, 3)
-  end
-  local y = nn.scaled_dot_product_attention(split(self.q(h)), split(self.k(h)), split(self.v(h)), { causal = true })
-  x = x + self.proj(y:transpose(2, 3):reshape(x:size(1), x:size(2), width))
-  return x + self.fc2(self.fc1(self.norm2(x)):gelu { approximate = "tanh" })
-end
+local Block = dofile((arg[0]:gsub("pipeline.lua$", "block.lua")))(width, heads, 0)
 
 local net = nn.Sequential { nn.Embedding(vocab, width), Block(), Block(), nn.LayerNorm(width), nn.Linear(width, vocab),
   function(x) return x:reshape(-1, vocab) end }
@@ -76,6 +59,25 @@ end
 local losses = {}
 for i = 1, 6 do
   losses[i] = ("%.9g"):format(step(input, labels):item())
+end
+
+-- How many kernels run between two messages that follow each other: what a message waits for is no part of a kernel
+-- that waits for more.
+local function kernels_between_sends()
+  local counts, n = {}, nil
+  for line in step:plan():gmatch "[^\n]+" do
+    local name = line:match "^%s+%d+%s+([%w_]+)" or line:match "^%s+%+%s+([%w_]+)"
+    if name == "send" then
+      counts[#counts + 1], n = n, 0
+    elseif n and name and name ~= "arrived" and name ~= "recv" then
+      n = n + 1
+    end
+  end
+  return table.concat(counts, " ")
+end
+
+if how == "gpipe" then
+  print(("stage %d: %s kernels between its sends"):format(mesh.place.pipe, kernels_between_sends()))
 end
 if how ~= "eager" then
   print(("%d bytes of temporaries in stage %d"):format(step:info()[1].arena_bytes, mesh.place.pipe))

@@ -1,0 +1,49 @@
+/*
+ * Messages to other ranks happen in the order of the function, between what the function computes before them and after.
+ * A kernel that computes both what a message waits for and something that stands behind it would hold the message up: of a
+ * pipeline's stage, the gradient of one part until those of all others are there.
+ *
+ * So a value that a message waits for shares no kernel with what stands behind the first message that waits for it. What
+ * it waits for is what it sends and what is settled before it (DC_OP_ARRIVED).
+ */
+#include "core/graph/exchange.h"
+#include "jit/fuse/fuse_impl.h"
+
+static bool waits(const fusing *w, dc_ref r)
+{
+    return fuse_at(w, r)->op == DC_OP_ARRIVED || dc_exchange_is_message(w->fn, fuse_at(w, r));
+}
+
+void dc_fuse_find_awaited(fusing *w)
+{
+    for (dc_ref u = w->fn->node.n; u-- > 1;) {
+        if (!w->live[u] || !waits(w, u))
+            continue;
+        if (w->awaited == NULL)
+            w->awaited = DC_NEW_ARRAY(w->a, dc_ref, w->fn->node.n);
+        for (int i = 0; i < fuse_reads(w, u); i++)
+            w->awaited[fuse_at(w, u)->in[i]] = u;
+    }
+}
+
+static bool has_behind(const fusing *w, uint32_t g, dc_ref message)
+{
+    for (dc_ref m = w->group.at[g].member; m != 0; m = w->node[m].next_member)
+        if (m > message)
+            return true;
+    return false;
+}
+
+bool dc_fuse_delays(const fusing *w, dc_ref r, uint32_t g)
+{
+    return w->awaited != NULL && w->awaited[r] != 0 && has_behind(w, g, w->awaited[r]);
+}
+
+bool dc_fuse_delays_outputs(const fusing *w, uint32_t g, uint32_t h)
+{
+    const dc_group *x = &w->group.at[g].g;
+    for (uint32_t i = 0; w->awaited != NULL && i < x->nout; i++)
+        if (dc_fuse_delays(w, x->out[i], h))
+            return true;
+    return false;
+}
