@@ -184,6 +184,8 @@ typedef struct dc_cu {
     bool ptx; /* the compiler does not know the device's architecture: the driver translates */
     char arch[40];
     bool flush; /* DEEPC_MATH=ftz */
+
+    struct dc_cu_nccl *nccl; /* exchanges of ranks; NULL: it has not been asked for */
 } dc_cu;
 
 struct dc_program {
@@ -306,6 +308,17 @@ void dc_cu_compiler_describe(const dc_opts *opt, char *out, size_t size);
 enum { DC_CU_BUILTIN = 2 };
 extern const char *const dc_cu_builtin_ptx[DC_CU_BUILTIN]; /* one behind the other */
 enum { DC_CU_COPY_THREADS = 256, DC_CU_CHECK_THREADS = 32 };
+
+/* cu_nccl.c */
+struct dc_host_call;
+bool dc_cu_nccl_can(dc_device *d, dc_job *j);
+void dc_cu_nccl_close(dc_cu *cu);
+/* Gives an exchange of ranks to the stream, if all members of the group do: else it goes through the host on all. */
+dc_status dc_cu_exchange(dc_cu *cu, dc_job *j, const struct dc_host_call *c, cu_address to,
+                         cu_address from, bool *direct);
+/* Waits for what other ranks have to do, before the host waits for the stream: they may have failed. */
+dc_status dc_cu_nccl_settle(dc_cu *cu, dc_job *j);
+void dc_cu_nccl_quit(const dc_cu *cu); /* by those who cannot fail */
 
 /* A command of a recording. */
 typedef struct dc_cu_step {

@@ -181,6 +181,7 @@ static void free_space(dc_cu *cu, uint32_t i)
     const dc_cu_api *fn = &cu->lib.fn;
     dc_cu_space *s = &cu->space.at[i];
     size_t at = 0;
+    dc_cu_nccl_quit(cu);
     fn->StreamSynchronize(cu->stream); /* unmapping does not wait for what is under way */
     for (uint32_t k = 0; k < s->memory.n; k++) {
         fn->MemUnmap(s->at + at, s->bytes.at[k]);
@@ -217,8 +218,10 @@ static dc_status next_chunk(dc_cu *cu, dc_job *j, dc_cu_ring *r)
     const uint32_t next = (r->at + 1) % DC_CU_CHUNKS;
     DC_CU_TRY(cu, j, "a copy", EventRecord(r->done[r->at], r->stream));
     r->used[r->at] = true;
-    if (r->used[next])
+    if (r->used[next]) {
+        DC_TRY(dc_cu_nccl_settle(cu, j));
         DC_CU_TRY(cu, j, "a copy", EventSynchronize(r->done[next]));
+    }
     r->at = next;
     r->fill = 0;
     return DC_OK;
@@ -280,6 +283,7 @@ dc_status dc_cu_upload(dc_device *d, dc_job *j, void *to, const void *from, size
 static dc_status fetch_piece(dc_cu *cu, dc_job *j, char *at, cu_address from, size_t n)
 {
     const size_t fill = cu->ring.fill;
+    DC_TRY(dc_cu_nccl_settle(cu, j));
     cu->ring.fill = dc_align_up(fill + n, 64);
     DC_CU_TRY(cu, j, "a copy to the host", MemcpyDtoHAsync(at, from, n, cu->stream));
     DC_CU_TRY(cu, j, "what was begun", StreamSynchronize(cu->stream));

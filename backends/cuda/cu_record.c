@@ -31,8 +31,10 @@ void dc_cu_recording_free(dc_device *d, dc_recording *r)
         free_recording(r);
         return;
     }
-    if (r->exec != NULL && cu->busy && cu->lost == NULL)
+    if (r->exec != NULL && cu->busy && cu->lost == NULL) {
+        dc_cu_nccl_quit(cu);
         cu->lib.fn.StreamSynchronize(cu->stream);
+    }
     free_recording(r);
     dc_cu_pop(cu, pushed);
 }

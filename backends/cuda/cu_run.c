@@ -50,6 +50,7 @@ static dc_status end_clock(run *c, uint32_t step)
 {
     const dc_cu_api *fn = &c->r->cu->lib.fn;
     float ms = 0;
+    DC_TRY(dc_cu_nccl_settle(c->r->cu, c->j));
     cu_result error = fn->EventRecord(c->r->cu->clock[1], c->r->cu->stream);
     if (error == CU_SUCCESS)
         error = fn->EventSynchronize(c->r->cu->clock[1]);
@@ -83,6 +84,7 @@ static dc_status after(run *c, uint32_t step, cu_result error)
         return end_clock(c, step);
     if (!c->wait)
         return DC_OK;
+    DC_TRY(dc_cu_nccl_settle(cu, c->j));
     DC_CU_CALL(cu, error, StreamSynchronize(cu->stream));
     return error == CU_SUCCESS ? DC_OK : failed(c, step, error);
 }
@@ -128,6 +130,7 @@ static dc_status read_back(run *c, uint32_t step, uint32_t bind, void *out, size
     dc_cu *cu = c->r->cu;
     DC_TRY(before(c, step));
     const cu_address at = address_of(c, step, bind);
+    DC_TRY(dc_cu_nccl_settle(cu, c->j));
     cu_result error;
     DC_CU_CALL(cu, error, MemcpyDtoHAsync(out, at, bytes, cu->stream));
     if (error == CU_SUCCESS)
@@ -135,10 +138,22 @@ static dc_status read_back(run *c, uint32_t step, uint32_t bind, void *out, size
     return after(c, step, error);
 }
 
-/* Operands come to the host, the result goes back. */
-static dc_status run_host(void *ctx, uint32_t step)
+/* What ranks exchange goes from device to device, where it can. */
+static dc_status run_direct(run *c, uint32_t step, bool *direct)
 {
-    run *c = ctx;
+    const dc_host_step *s = c->r->step[step].host;
+    *direct = false;
+    if (c->j->world == NULL || !dc_op_is(s->call.op, DC_CLASS_COM) || dc_op_is_message(s->call.op))
+        return DC_OK;
+    DC_TRY(before(c, step));
+    DC_TRY(dc_cu_exchange(c->r->cu, c->j, &s->call, address_of(c, step, 0), address_of(c, step, 1),
+                          direct));
+    return *direct ? after(c, step, CU_SUCCESS) : DC_OK;
+}
+
+/* Operands come to the host, the result goes back. */
+static dc_status operate(run *c, uint32_t step)
+{
     const dc_host_step *s = c->r->step[step].host;
     for (int i = 1; i <= s->call.nin; i++)
         if (s->bytes[i] > 0)
@@ -149,6 +164,19 @@ static dc_status run_host(void *ctx, uint32_t step)
     DC_TRY(before(c, step));
     DC_TRY(dc_cu_send(c->r->cu, c->j, address_of(c, step, 0), s->place[0], s->bytes[0]));
     return after(c, step, CU_SUCCESS);
+}
+
+static dc_status run_host(void *ctx, uint32_t step)
+{
+    run *c = ctx;
+    bool direct;
+    DC_TRY(run_direct(c, step, &direct));
+    if (direct)
+        return DC_OK;
+    const dc_status status = operate(c, step);
+    if (status != DC_OK && c->j->world != NULL)
+        dc_world_set_voted(c->j->world, false);
+    return status;
 }
 
 static dc_status run_check(void *ctx, uint32_t step, int32_t *out, uint64_t *bits)
@@ -275,6 +303,8 @@ static dc_status take_place(dc_cu *cu, dc_job *j)
     DC_ROOM(cu->found);
     cu_result error = cu->lib.fn.EventQuery(cu->done[at]);
     if (error == CU_ERROR_NOT_READY)
+        DC_TRY(dc_cu_nccl_settle(cu, j));
+    if (error == CU_ERROR_NOT_READY)
         error = cu->lib.fn.EventSynchronize(cu->done[at]);
     if (error != CU_SUCCESS)
         return dc_cu_failed(cu, j, "a run", error);
@@ -326,6 +356,7 @@ static dc_status launch_graph(run *c, dc_run_info *info)
         info->ticket = cu->runs;
         return DC_OK;
     }
+    DC_TRY(dc_cu_nccl_settle(cu, c->j));
     DC_CU_CALL(cu, error, EventSynchronize(cu->done[at]));
     if (error != CU_SUCCESS)
         return failed_begun(c, "a run", error);
@@ -365,6 +396,8 @@ static dc_status ask(dc_cu *cu, dc_job *j, uint64_t ticket, bool wait, bool *kno
                      dc_run_info *info)
 {
     const uint32_t at = (uint32_t)((ticket - 1) % DC_CU_AHEAD);
+    if (wait)
+        DC_TRY(dc_cu_nccl_settle(cu, j));
     const cu_result error =
         wait ? cu->lib.fn.EventSynchronize(cu->done[at]) : cu->lib.fn.EventQuery(cu->done[at]);
     *known = error == CU_SUCCESS;

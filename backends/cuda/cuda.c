@@ -89,6 +89,7 @@ bool dc_cu_make_room(const dc_cu *cu, cu_result error)
 {
     if (error != CU_ERROR_OUT_OF_MEMORY || cu->pool == NULL)
         return false;
+    dc_cu_nccl_quit(cu);
     cu->lib.fn.StreamSynchronize(cu->stream);
     cu->lib.fn.MemPoolTrimTo(cu->pool, 0);
     return true;
@@ -99,6 +100,7 @@ dc_status dc_cu_settle(dc_cu *cu, dc_job *j, const char *what)
     if (!cu->busy)
         return DC_OK;
     DC_TRY(dc_cu_beside_join(cu, j));
+    DC_TRY(dc_cu_nccl_settle(cu, j));
     DC_CU_TRY(cu, j, what, StreamSynchronize(cu->stream));
     cu->busy = false;
     return DC_OK;
@@ -186,6 +188,7 @@ static void cu_free(dc_device *d)
     bool pushed;
     if (cu->context != NULL) {
         if (dc_cu_push(cu, &pushed) == CU_SUCCESS) {
+            dc_cu_nccl_close(cu);
             dc_cu_beside_wait(cu);
             if (cu->stream != NULL)
                 fn->StreamSynchronize(cu->stream);
@@ -235,6 +238,7 @@ static const dc_device_ops ops = {
     .translate = dc_cu_translate,
     .load = dc_cu_load,
     .takes_block = true,
+    .direct = dc_cu_nccl_can,
     .record = dc_cu_record,
     .recording_free = dc_cu_recording_free,
     .run = dc_cu_run,

@@ -279,8 +279,10 @@ void dc_cu_program_free(dc_device *d, dc_program *p)
         return;
     if (p->module != NULL) {
         if (dc_cu_push(cu, &pushed) == CU_SUCCESS) {
-            if (cu->busy && cu->lost == NULL)
+            if (cu->busy && cu->lost == NULL) {
+                dc_cu_nccl_quit(cu);
                 cu->lib.fn.StreamSynchronize(cu->stream);
+            }
             cu->lib.fn.ModuleUnload(p->module);
             dc_cu_pop(cu, pushed);
         }

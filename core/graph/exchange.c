@@ -375,6 +375,15 @@ bool dc_exchange_describe(dc_op op, const int64_t *attr, const dc_type *in, cons
     return !turns(op, &a);
 }
 
+void dc_exchange_label(const dc_job *j, dc_op op, const char *where, dc_exchange *x)
+{
+    x->where = where;
+    if (j->meeting == NULL)
+        return;
+    x->label = dc_op_row_of(op)->name;
+    x->where = j->meeting;
+}
+
 dc_status dc_exchange_run(dc_job *j, dc_op op, const int64_t *attr, const dc_type *in,
                           const char *label, const char *where, void *to, const void *from,
                           void *scratch)
@@ -384,11 +393,9 @@ dc_status dc_exchange_run(dc_job *j, dc_op op, const int64_t *attr, const dc_typ
     dc_exchange x;
     dc_transfer t;
     dc_exchange_describe(op, attr, in, label, at, from, &x, &t);
-    x.where = where;
-    if (j->meeting != NULL) { /* what is computed may have been compiled for another line */
-        x.label = dc_op_row_of(op)->name;
-        x.where = j->meeting;
-    }
+    dc_exchange_label(j, op, where, &x);
+    if (j->world != NULL && at == to)
+        DC_TRY(dc_world_vote_for_host(j->world, j, &x));
     DC_TRY(exchange(j, &x));
     if (at != to)
         put_parts(&a, in, to, at);

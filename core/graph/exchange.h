@@ -69,6 +69,9 @@ double dc_exchange_bytes(dc_op op, const dc_exchange_attr *x, const dc_type *t);
 bool dc_exchange_describe(dc_op op, const int64_t *attr, const dc_type *in, const char *label,
                           void *to, const void *from, dc_exchange *x, dc_transfer *t);
 
+/* Where it is, for messages: what is computed may have been compiled for another line than the one that asks for it. */
+void dc_exchange_label(const dc_job *j, dc_op op, const char *where, dc_exchange *x);
+
 /*
  * Carries one out, on dense arrays; what messages say of it are `label` and `where`. The world is the job's; without one the
  * group has to be of one member. scratch: dc_exchange_scratch bytes, for all_to_all along two axes.

@@ -211,6 +211,8 @@ typedef struct dc_device_ops {
      */
     dc_status (*reserve)(dc_device *d, dc_job *j, size_t bytes, void **out);
     dc_status (*commit)(dc_device *d, dc_job *j, void *mem, size_t bytes);
+    /* Can it exchange values with those of other ranks, if these can (core/world/direct.c)? NULL: no. */
+    bool (*direct)(dc_device *d, dc_job *j);
     /* Waits for what was begun; DEVICE if it failed. NULL: nothing is ever under way. */
     dc_status (*finish)(dc_device *d, dc_job *j);
 } dc_device_ops;

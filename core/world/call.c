@@ -12,13 +12,12 @@ static uint64_t mix(uint64_t h, int64_t v)
 }
 
 /* Both ends of a message have lines of their own, and arrays; only what is sent has to agree. */
-static uint64_t digest_of(const dc_call *c)
+static uint64_t digest_of(const dc_exchange *x, int64_t elements)
 {
-    const dc_exchange *x = c->x;
     const bool pair = x->kind == DC_SEND || x->kind == DC_RECV;
     uint64_t h = mix(mix(1, pair ? DC_SEND : x->kind), x->dtype);
     if (pair)
-        return mix(dc_hash_mix(h, x->shape), c->elements);
+        return mix(dc_hash_mix(h, x->shape), elements);
     if (x->kind == DC_ALL_REDUCE || x->kind == DC_REDUCE_SCATTER)
         h = mix(h, x->combine);
     if (x->kind == DC_BROADCAST)
@@ -31,18 +30,36 @@ static uint64_t digest_of(const dc_call *c)
     return dc_hash_bytes(h, x->label, strlen(x->label));
 }
 
+static int64_t elements_of(const dc_exchange *x)
+{
+    int64_t n = 0;
+    for (uint32_t i = 0; i < x->n; i++)
+        n += x->at[i].outer * x->at[i].inner;
+    return n;
+}
+
+/* Of an exchange, or of what is said about one: that differs from it, and among itself. */
+static void fill_head(dc_head *head, const dc_exchange *said)
+{
+    const dc_exchange *x = said->about != NULL ? said->about : said;
+    const bool aside = said->about != NULL;
+    head->elements = elements_of(x);
+    head->digest = digest_of(x, head->elements);
+    if (aside)
+        head->digest = mix(mix(head->digest, 1 + said->kind), elements_of(said));
+    head->dtype = (int32_t)x->dtype;
+    head->kind = (int32_t)x->kind;
+    head->how = x->kind == DC_BROADCAST ? x->peer : (int32_t)x->combine;
+    head->aside = aside;
+    snprintf(head->label, sizeof head->label, "%s%s%s", x->label, x->where != NULL ? ", " : "",
+             x->where != NULL ? x->where : "");
+}
+
 dc_call dc_call_of(dc_world *w, const dc_exchange *x, const dc_team *team, dc_job *job)
 {
     dc_call c = {.w = w, .x = x, .team = team, .job = job, .size = dc_dtype_size(x->dtype)};
-    for (uint32_t i = 0; i < x->n; i++)
-        c.elements += x->at[i].outer * x->at[i].inner;
-    c.head.digest = digest_of(&c);
-    c.head.elements = c.elements;
-    c.head.dtype = (int32_t)x->dtype;
-    c.head.kind = (int32_t)x->kind;
-    c.head.how = x->kind == DC_BROADCAST ? x->peer : (int32_t)x->combine;
-    snprintf(c.head.label, sizeof c.head.label, "%s%s%s", x->label, x->where != NULL ? ", " : "",
-             x->where != NULL ? x->where : "");
+    c.elements = elements_of(x);
+    fill_head(&c.head, x);
     return c;
 }
 
@@ -91,6 +108,8 @@ static const char *how_they_differ(const dc_head *a, const dc_head *b, bool text
         (a->kind == DC_SEND && b->kind == DC_RECV) || (a->kind == DC_RECV && b->kind == DC_SEND);
     if (sent && a->dtype == b->dtype && a->elements == b->elements)
         return ": of other shapes";
+    if (texts && a->aside != b->aside)
+        return ": on devices of other kinds";
     return texts ? ": of other arrays, or over other axes" : "";
 }
 

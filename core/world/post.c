@@ -8,7 +8,7 @@ static bool send_one(dc_call *c, dc_post *p, int rank, int tag, const char *byte
     if (!e->ops->send(e, rank, tag, bytes, n, &p->at[p->n].q))
         return dc_world_engine_failed(c, "sending");
     p->n++;
-    dc_world_count_sent(c->w, tag == DC_TAG_DATA ? n : 0);
+    dc_world_count_sent(c->w, tag == DC_TAG_DATA && c->x->about == NULL ? n : 0);
     return true;
 }
 

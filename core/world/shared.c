@@ -62,7 +62,7 @@ static bool take_all(dc_call *c, const char **from)
 
 static void count_sent(dc_call *c, int64_t elements)
 {
-    dc_world_count_sent(c->w, (size_t)elements * c->size);
+    dc_world_count_sent(c->w, c->x->about == NULL ? (size_t)elements * c->size : 0);
 }
 
 bool dc_shared_put(dc_call *c, dc_row *own, int64_t at, int64_t n)

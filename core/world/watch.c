@@ -195,6 +195,18 @@ static bool has_closed(const dc_board *b, int rank)
            atomic_load(&dc_board_rank_of(b, b->local[rank])->state) == DC_BOARD_CLOSED;
 }
 
+/* The rank that is waited for, if it has; of all other members the first that has. -1: none. */
+static int find_closed(const dc_call *c, int awaited)
+{
+    const dc_board *b = c->w->board;
+    if (awaited >= 0)
+        return has_closed(b, awaited) ? awaited : -1;
+    for (int m = 0; m < c->team->n; m++)
+        if (m != c->team->me && has_closed(b, c->team->rank[m]))
+            return c->team->rank[m];
+    return -1;
+}
+
 /*
  * Is a rank of this host no longer there? All are looked at: the one that is waited for may wait for another itself. It has to
  * be so twice: what it did before it ended is there then.
@@ -203,17 +215,18 @@ static bool all_there(dc_watch *p, dc_call *c, int awaited)
 {
     dc_world *w = c->w;
     const int dead = find_dead(w, DC_BOARD_HERE), asked = find_dead(w, DC_BOARD_ASKED);
-    const bool closed = dead < 0 && has_closed(w->board, awaited), missed = p->missed;
-    p->missed = dead >= 0 || asked >= 0 || closed;
+    const int closed = dead < 0 ? find_closed(c, awaited) : -1;
+    const bool missed = p->missed;
+    p->missed = dead >= 0 || asked >= 0 || closed >= 0;
     if (dead >= 0 && missed)
         return dc_world_break(w, false, "rank %d (%s) was killed or has crashed; %s waited for it",
                               dead, dc_world_host(w, dead), dc_call_label(c));
     if (asked >= 0 && missed)
         return dc_world_break(w, false, "rank %d (%s) was told to end (SIGTERM); %s waited for it",
                               asked, dc_world_host(w, asked), dc_call_label(c));
-    if (closed && missed)
+    if (closed >= 0 && missed)
         return dc_world_break(w, false, "rank %d (%s) has ended, and rank %d waits for it in %s",
-                              awaited, dc_world_host(w, awaited), w->rank, dc_call_label(c));
+                              closed, dc_world_host(w, closed), w->rank, dc_call_label(c));
     return true;
 }
 
@@ -254,7 +267,7 @@ static bool look_round(dc_watch *p, dc_call *c, int rank, uint64_t now)
     p->look_ns = now + LOOK_NS;
     p->waited_ns += dc_min_i64((int64_t)(now - p->seen_ns), STOPPED_NS);
     p->seen_ns = now;
-    if (c->job == NULL)
+    if (c->job == NULL && !c->beside)
         dc_world_look_out(w);
     if (dc_world_failed(w))
         return false;
@@ -263,6 +276,9 @@ static bool look_round(dc_watch *p, dc_call *c, int rank, uint64_t now)
             return false;
         p->deaths_ns = now + (p->missed ? LOOK_NS : DEATHS_NS);
     }
+    if (w->limit_ns > 0 && p->waited_ns >= w->limit_ns && rank < 0)
+        return dc_world_break(w, false, "others have not answered rank %d (%s) for %.0f s in %s",
+                              w->rank, w->here, (double)w->limit_ns / 1e9, dc_call_label(c));
     if (w->limit_ns > 0 && p->waited_ns >= w->limit_ns)
         return dc_world_break(w, false, "rank %d (%s) has not answered for %.0f s in %s", rank,
                               dc_world_host(w, rank), (double)w->limit_ns / 1e9, dc_call_label(c));
@@ -279,7 +295,7 @@ static void sleep_ns(uint64_t ns)
 
 bool dc_watch_pause(dc_watch *p, dc_call *c, int rank)
 {
-    const uint32_t spins = c->job != NULL ? c->w->spins : c->w->thread_spins;
+    const uint32_t spins = c->job != NULL || c->beside ? c->w->spins : c->w->thread_spins;
     if (p->rounds++ < spins) {
         for (int i = 0; i < PAUSES; i++)
             relax();

@@ -446,6 +446,7 @@ bool dc_world_finish(dc_world *w)
 {
     if (w->engine == NULL)
         return true;
+    dc_world_tell_users(w);
     if (!w->joined) {
         pthread_mutex_lock(&w->lock);
         w->stop = true;
@@ -468,7 +469,7 @@ void dc_world_close(dc_world *w)
 
 /* ---- exchanges ----------------------------------------------------------------------------------------- */
 
-static dc_status failure_of(dc_world *w, dc_job *j)
+dc_status dc_world_status(dc_world *w, dc_job *j)
 {
     dc_world_alarm(w, NULL, NULL); /* the caller hears of it here */
     DC_TRY(dc_job_ended(j));
@@ -571,7 +572,7 @@ dc_status dc_world_begin(dc_world *w, dc_job *j, const dc_exchange *x, dc_ticket
     if (t->n > 1 && w->stop)
         return dc_failf(j, DC_ERR_WORLD, NULL, "%s: the ranks have come to their end", x->label);
     if (dc_world_failed(w))
-        return failure_of(w, j);
+        return dc_world_status(w, j);
     if (t->n > 1)
         return begin(w, j, x, t, out);
     copy_alone(w, x, t);
@@ -598,7 +599,7 @@ dc_status dc_world_end(dc_world *w, dc_job *j, dc_ticket t)
     w->waiting--;
     const bool ok = t == 0 || w->failed_from == 0 || t < w->failed_from;
     pthread_mutex_unlock(&w->lock);
-    return ok ? DC_OK : failure_of(w, j);
+    return ok ? DC_OK : dc_world_status(w, j);
 }
 
 /* Takes the place of the thread, where nothing is under way. Its ticket, or 0. */
@@ -626,7 +627,7 @@ static dc_status run_here(dc_world *w, dc_job *j, const dc_exchange *x, const dc
     if (w->first != NULL || !ok || w->stop)
         pthread_cond_signal(&w->wake);
     pthread_mutex_unlock(&w->lock);
-    return ok ? DC_OK : failure_of(w, j);
+    return ok ? DC_OK : dc_world_status(w, j);
 }
 
 dc_status dc_world_run(dc_world *w, dc_job *j, const dc_exchange *x)

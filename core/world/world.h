@@ -70,6 +70,8 @@ typedef struct dc_exchange {
     uint32_t n;
     const dc_transfer *at;  /* copied */
     dc_exchange_time *time; /* NULL, or written before it has ended */
+    /* What members say to each other before this exchange, which is what they compare. NULL: it is one itself. */
+    const struct dc_exchange *about;
 } dc_exchange;
 
 typedef uint64_t dc_ticket; /* 0: nothing is under way */
@@ -103,6 +105,57 @@ dc_status dc_world_agree(dc_world *w, dc_job *j, const char *what, uint64_t dige
                          const char *text);
 /* All have come here. */
 dc_status dc_world_barrier(dc_world *w, dc_job *j, const char *what);
+
+/*
+ * Exchanges from device to device, which the world does not carry (direct.c). It is told when it has been opened whether the
+ * device of this rank can, by all ranks. Where all can, members say before each exchange that is fit for it how they would
+ * have it: it goes from device to device if all of them say so.
+ */
+dc_status dc_world_open_direct(dc_world *w, dc_job *j, bool can);
+bool dc_world_is_direct(const dc_world *w);
+/* Is the exchange fit for it? That depends on what it is alone, so members agree. */
+bool dc_exchange_is_fit(const dc_exchange *x);
+
+/* How a member would have an exchange. With what: 0 it has nothing yet, or a number that members have in common. */
+typedef struct dc_direct_vote {
+    bool can;
+    uint64_t with;
+} dc_direct_vote;
+
+/*
+ * Compares what members say of x and how they would have it: `all->can` where all can, `all->with` where they have the same,
+ * else 0. Where the answer is no, x is to be carried out by dc_world_run, behind dc_world_voted.
+ */
+dc_status dc_world_vote(dc_world *w, dc_job *j, const dc_exchange *x, dc_direct_vote mine,
+                        dc_direct_vote *all);
+/* The next exchange has been voted on; who asks takes the answer. */
+void dc_world_set_voted(dc_world *w, bool voted);
+/* Before an exchange that this rank has by way of the host: the others hear of it, where they ask. */
+dc_status dc_world_vote_for_host(dc_world *w, dc_job *j, const dc_exchange *x);
+/* What members tell each other about x: `bytes` of each, one behind the other; or those of member `from`. */
+dc_status dc_world_tell(dc_world *w, dc_job *j, const dc_exchange *x, const void *mine, void *all,
+                        size_t bytes);
+dc_status dc_world_tell_from(dc_world *w, dc_job *j, const dc_exchange *x, int from, void *text,
+                             size_t bytes);
+/*
+ * Waits for something of x that the world does not do: until state(arg) is not 0. Negative: it has failed, of which the
+ * world may know the reason soon; else `why` is. Ends as an exchange does, also by the death of a rank. A job of NULL: it
+ * is told by the status alone.
+ */
+dc_status dc_world_await(dc_world *w, dc_job *j, const dc_exchange *x, int (*state)(void *),
+                         void *arg, const char *const *why);
+/* What goes on with the ranks of the world beside it is told of its end before it ends, on the thread that ends it. */
+typedef struct dc_world_user {
+    struct dc_world_user *next;
+    void (*leave)(void *);
+    void *arg;
+} dc_world_user;
+void dc_world_add_user(dc_world *w, dc_world_user *u);
+void dc_world_remove_user(dc_world *w, dc_world_user *u);
+/* No exchange is possible any more. */
+bool dc_world_is_broken(dc_world *w);
+/* Bytes that this rank has given to others without the world. */
+void dc_world_add_sent(dc_world *w, uint64_t bytes);
 
 /*
  * This rank ends with an error: the others are told, and their exchanges fail with WORLD and these words. Does not wait for

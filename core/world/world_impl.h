@@ -34,6 +34,7 @@ typedef struct dc_head {
     int64_t elements; /* of this one, for messages */
     int32_t end, dtype; /* end: the rank has come to its end */
     int32_t kind, how;  /* how: dc_combine, or peer of a broadcast */
+    int64_t aside;      /* it is about an exchange, which comes next */
     char label[160];
 } dc_head;
 
@@ -43,6 +44,7 @@ typedef struct dc_call {
     const dc_exchange *x;
     const dc_team *team;
     dc_job *job; /* of the caller's thread; NULL on the world's */
+    bool beside; /* on the caller's thread, for something that the world does not do; job may be NULL */
     dc_head head;
     int64_t elements; /* of a row: all outer * inner */
     size_t size;      /* bytes of an element */
@@ -75,6 +77,12 @@ void dc_row_combine(dc_combine_fn *fn, dc_row *to, int64_t to_at, dc_row *own, i
 
 typedef struct dc_pair dc_pair;
 
+/* The world ends: once for each of those that are told. */
+void dc_world_tell_users(dc_world *w);
+
+/* WORLD with the words of the failure, or what ends the job. */
+dc_status dc_world_status(dc_world *w, dc_job *j);
+
 /* Of a world that pretends. */
 void dc_world_pretend_run(const dc_exchange *x);
 
@@ -84,6 +92,9 @@ struct dc_world {
     char here[256];    /* the name of this host */
     atomic_bool shut;  /* the engine is gone */
     bool pretends;     /* there are no others, whatever `size` says */
+    bool direct;       /* exchanges may go from device to device; */
+    bool voted;        /* the next one has been voted on */
+    dc_world_user *user;
     dc_board *board;   /* NULL: no other rank is on this host */
     uint64_t limit_ns; /* of waiting without progress; 0: none */
     /* Looks at memory before a thread gives its core away: of callers, of the world's thread. */
@@ -140,7 +151,7 @@ typedef struct dc_watch {
     bool missed; /* a rank was no longer there */
 } dc_watch;
 
-/* A moment passes. False: the world has failed, or the job of the call is to end. `rank` is waited for. */
+/* A moment passes. False: the world has failed, or the job of the call is to end. `rank` is waited for; -1: any of the others. */
 bool dc_watch_pause(dc_watch *p, dc_call *c, int rank);
 
 /* Until *word is `least` or more. */

@@ -22,6 +22,10 @@ static dc_status open_body(dc_job *j, void *arg)
     dc_rt *rt = arg;
     DC_TRY(rt->open_world(j, &rt->world));
     rt->job.world = rt->world;
+    const dc_device_ops *ops = rt->device->ops;
+    const bool others = dc_world_size(rt->world) > 1;
+    DC_TRY(dc_world_open_direct(rt->world, j,
+                                others && ops->direct != NULL && ops->direct(rt->device, j)));
     dc_world_alarm(rt->world, end_script, rt);
     return DC_OK;
 }

@@ -200,6 +200,7 @@ typedef enum command_op {
     RUN_GRAPH,
     RELEASE,
     CALL,
+    EXCHANGE,
     EMPTY
 } command_op;
 
@@ -219,6 +220,7 @@ typedef struct command {
     uint64_t generation;
     graph_run *g;
     CUhostFn fn;
+    bool (*exchange)(int on, void *data); /* false: not yet */
     void *data;
 } command;
 

@@ -20,6 +20,13 @@ const char *cuda_standin_take_wrong(void);
 /* Sets the environment variable CUDA_STANDIN_name, at once. */
 void cuda_standin_set(const char *name, const char *value);
 
+/*
+ * For the stand-in for NCCL: something in the order of a stream that is asked again and again until it answers true; and, while
+ * it is asked, bytes from or to memory of the device.
+ */
+int cuda_standin_exchange(void *stream, bool (*exchange)(int on, void *data), void *data);
+bool cuda_standin_move(int on, void *to, const void *from, size_t bytes);
+
 /* Allocated at this time */
 size_t cuda_standin_bytes(int device);
 

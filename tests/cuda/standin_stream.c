@@ -268,6 +268,7 @@ CUresult run_command(int on, command *c)
         run_call(c->fn, c->data);
         return CUDA_SUCCESS;
     case RUN_GRAPH:
+    case EXCHANGE:
     case EMPTY:
         return CUDA_SUCCESS;
     }
@@ -283,6 +284,10 @@ bool run_first(stream *s)
         return false;
     if (c->op == RUN_GRAPH && device[on].dead == CUDA_SUCCESS && graph_run_step(on, c->g))
         return true;
+    if (c->op == EXCHANGE && device[on].dead == CUDA_SUCCESS && !c->exchange(on, c->data)) {
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL); /* another process is to come */
+        return true;
+    }
     s->first = c->next;
     if (s->first == NULL)
         s->last = &s->first;
@@ -347,6 +352,32 @@ CUresult push(stream *s, const command *what)
         while (coin(4) == 0 && run_first(x)) {
         }
     return device[s->h.device].dead;
+}
+
+/* Exchanges, of standin_nccl.c -------------------------------------------------------------- */
+
+EXPORT int cuda_standin_exchange(void *x, bool (*exchange)(int on, void *data), void *data)
+{
+    ENTER_CONTEXT;
+    stream *s = stream_of(x, ctx->device);
+    WANT(s, STREAM);
+    return push(s, &(command){.op = EXCHANGE, .exchange = exchange, .data = data});
+}
+
+EXPORT bool cuda_standin_move(int on, void *to, const void *from, size_t bytes)
+{
+    const bool out = in_region(from);
+    const void *p = out ? from : to;
+    const char *why = memory_wrong(p, bytes, on);
+    if (why != NULL) {
+        misuse("an exchange", "%s", why);
+        fail_device(on, CUDA_ERROR_ILLEGAL_ADDRESS);
+        return false;
+    }
+    memory_open_range(p, bytes);
+    memcpy(to, from, bytes);
+    memory_close_all();
+    return true;
 }
 
 /* Entries: copies --------------------------------------------------------------------------- */
