@@ -587,7 +587,7 @@ static dc_status run(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n)
     return status;
 }
 
-dc_status dc_pipeline_compile(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n)
+static dc_status find_or_compile(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n)
 {
     dc_cache_key key;
     const bool kept = dc_exec_cache_key(env, j, e, &key);
@@ -598,5 +598,12 @@ dc_status dc_pipeline_compile(const dc_env *env, dc_job *j, dc_exec *e, dc_count
     DC_TRY(run(env, j, e, n));
     if (kept)
         dc_exec_cache_store(env, j, e, key);
+    return DC_OK;
+}
+
+dc_status dc_pipeline_compile(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n)
+{
+    DC_TRY(find_or_compile(env, j, e, n));
+    dc_pipeline_name_exchanges(e, j);
     return DC_OK;
 }

@@ -232,18 +232,6 @@ static void branch_head(dc_part *x, uint32_t group, dc_command *head)
     take_binding(head, &b, 1);
 }
 
-/* Of what ranks do together with its line: messages name it. */
-static const char *host_label(dc_part *x, uint32_t group)
-{
-    const char *name = dc_pipeline_control_label(x->control[group]);
-    const char *where = x->group_fact[group].where[0];
-    char text[96];
-    if (where == NULL || !dc_op_is(x->control[group]->host.op, DC_CLASS_COM))
-        return name;
-    snprintf(text, sizeof text, "%s, %s", name, where);
-    return dc_arena_strdup(&x->p->e->mem, text);
-}
-
 static void host_item(dc_part *x, uint32_t group, dc_command *command, dc_command_fact *fact)
 {
     const dc_host_call *c = &x->control[group]->host;
@@ -258,7 +246,7 @@ static void host_item(dc_part *x, uint32_t group, dc_command *command, dc_comman
                             .grid = dc_host_rows(c),
                             .scratch = dc_host_scratch(c),
                             .cost_ns = x->cost_ns[group],
-                            .label = host_label(x, group)};
+                            .label = dc_pipeline_control_label(x->control[group])};
     command->host = dc_host_call_pack(c, &x->p->e->mem, &command->nhost);
     take_binding(command, &b, 1 + (uint32_t)c->nin);
     *fact = x->group_fact[group];
@@ -551,4 +539,19 @@ void dc_pipeline_keep(dc_compiling *p)
     keep_kernels(p);
     keep_choices(p);
     keep_derived(p);
+}
+
+void dc_pipeline_name_exchanges(dc_exec *e, dc_job *j)
+{
+    for (uint32_t i = 0; i < e->ncommand; i++) {
+        dc_command *x = &e->command[i];
+        const char *where = e->fact[i].where[0];
+        dc_host_call c;
+        char text[96];
+        if (x->kind != DC_COMMAND_HOST || where == NULL ||
+            !dc_host_call_unpack(j, x->host, x->nhost, &c) || !dc_op_is(c.op, DC_CLASS_COM))
+            continue;
+        snprintf(text, sizeof text, "%s, %s", x->label, where);
+        x->label = dc_arena_strdup(&e->mem, text);
+    }
 }

@@ -123,5 +123,7 @@ void dc_pipeline_make_items(dc_compiling *p);
 
 /* Facts for reports about the executable (jit/exec/exec_report.c). */
 void dc_pipeline_keep(dc_compiling *p);
+/* Labels of what ranks do together get their lines, which messages name: those of this script, whatever is on disk. */
+void dc_pipeline_name_exchanges(dc_exec *e, dc_job *j);
 
 #endif

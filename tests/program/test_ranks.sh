@@ -521,6 +521,29 @@ lines() {
     check "$1: both come to the end" test "$(grep -c done out)" -eq 2
 }
 
+# Compiled before, from another version of the script on each rank, as on hosts with caches of their own.
+script kept <<'LUA'
+local p = dc.param "f32[8, 4]"
+local f = dc.fn("f(x: f32[6 @ data, 8]) -> f32[]", function(x)
+  local loss = (x:matmul(p) + 1):square():mean()
+  p:set(p - dc.grad(loss, p))
+  return loss
+end)
+local x = dc.part(dc.ones "f32[6, 8]", "f32[6 @ data, 8]")
+f(x)
+print("kept", f(x):item())
+LUA
+kept() {
+    for cache in one two; do
+        { [ $cache = one ] || echo "-- a line more"; cat kept.lua; } >before.lua
+        run env DEEPC_COMPILE=now DEEPC_CACHE="$dir/cache.$cache" timeout 60 $1 -n 2 "$DEEPC" before.lua
+        check "$1: a script whose kernels are kept in $cache" test "$(grep -c kept out)" -eq 2
+    done
+    run env DEEPC_COMPILE=now timeout 60 $1 -n 1 env DEEPC_CACHE="$dir/cache.one" "$DEEPC" kept.lua : \
+        -n 1 env DEEPC_CACHE="$dir/cache.two" "$DEEPC" kept.lua
+    check "$1: ranks with other caches agree" test "$(grep -c kept out)" -eq 2 -a "$status" -eq 0
+}
+
 run env DEEPC_RANK_PREFIX=no "$DEEPC" lines.lua
 check "a wrong setting is told" warns "DEEPC_RANK_PREFIX: 'on' or 'off'"
 run "$DEEPC" lines.lua
@@ -538,6 +561,7 @@ for launcher in "$openmpi" $mpich; do
         signals "$launcher"
         slices "$launcher"
         lines "$launcher"
+        kept "$launcher"
     else
         skip "${launcher%% *} is not installed"
     fi
