@@ -170,12 +170,21 @@ end
 
 -- ---- places that send to each other ----
 
-local function message_of(f)
+-- The axis along which a function sends and receives, nil where it does not; and why it is not planned, if so.
+local function axis_of(f)
+  local axis
   for _, step in ipairs(f.steps or {}) do
-    if step.peer then
-      return step
+    if step.peer and step.ranks > 1 then
+      local over = table.concat(step.over, "+")
+      axis = axis or over
+      if step.inside then
+        return axis, "what is sent or received in a loop or a branch is not planned"
+      elseif #step.over > 1 or over ~= axis then
+        return axis, "what is sent or received along several axes is not planned"
+      end
     end
   end
+  return axis
 end
 
 -- Walks through the steps of all places, each until it needs what is not there yet. places: of one function, by
@@ -216,11 +225,10 @@ end
 local function describe_places(places, axis, links)
   local lines = { title(places[1]) }
   for _, f in ipairs(places) do
-    if f.refused or #f.steps == 0 then
-      return ("%s: %s"):format(f.name, f.refused or "it has no steps")
-    end
-    if message_of(f) and message_of(f).inside then
-      return ("%s: what is sent or received in a loop or a branch is not planned"):format(f.name)
+    local own, why = axis_of(f)
+    why = f.refused or why or own and own ~= axis and ("it sends along '%s', others along '%s'"):format(own, axis)
+    if why then
+      return ("%s: %s"):format(f.name, why)
     end
   end
   local sums = walk_together(places, links)
@@ -259,29 +267,25 @@ end
 
 -- ---- the whole ----
 
+-- Function i of each run; nil and why where they are not the same one. Then: does any of them send or receive?
 local function same_function(runs, i, axis)
-  local places = {}
+  local places, sends = {}, false
   for k, list in ipairs(runs) do
     local f = list[i]
     if not f or f.name ~= runs[1][i].name then
       return nil, ("%s: the script has other functions at place %d along '%s'"):format(runs[1][i].name, k - 1, axis)
     end
-    places[k] = f
+    places[k], sends = f, sends or axis_of(f) ~= nil
   end
-  return places
+  return places, sends
 end
 
 local function tell(runs, axis, links)
   local lines = {}
   for i = #runs[1], 1, -1 do
-    local f = runs[1][i]
-    if not axis then
-      lines[#lines + 1] = describe(f, links)
-    else
-      local places, why = same_function(runs, i, axis)
-      local step = places and message_of(places[1])
-      lines[#lines + 1] = why or (step and describe_places(places, axis, links) or describe(f, links))
-    end
+    local places, sends = same_function(runs, i, axis)
+    lines[#lines + 1] = not places and sends or sends and describe_places(places, axis, links) or
+      describe(runs[1][i], links)
   end
   if #lines == 0 then
     lines[1] = "no typed function has values in parts: types split axes with '@', as in f32[batch @ data, 784]"
@@ -289,31 +293,26 @@ local function tell(runs, axis, links)
   return table.concat(lines, "\n") .. "\n"
 end
 
+local function first_axis(list)
+  for _, f in ipairs(list) do
+    local axis, why = axis_of(f)
+    if axis and not why then
+      return axis
+    end
+  end
+end
+
 -- before: what this gave for the places before, of which each has its own run of the script; last: there are no
 -- more. Returns what is to be printed, or nil with what is to be given to the next run and the axis of the places.
 return function(link_texts, before, last)
-  local links, list = read_links(link_texts), core.plan_functions()
-  local axis
-  for _, f in ipairs(list) do
-    local step = message_of(f)
-    step = step and step.ranks > 1 and step or nil
-    if step and #step.over > 1 then
-      core.fail("ARG", "plan", ("%s sends along several axes, of which none has the places"):format(f.name))
-    end
-    axis = axis or step and step.over[1]
-  end
-  if #before == 0 and not axis then
-    return tell({ list }, nil, links)
-  elseif not last then
-    return nil, dump(list), axis
-  end
-  local runs = {}
+  local links, list, runs = read_links(link_texts), core.plan_functions(), {}
   for k, text in ipairs(before) do
     runs[k] = assert(load("return " .. text))()
   end
   runs[#runs + 1] = list
-  for _, f in ipairs(runs[1]) do
-    axis = axis or message_of(f) and message_of(f).over[1]
+  local axis = first_axis(runs[1])
+  if last or not axis then
+    return tell(runs, axis, links)
   end
-  return tell(runs, axis, links)
+  return nil, dump(list), axis
 end

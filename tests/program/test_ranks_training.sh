@@ -58,6 +58,35 @@ waits=$(printf '%s\n' "$out" | sed -n 's/  place 3 .*waits \([0-9]*\).*/\1/p')
 check "the last stage waits for messages: $waits ms" test "$waits" -ge 54 -a "$waits" -le 80
 run "$DEEPC" plan --mesh data=1,pipe=1 "$here/pipeline.lua" 1f1b 1 "$dir/plan"
 check "one stage exchanges nothing" says "no typed function has values in parts"
+cat >"$dir/along.lua" <<'LUA'
+local dc = require "deepc"
+local m, how = dc.mesh { a = 2, b = 2 }, arg[1]
+local function swapped(x, axis)
+  local other = 1 - m.place[axis]
+  return dc.send_recv(x, { to = other, from = other, over = axis })
+end
+local f = dc.fn("f(x: f32[4]) -> f32[4]", function(x)
+  if how == "loop" then
+    return (dc.scan(function(c, row) return swapped(c, "a") + row, nil end, x, dc.ones "f32[500]"))
+  end
+  local y = swapped(x, "a")
+  return how == "both" and swapped(y, "b") or y
+end)
+f(dc.ones "f32[4]")
+if how == "other" then
+  local g = dc.fn("g(x: f32[4]) -> f32[4]", function(x) return swapped(x, "b") end)
+  g(dc.ones "f32[4]")
+end
+LUA
+run "$DEEPC" plan --mesh a=2,b=2 --link 1MB/s,1ms "$dir/along.lua" one
+check "plan of two that swap: 16 bytes and the latency" says "  a call        1.01"
+run "$DEEPC" plan --mesh a=2,b=2 "$dir/along.lua" both
+check "plan of messages along two axes" says "f: what is sent or received along several axes is not planned"
+run "$DEEPC" plan --mesh a=2,b=2 "$dir/along.lua" loop
+check "plan of messages in a loop" says "f: what is sent or received in a loop or a branch is not planned"
+run "$DEEPC" plan --mesh a=2,b=2 "$dir/along.lua" other
+check "plan of functions along two axes: one of them" says "g, $dir/along.lua:16"
+check "and why not the other one" says "f: it sends along 'a', others along 'b'"
 run "$DEEPC" plan --mesh data=4 "$here/train.lua" gpt data "$dir/plan"
 check "plan names the axis that is missing" says "--mesh says nothing of axis 'model'"
 run "$DEEPC" plan --mesh data=4,model=2 --link fast "$here/train.lua" mlp data "$dir/plan"
