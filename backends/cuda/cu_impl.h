@@ -313,7 +313,10 @@ enum { DC_CU_COPY_THREADS = 256, DC_CU_CHECK_THREADS = 32 };
 struct dc_host_call;
 bool dc_cu_nccl_can(dc_device *d, dc_job *j);
 void dc_cu_nccl_close(dc_cu *cu);
-/* Gives an exchange of ranks to the stream, if all members of the group do: else it goes through the host on all. */
+/*
+ * Gives a collective of a world that is direct (dc_world_is_direct) to the stream, if all members of the group do: else it goes
+ * through the host on all.
+ */
 dc_status dc_cu_exchange(dc_cu *cu, dc_job *j, const struct dc_host_call *c, cu_address to,
                          cu_address from, bool *direct);
 /* Waits for what other ranks have to do, before the host waits for the stream: they may have failed. */

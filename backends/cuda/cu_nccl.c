@@ -302,9 +302,6 @@ dc_status dc_cu_exchange(dc_cu *cu, dc_job *j, const dc_host_call *c, cu_address
     dc_exchange x;
     dc_transfer t;
     *direct = false;
-    if (j->world == NULL || !dc_world_is_direct(j->world) || !dc_op_is(c->op, DC_CLASS_COM) ||
-        dc_op_is_message(c->op))
-        return DC_OK;
     giving v = {.from = (const char *)(uintptr_t)from, .to = (char *)(uintptr_t)to};
     if (!dc_exchange_describe(c->op, c->attr, &c->in[0], c->label, v.to, v.from, &x, &t) ||
         !dc_exchange_is_fit(&x))

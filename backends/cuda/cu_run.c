@@ -143,7 +143,8 @@ static dc_status run_direct(run *c, uint32_t step, bool *direct)
 {
     const dc_host_step *s = c->r->step[step].host;
     *direct = false;
-    if (c->j->world == NULL || !dc_op_is(s->call.op, DC_CLASS_COM) || dc_op_is_message(s->call.op))
+    if (c->j->world == NULL || !dc_world_is_direct(c->j->world) ||
+        !dc_op_is(s->call.op, DC_CLASS_COM) || dc_op_is_message(s->call.op))
         return DC_OK;
     DC_TRY(before(c, step));
     DC_TRY(dc_cu_exchange(c->r->cu, c->j, &s->call, address_of(c, step, 0), address_of(c, step, 1),
