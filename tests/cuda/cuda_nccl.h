@@ -9,7 +9,7 @@
 typedef struct comm comm;
 
 typedef struct nccl_id {
-    char folder[128];
+    char name[128];
 } nccl_id;
 
 typedef struct nccl_config { /* its begin */

@@ -28,7 +28,7 @@ enum {
     IN_PROGRESS = 7
 };
 enum { SUM, PROD, MAX, MIN };
-enum { MOST = 16, VERSION = 22000, FOLDER = 100 };
+enum { MOST = 16, VERSION = 22000, FOLDER = 1000 };
 
 typedef enum kind { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, SEND, RECV } kind;
 
@@ -451,13 +451,22 @@ EXPORT int ncclGetVersion(int *version)
     return SUCCESS;
 }
 
+/* A folder that all members can name: an id, which is shorter than paths may be, has its last part alone. */
+static void folder_of(const char *name, char out[FOLDER])
+{
+    const char *parent = getenv("TMPDIR");
+    snprintf(out, FOLDER, "%.900s/%.60s", parent != NULL && parent[0] ? parent : "/tmp", name);
+}
+
 EXPORT int ncclGetUniqueId(nccl_id *out)
 {
-    const char *folder = getenv("TMPDIR");
+    char folder[FOLDER];
     memset(out, 0, sizeof *out);
-    snprintf(out->folder, FOLDER, "%.70s/nccl-XXXXXX",
-             folder != NULL && folder[0] ? folder : "/tmp");
-    return mkdtemp(out->folder) != NULL ? SUCCESS : SYSTEM_ERROR;
+    folder_of("nccl-XXXXXX", folder);
+    if (mkdtemp(folder) == NULL)
+        return SYSTEM_ERROR;
+    snprintf(out->name, sizeof out->name, "%s", strrchr(folder, '/') + 1);
+    return SUCCESS;
 }
 
 /* Which device is the current one. */
@@ -480,7 +489,7 @@ EXPORT int ncclCommInitRankConfig(comm **out, int n, nccl_id key, int me, const 
         me < 0 || me >= n || !find_device(uuid))
         return INVALID_ARGUMENT;
     comm *c = calloc(1, sizeof *c);
-    snprintf(c->folder, sizeof c->folder, "%.99s", key.folder);
+    folder_of(key.name, c->folder);
     c->n = n;
     c->me = me;
     path_of(c, path, sizeof path, 'm', me, 0, 0);

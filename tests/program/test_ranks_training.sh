@@ -85,7 +85,7 @@ check "plan of messages along two axes" says "f: what is sent or received along 
 run "$DEEPC" plan --mesh a=2,b=2 "$dir/along.lua" loop
 check "plan of messages in a loop" says "f: what is sent or received in a loop or a branch is not planned"
 run "$DEEPC" plan --mesh a=2,b=2 "$dir/along.lua" other
-check "plan of functions along two axes: one of them" says "g, $dir/along.lua:16"
+check "plan of functions along two axes: one of them" grep -q "g, .*along.lua:16" "$dir/out"
 check "and why not the other one" says "f: it sends along 'a', others along 'b'"
 run "$DEEPC" plan --mesh data=4 "$here/train.lua" gpt data "$dir/plan"
 check "plan names the axis that is missing" says "--mesh says nothing of axis 'model'"
