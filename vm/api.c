@@ -7,6 +7,7 @@
 #include "core/runtime/entry.h"
 #include "core/runtime/outcome.h"
 #include "core/runtime/rt.h"
+#include "core/world/threads.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
 
@@ -159,6 +160,43 @@ static dc_status restrict_files(dc_job *j, const dc_config *cfg, dc_opts *opt)
     return DC_OK;
 }
 
+static dc_status open_processes(dc_rt *rt, dc_job *j, dc_world **out)
+{
+    DC_UNUSED(rt);
+    return dc_mpi_open(j, out);
+}
+
+static dc_status open_threads(dc_rt *rt, dc_job *j, dc_world **out)
+{
+    return dc_world_open(j, dc_threads_engine(rt->ranks, rt->launched), out);
+}
+
+/* Which rank this is: of the threads that the host names, else of the processes that a launcher has started. */
+static dc_status take_rank(dc_rt *rt, const dc_config *cfg)
+{
+    char why[80];
+    int size;
+    if (cfg->ranks == NULL && cfg->rank != 0)
+        return refuse_setting(&rt->job, "dc_config.rank", "none, where dc_config.ranks is NULL");
+    if (cfg->ranks == NULL) {
+        rt->open_world = open_processes;
+        if (dc_mpi_launcher(&rt->opt) == NULL || !dc_mpi_place(&rt->launched, &size))
+            rt->launched = 0;
+        return DC_OK;
+    }
+    dc_threads *t = (dc_threads *)cfg->ranks;
+    if (cfg->rank < 0 || cfg->rank >= dc_threads_size(t)) {
+        snprintf(why, sizeof why, "one of %d, counted from 0", dc_threads_size(t));
+        return refuse_setting(&rt->job, "dc_config.rank", why);
+    }
+    if (!dc_threads_take(t, cfg->rank))
+        return refuse_setting(&rt->job, "dc_config.rank", "one that no other context is");
+    rt->ranks = t;
+    rt->launched = cfg->rank;
+    rt->open_world = open_threads;
+    return DC_OK;
+}
+
 /* Everything that may fail once there is a context to hold the sentence. */
 static dc_status configure(dc_job *j, void *arg)
 {
@@ -172,6 +210,7 @@ static dc_status configure(dc_job *j, void *arg)
             j, DC_ERR_OPTION,
             &(dc_fact){.word = {"dc_config.size", "not that of a dc_config of this version or "
                                                   "an earlier one; DC_CONFIG_INIT sets it"}});
+    DC_TRY(take_rank(rt, cfg)); /* first: if it cannot be opened, others hear of it */
     DC_TRY(readable(j, o->bad));
     DC_TRY(copy_setting(j, "device", cfg->device, rt->opt.device, sizeof rt->opt.device));
     DC_TRY(copy_setting(j, "debug", cfg->debug, rt->opt.debug, sizeof rt->opt.debug));
@@ -212,10 +251,6 @@ static dc_status make_context(dc_job *j, void *arg)
     o->rt = dc_rt_new(&opt, &log);
     o->rt->heap = o->heap;
     o->rt->version = DC_VERSION;
-    o->rt->open_world = dc_mpi_open;
-    int size;
-    if (dc_mpi_launcher(&opt) == NULL || !dc_mpi_place(&o->rt->launched, &size))
-        o->rt->launched = 0;
     o->rt->on_bug = o->cfg.on_bug;
     o->rt->on_bug_ctx = o->cfg.bug_ctx;
     return DC_OK;
@@ -247,27 +282,69 @@ static void close_context(dc_rt *rt)
     if (dc_rt_forked(rt))
         return;
     dc_heap *heap = rt->heap;
+    dc_threads *ranks = rt->ranks;
+    const int rank = rt->launched;
     while (rt->functions != NULL)
         dc_unload(rt->functions);
     dc_rt_free(rt);
+    if (ranks != NULL)
+        dc_threads_leave(ranks, rank);
     dc_heap_free(heap);
+}
+
+/* For those who want memory before there is a context; a heap may be given. */
+static dc_status run_first(dc_heap *heap, dc_status (*body)(dc_job *j, void *arg), void *arg)
+{
+    const dc_opts opt = {.heap = heap};
+    dc_job j; /* the recovery point until a context has its own */
+    dc_job_init(&j, &opt, NULL);
+    const dc_status s = dc_protect(&j, body, arg);
+    dc_job_fini(&j);
+    return s;
+}
+
+typedef struct ranks_wanted {
+    int size;
+    dc_threads *made;
+} ranks_wanted;
+
+static dc_status make_ranks(dc_job *j, void *arg)
+{
+    ranks_wanted *w = arg;
+    DC_UNUSED(j);
+    w->made = dc_threads_new(w->size, NULL);
+    return DC_OK;
+}
+
+dc_status dc_ranks_new(int size, dc_ranks **out)
+{
+    ranks_wanted w = {.size = size};
+    if (out == NULL)
+        return DC_E_VALUE;
+    *out = NULL;
+    if (size < 1 || size > DC_RANKS_MOST)
+        return DC_E_VALUE;
+    const dc_status s = run_first(NULL, make_ranks, &w);
+    *out = (dc_ranks *)w.made;
+    return s;
+}
+
+void dc_ranks_free(dc_ranks *ranks)
+{
+    if (ranks != NULL)
+        dc_threads_free((dc_threads *)ranks);
 }
 
 dc_status dc_open(const dc_config *cfg, dc_rt **out)
 {
     opening o = {.rt = NULL};
-    dc_job first; /* the recovery point until the context has its own */
-    dc_opts none = {0};
     if (out == NULL)
         return DC_E_VALUE;
     *out = NULL;
     o.misfit = !read_config(cfg, &o.cfg);
     if (o.cfg.alloc != NULL && (o.heap = dc_heap_new(o.cfg.alloc, o.cfg.alloc_ctx)) == NULL)
         return DC_E_NOMEM;
-    none.heap = o.heap;
-    dc_job_init(&first, &none, NULL);
-    dc_status s = dc_protect(&first, make_context, &o);
-    dc_job_fini(&first);
+    dc_status s = run_first(o.heap, make_context, &o);
     if (s != DC_OK) {
         dc_heap_free(o.heap);
         return s;
@@ -278,6 +355,8 @@ dc_status dc_open(const dc_config *cfg, dc_rt **out)
         return s;
     }
     o.rt->broken = s != DC_OK;
+    if (o.rt->broken && o.rt->ranks != NULL)
+        dc_threads_leave(o.rt->ranks, o.rt->launched);
     *out = o.rt;
     return s;
 }

@@ -63,6 +63,7 @@ typedef enum dc_status {
 
 struct lua_State;
 typedef struct dc_rt dc_rt;
+typedef struct dc_ranks dc_ranks;
 
 /* What a context may do besides computing. */
 typedef enum dc_allow {
@@ -139,11 +140,19 @@ typedef struct dc_config {
      * (DC_E_VALUE), and CUDA one of another device or context. NULL: a stream of the context's own.
      */
     void *stream;
+    /*
+     * The context is rank number `rank` of these, of which each thread of the host opens one; what they do together is
+     * as if they were processes (docs/ranks.md). A rank is opened once: where that fails, it has ended for the others.
+     * NULL, and 0: the process is a rank, if a launcher of MPI says so.
+     */
+    dc_ranks *ranks;
+    int rank;
 } dc_config;
 
 #define DC_CONFIG_INIT                                                                         \
     {                                                                                          \
-        sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, 0, NULL \
+        sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, 0, NULL, \
+            NULL, 0                                                                            \
     }
 
 /*
@@ -163,6 +172,18 @@ dc_status dc_open(const dc_config *cfg, dc_rt **out);
  * [its thread; raises nothing]
  */
 void dc_close(dc_rt *ctx);
+
+/*
+ * Ranks that are threads of this process: `size` contexts, each with a device of its own, that exchange values and run the
+ * same scripts, each on a thread of the host, since they wait for each other there. At most 1024. DC_E_VALUE: another size;
+ * DC_E_NOMEM: *out is NULL. dc_close of a context waits for the others, as long as they live, where they have
+ * exchanged something and none has failed.
+ * [any thread; raises nothing]
+ */
+#define DC_RANKS_MOST 1024
+dc_status dc_ranks_new(int size, dc_ranks **out);
+/* When their contexts are closed. NULL is fine. [any thread; raises nothing] */
+void dc_ranks_free(dc_ranks *ranks);
 
 /*
  * Ends what the context is doing: a script of its lua_State receives an error, a compiled function

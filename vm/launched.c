@@ -1,17 +1,15 @@
 /*
- * Lines with the number of a rank, and the ends of ranks (vm/launched.h).
- *
- * stdout and stderr become streams over a function that writes whole lines, each with its number in front, by one write().
- * What a child process writes goes past them.
+ * The ends of ranks (vm/launched.h).
  *
  * SIGTERM, with which launchers end the ranks that are left, wakes a thread: that may look for the reason. Handler and thread
  * find what they are about in a variable of the file: a process has one handler.
  */
-#define _GNU_SOURCE /* fopencookie */
+#define _POSIX_C_SOURCE 200809L
 #include "vm/launched.h"
 
 #include "backends/mpi/mpi.h"
 #include "core/base/thread.h"
+#include "vm/lines.h"
 
 #include <lauxlib.h>
 
@@ -20,7 +18,6 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,127 +25,30 @@
 enum {
     INTERRUPTED = 128 + SIGINT,
     TERMINATED = 128 + SIGTERM,
-    ROOM = 1 << 16,      /* of whole lines that are written at once; longer ones are cut */
     LAST_WORDS_MS = 200, /* of a thread that is saying something */
     SENTENCE = 700
 };
 
-typedef struct stream {
-    int file;
-    bool inside; /* of a line */
-    size_t n;
-    char text[ROOM];
-} stream;
-
-static struct {
+/* What a rank is: the process, or a thread of it. */
+typedef struct rank {
     bool launched; /* with others */
-    bool numbered; /* lines are */
-    int rank;
+    int number;
     const char *launcher;
-    char number[16]; /* "[3] " */
-    stream out, err;
+    dc_lines *lines;      /* NULL: they are as they are */
     pthread_mutex_t lock; /* of rt */
     dc_rt *rt;
-    sem_t wake;
     atomic_bool said; /* why it ends */
     int status;       /* to exit with; 0 none */
-} self = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    dc_rank_thread *thread;
+} rank;
 
-/* ---- lines ----------------------------------------------------------------------------------------- */
+static rank process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static _Thread_local rank *mine; /* of a thread that is one */
+static sem_t wake;
 
-static bool write_all(int file, const char *text, size_t n)
+static rank *self(void)
 {
-    while (n > 0) {
-        const ssize_t done = write(file, text, n);
-        if (done < 0 && errno != EINTR)
-            return false;
-        text += done > 0 ? done : 0;
-        n -= done > 0 ? (size_t)done : 0;
-    }
-    return true;
-}
-
-/* The first n bytes of what is kept. */
-static bool put_out(stream *s, size_t n)
-{
-    const bool fine = write_all(s->file, s->text, n);
-    memmove(s->text, s->text + n, s->n - n);
-    s->n -= n;
-    return fine;
-}
-
-static bool keep(stream *s, const char *text, size_t n)
-{
-    bool fine = true;
-    while (n > 0) {
-        const size_t room = sizeof s->text - s->n, part = n < room ? n : room;
-        memcpy(s->text + s->n, text, part);
-        s->n += part;
-        text += part;
-        n -= part;
-        if (s->n == sizeof s->text)
-            fine = put_out(s, s->n) && fine;
-    }
-    return fine;
-}
-
-/* A line that is drawn again and again (dc.progress) is not held back until it ends. */
-static ssize_t write_lines(void *arg, const char *text, size_t size)
-{
-    stream *s = arg;
-    const bool drawn = size > 0 && text[0] == '\r';
-    bool fine = true;
-    size_t whole = s->inside ? 0 : s->n;
-    for (size_t at = 0; at < size;) {
-        const char *end = memchr(text + at, '\n', size - at);
-        const size_t n = end != NULL ? (size_t)(end - text) + 1 - at : size - at;
-        if (!s->inside && !drawn)
-            fine = keep(s, self.number, strlen(self.number)) && fine;
-        fine = keep(s, text + at, n) && fine;
-        s->inside = end == NULL;
-        whole = end != NULL || drawn ? s->n : whole;
-        at += n;
-    }
-    whole = whole < s->n ? whole : s->n;
-    fine = put_out(s, whole) && fine;
-    return fine ? (ssize_t)size : 0;
-}
-
-static FILE *open_stream(stream *s, FILE *f, int file, int mode)
-{
-    const cookie_io_functions_t io = {.write = write_lines};
-    fflush(f);
-    s->file = file;
-    FILE *numbered = fopencookie(s, "w", io);
-    if (numbered == NULL)
-        return f;
-    setvbuf(numbered, NULL, mode, BUFSIZ);
-    return numbered;
-}
-
-static void end_line(stream *s)
-{
-    if (s->inside)
-        keep(s, "\n", 1);
-    put_out(s, s->n);
-    s->inside = false;
-}
-
-static void end_lines(void)
-{
-    fflush(stdout);
-    fflush(stderr);
-    end_line(&self.out);
-    end_line(&self.err);
-}
-
-static void number_lines(void)
-{
-    snprintf(self.number, sizeof self.number, "[%d] ", self.rank);
-    self.numbered = true;
-    stdout = open_stream(&self.out, stdout, STDOUT_FILENO, _IOLBF);
-    stderr = open_stream(&self.err, stderr, STDERR_FILENO, _IONBF);
-    atexit(end_lines);
+    return mine != NULL ? mine : &process;
 }
 
 /* ---- the launcher ends this rank ----------------------------------------------------------------------- */
@@ -156,40 +56,38 @@ static void number_lines(void)
 /* On the thread, past the streams: another thread may be in them. */
 static void say_last(const char *text)
 {
-    char line[SENTENCE + 40];
-    const int n = snprintf(line, sizeof line, "%sdeepc: %s\n", self.number, text);
-    if (!atomic_exchange(&self.said, true))
-        write_all(STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+    if (!atomic_exchange(&process.said, true))
+        dc_lines_shout(process.lines, text);
     else
         nanosleep(&(struct timespec){.tv_nsec = LAST_WORDS_MS * 1000000L}, NULL);
 }
 
 /* Of an interruption, which all ranks get, rank 0 alone speaks. */
-static bool concerns(const char *text)
+static bool concerns(const rank *r, const char *text)
 {
-    return self.rank == 0 || strstr(text, "interrupted") == NULL;
+    return r->number == 0 || strstr(text, "interrupted") == NULL;
 }
 
 static void end_process(void)
 {
     char text[SENTENCE], host[65] = "";
-    pthread_mutex_lock(&self.lock);
-    dc_world *w = self.rt != NULL ? self.rt->world : NULL;
+    pthread_mutex_lock(&process.lock);
+    dc_world *w = process.rt != NULL ? process.rt->world : NULL;
     const bool known = w != NULL && dc_world_sentence(w, true, text, sizeof text);
-    pthread_mutex_unlock(&self.lock);
+    pthread_mutex_unlock(&process.lock);
     if (gethostname(host, sizeof host - 1) != 0)
         strcpy(host, "localhost");
     if (!known)
-        snprintf(text, sizeof text, "rank %d (%s): ended by %s (SIGTERM)", self.rank, host,
-                 self.launcher);
-    if (known ? concerns(text) : self.rank == 0)
+        snprintf(text, sizeof text, "rank %d (%s): ended by %s (SIGTERM)", process.number, host,
+                 process.launcher);
+    if (known ? concerns(&process, text) : process.number == 0)
         say_last(text);
     _exit(TERMINATED);
 }
 
 static void *await_signal(void *arg)
 {
-    while (sem_wait(&self.wake) != 0 && errno == EINTR)
+    while (sem_wait(&wake) != 0 && errno == EINTR)
         ;
     end_process();
     return arg;
@@ -198,7 +96,7 @@ static void *await_signal(void *arg)
 static void on_terminate(int sig)
 {
     DC_UNUSED(sig);
-    sem_post(&self.wake);
+    sem_post(&wake);
 }
 
 static void catch_terminate(void)
@@ -206,7 +104,7 @@ static void catch_terminate(void)
     struct sigaction action = {.sa_handler = on_terminate, .sa_flags = SA_RESTART};
     pthread_t thread;
     sigemptyset(&action.sa_mask);
-    if (sem_init(&self.wake, 0, 0) != 0 || !dc_thread_start(&thread, 0, await_signal, NULL))
+    if (sem_init(&wake, 0, 0) != 0 || !dc_thread_start(&thread, 0, await_signal, NULL))
         return;
     pthread_detach(thread);
     sigaction(SIGTERM, &action, NULL);
@@ -216,36 +114,64 @@ static void catch_terminate(void)
 
 void dc_launched_begin(dc_rt *rt)
 {
+    rank *r = self();
+    char number[16];
     int size = 0;
-    self.launcher = dc_mpi_launcher(&rt->opt);
-    self.launched = self.launcher != NULL && dc_mpi_place(&self.rank, &size) && size != 1;
-    if (!self.launched)
+    if (r->thread == NULL) {
+        r->launcher = dc_mpi_launcher(&rt->opt);
+        r->launched = r->launcher != NULL && dc_mpi_place(&r->number, &size) && size != 1;
+    }
+    if (!r->launched)
         return;
-    self.rt = rt;
-    if (strcmp(rt->opt.rank_prefix, "off") != 0)
-        number_lines();
+    r->rt = rt;
+    if (r->thread != NULL)
+        return;
+    snprintf(number, sizeof number, "[%d] ", r->number);
+    if (strcmp(rt->opt.rank_prefix, "off") != 0 && (r->lines = dc_lines_new(number)) != NULL)
+        dc_lines_install(r->lines, false);
     catch_terminate();
+}
+
+void dc_launched_as(dc_rank_thread *t, void (*body)(void *), void *arg)
+{
+    rank r = {.launched = true,
+              .number = t->rank,
+              .lines = t->lines,
+              .lock = PTHREAD_MUTEX_INITIALIZER,
+              .thread = t};
+    mine = &r;
+    dc_lines_use(t->lines);
+    if (setjmp(t->exit) == 0)
+        body(arg);
+    dc_lines_use(NULL);
+    mine = NULL;
+}
+
+dc_rank_thread *dc_launched_thread(void)
+{
+    return self()->thread;
 }
 
 void dc_launched_leave(void)
 {
-    pthread_mutex_lock(&self.lock);
-    self.rt = NULL;
-    pthread_mutex_unlock(&self.lock);
+    rank *r = self();
+    pthread_mutex_lock(&r->lock);
+    r->rt = NULL;
+    pthread_mutex_unlock(&r->lock);
 }
 
-static void say(const char *text)
+static void say(rank *r, const char *text)
 {
-    if (!atomic_exchange(&self.said, true))
+    if (!atomic_exchange(&r->said, true))
         fprintf(stderr, "deepc: %s\n", text);
 }
 
-static void say_reason(dc_world *w)
+static void say_reason(rank *r, dc_world *w)
 {
     char text[SENTENCE];
-    if (dc_world_sentence(w, false, text, sizeof text) && concerns(text))
-        say(text);
-    atomic_store(&self.said, true);
+    if (dc_world_sentence(w, false, text, sizeof text) && concerns(r, text))
+        say(r, text);
+    atomic_store(&r->said, true);
 }
 
 /* An error that other ranks have as well, or that says no more than that another one has failed. */
@@ -260,15 +186,31 @@ static bool says_no_more(const dc_world *w, const char *failure, const char *tex
     return strstr(text, failure) != NULL || (of_other != NULL && strcmp(of_other + 8, line) == 0);
 }
 
-static bool report_interrupted(dc_world *w, const char *line)
+static dc_status open_body(dc_job *j, void *arg)
+{
+    dc_rt *rt = arg;
+    return rt->open_world(rt, j, &rt->world);
+}
+
+/* A thread opens it to tell of its failure, if it has not: that waits for nobody. Of processes the launcher tells. */
+static dc_world *world_of(const rank *r, dc_rt *rt, bool failed)
+{
+    if (rt == NULL)
+        return NULL;
+    if (failed && r->thread != NULL && rt->world == NULL && !rt->broken && !dc_rt_forked(rt))
+        dc_protect(&rt->job, open_body, rt);
+    return rt->world;
+}
+
+static bool report_interrupted(rank *r, dc_world *w, const char *line)
 {
     char text[SENTENCE];
-    self.status = INTERRUPTED;
-    snprintf(text, sizeof text, "rank %d: %s", self.rank,
+    r->status = INTERRUPTED;
+    snprintf(text, sizeof text, "rank %d: %s", r->number,
              strstr(line, "rank ") == NULL ? line : "interrupted"); /* by way of another rank */
-    if (self.rank == 0)
-        say(text);
-    atomic_store(&self.said, true);
+    if (r->number == 0)
+        say(r, text);
+    atomic_store(&r->said, true);
     if (w != NULL)
         dc_world_fail(w, line);
     return true;
@@ -277,19 +219,21 @@ static bool report_interrupted(dc_world *w, const char *line)
 bool dc_launched_report(dc_rt *rt, const char *text, bool interrupted)
 {
     char line[300];
-    dc_world *w = rt != NULL ? rt->world : NULL;
+    rank *r = self();
+    dc_world *w = world_of(r, rt, true);
     snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
-    if (interrupted && self.launched)
-        return report_interrupted(w, line);
+    if (interrupted && r->launched)
+        return report_interrupted(r, w, line);
     if (w == NULL || dc_world_size(w) == 1)
         return false;
-    self.status = 1;
+    r->status =
+        r->status != 0 ? r->status : 1; /* of the first error: another may come on the way out */
     dc_world_say(w, line);
     const char *failure = dc_world_failure(w);
     if (failure != NULL && says_no_more(w, failure, text, line))
-        say_reason(w);
+        say_reason(r, w);
     else
-        say(text);
+        say(r, text);
     dc_world_fail(w, line);
     return true;
 }
@@ -297,9 +241,10 @@ bool dc_launched_report(dc_rt *rt, const char *text, bool interrupted)
 int dc_launched_finish(dc_rt *rt, int status)
 {
     char text[40];
-    dc_world *w = rt != NULL ? rt->world : NULL;
-    if (self.status != 0 || w == NULL || dc_world_size(w) == 1)
-        return self.status != 0 ? self.status : status;
+    rank *r = self();
+    dc_world *w = world_of(r, rt, status != 0);
+    if (r->status != 0 || w == NULL || dc_world_size(w) == 1)
+        return r->status != 0 ? r->status : status;
     if (status != 0) {
         snprintf(text, sizeof text, "it ended with status %d", status);
         dc_world_fail(w, text);
@@ -307,24 +252,40 @@ int dc_launched_finish(dc_rt *rt, int status)
     }
     if (dc_world_finish(w))
         return 0;
-    say_reason(w);
-    return self.status = 1;
+    say_reason(r, w);
+    return r->status = 1;
 }
 
-/* ---- os.exit ------------------------------------------------------------------------------------------- */
+/* ---- functions of Lua ------------------------------------------------------------------------------------------- */
+
+/* Of a thread: its state is closed where that is asked for, else left as it is, as the end of a process leaves it. */
+DC_NORETURN static void exit_thread(lua_State *L, dc_rank_thread *t, int status, bool close)
+{
+    t->status = status;
+    dc_launched_leave();
+    if (close) {
+        lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+        lua_close(lua_tothread(L, -1));
+    }
+    longjmp(t->exit, 1);
+}
 
 /* Upvalue: the function that was there. */
 static int l_exit(lua_State *L)
 {
-    dc_rt *rt = self.rt;
+    rank *r = self();
+    dc_rt *rt = r->rt;
     const bool number = lua_isinteger(L, 1) != 0;
     if (number || lua_isboolean(L, 1) || lua_isnoneornil(L, 1)) {
         const int asked = number                  ? (int)lua_tointeger(L, 1)
                           : lua_isnoneornil(L, 1) ? 0
                                                   : !lua_toboolean(L, 1);
         const bool close = lua_toboolean(L, 2) != 0;
+        const int status = rt == NULL || dc_rt_forked(rt) ? asked : dc_launched_finish(rt, asked);
+        if (r->thread != NULL)
+            exit_thread(L, r->thread, status, close);
         lua_settop(L, 0);
-        lua_pushinteger(L, rt == NULL || dc_rt_forked(rt) ? asked : dc_launched_finish(rt, asked));
+        lua_pushinteger(L, status);
         lua_pushboolean(L, close);
     }
     dc_launched_leave();
@@ -334,13 +295,40 @@ static int l_exit(lua_State *L)
     return 0;
 }
 
-void dc_launched_guard_exit(lua_State *L)
+/* Upvalue: file:setvbuf. What threads print is not kept in one place: lines would mix (vm/lines.h). */
+static int l_setvbuf(lua_State *L)
 {
-    if (!self.launched)
+    const luaL_Stream *file = luaL_testudata(L, 1, LUA_FILEHANDLE);
+    if (file != NULL && file->closef != NULL && (file->f == stdout || file->f == stderr)) {
+        lua_pushboolean(L, true);
+        return 1;
+    }
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+/* Of the table on top. */
+static void wrap(lua_State *L, const char *name, lua_CFunction by)
+{
+    lua_getfield(L, -1, name);
+    lua_pushcclosure(L, by, 1);
+    lua_setfield(L, -2, name);
+}
+
+void dc_launched_guard(lua_State *L)
+{
+    const rank *r = self();
+    if (!r->launched)
         return;
+    const int top = lua_gettop(L);
     lua_getglobal(L, "os");
-    lua_getfield(L, -1, "exit");
-    lua_pushcclosure(L, l_exit, 1);
-    lua_setfield(L, -2, "exit");
-    lua_pop(L, 1);
+    wrap(L, "exit", l_exit);
+    if (r->thread != NULL) {
+        luaL_getmetatable(L, LUA_FILEHANDLE);
+        lua_getfield(L, -1, "__index");
+        wrap(L, "setvbuf", l_setvbuf);
+    }
+    lua_settop(L, top);
 }

@@ -1,7 +1,7 @@
 /*
  * The program: runs scripts as `lua` does, with a context attached.
  *
- *   deepc [-e CODE] [-l MODULE] [-i] [-v] [FILE ARGS | -] | plan FILE | kernel FILE | explain CODE |
+ *   deepc [-e CODE] [-l MODULE] [-i] [-v] [--ranks N] [FILE ARGS | -] | plan FILE | kernel FILE | explain CODE |
  *         sandbox FILE | inspect FILE | convert FROM TO | cache | --replay FILE | --devices | --options | --help
  */
 #define _POSIX_C_SOURCE 200809L
@@ -19,6 +19,7 @@
 #include "vm/luaerror.h"
 #include "vm/plan_main.h"
 #include "vm/prompt.h"
+#include "vm/ranks_main.h"
 #include "vm/replay.h"
 #include "vm/sandbox_main.h"
 #include "vm/signals.h"
@@ -43,11 +44,13 @@ static const char usage[] =
     "  -l MODULE   require a module into a global of its name; -l NAME=MODULE: of that name\n"
     "  -i          the prompt, after the rest\n"
     "  -v          print the version\n"
+    "  --ranks N   run it as N ranks, threads of this process; --ranks cuda:0,cuda:1: one on each "
+    "device\n"
     "  --          no more options\n"
     "  check FILE ARGS  look for mistakes: trace without a device, list what is wrong (-t SECONDS: "
     "how long)\n"
-    "  plan --mesh data=8 FILE ARGS  time and memory of a step on ranks that are not there; deepc plan "
-    "tells more\n"
+    "  plan --mesh data=8 FILE ARGS  time and memory of a step on ranks that are not there; deepc "
+    "plan tells more\n"
     "  kernel FILE      schedule a kernel and print one of its forms; deepc kernel tells more\n"
     "  explain DC0301   what the code of an error means; without a code, all codes\n"
     "  sandbox FILE ARGS  run a script that may compute and print, and nothing else; deepc sandbox "
@@ -159,11 +162,21 @@ typedef struct command {
     int argc;
     char **argv;
     dc_rt *rt;
-    const char *tool; /* a function of stdlib/tensor_tool.lua that is called instead; NULL */
-    int script;       /* its index, or argc */
-    bool i, e, v;     /* options given */
+    const char *tool;  /* a function of stdlib/tensor_tool.lua that is called instead; NULL */
+    int script;        /* its index, or argc */
+    bool i, e, v;      /* options given */
+    const char *ranks; /* --ranks; NULL */
     int status;
 } command;
+
+/* What no thread of several may do: stdin is one. */
+static bool fits_ranks(const command *c)
+{
+    if (!c->i && (c->e || (c->script < c->argc && strcmp(c->argv[c->script], "-") != 0)))
+        return true;
+    fprintf(stderr, "deepc: --ranks %s: a FILE is needed, or -e CODE, and no -i\n", c->ranks);
+    return false;
+}
 
 static int missing(const char *option)
 {
@@ -207,13 +220,19 @@ static bool read_options(command *c)
                 c->status = missing(a);
                 return false;
             }
+        } else if (strcmp(a, "--ranks") == 0) {
+            if (i + 1 == c->argc) {
+                c->status = missing(a);
+                return false;
+            }
+            c->ranks = c->argv[++i];
         } else {
             c->status = unknown_option(a);
             return false;
         }
     }
     c->script = i < c->argc ? i : c->argc;
-    return true;
+    return c->ranks == NULL || fits_ranks(c);
 }
 
 /* Runs -e and -l in their order. */
@@ -221,6 +240,7 @@ static int run_options(lua_State *L, const command *c)
 {
     for (int i = 1; i < c->script && strcmp(c->argv[i], "--") != 0; i++) {
         const char kind = c->argv[i][1];
+        i += strcmp(c->argv[i], "--ranks") == 0;
         if (kind != 'e' && kind != 'l')
             continue;
         const char *text = argument_of(c, &i);
@@ -271,7 +291,7 @@ static int run_command(lua_State *L)
     lua_settop(L, 0);
     luaL_openlibs(L);
     set_arg(L, c->argc, c->argv, c->script < c->argc ? c->script : 0);
-    dc_launched_guard_exit(L);
+    dc_launched_guard(L);
     if (dc_attach(L, c->rt) != DC_OK)
         return luaL_error(L, "%s", dc_errmsg(c->rt));
     lua_gc(L, LUA_GCGEN, 0, 0);
@@ -336,15 +356,19 @@ static bool read_tool(command *c)
     return is_tool;
 }
 
-static int run_program(int argc, char **argv)
+/* In a context and a state of its own; several threads may do it at once. */
+static int run_scripts(void *arg, const char *device)
 {
     dc_config cfg = DC_CONFIG_INIT;
-    command c = {.argc = argc, .argv = argv, .status = 1};
+    command c = *(const command *)arg;
+    const dc_rank_thread *thread = dc_launched_thread();
     cfg.log = dc_sink_stderr;
-    if (!read_tool(&c) && !read_options(&c))
-        return c.status;
-    if (c.v && !c.i)
-        printf("deepc %s, %s\n", DC_VERSION, LUA_RELEASE);
+    cfg.device = device;
+    if (thread != NULL) {
+        cfg.ranks = thread->ranks;
+        cfg.rank = thread->rank;
+        cfg.threads = thread->threads;
+    }
     if (dc_open(&cfg, &c.rt) != DC_OK) {
         fprintf(stderr, "deepc: %s\n", dc_errmsg(c.rt));
         dc_close(c.rt);
@@ -369,6 +393,16 @@ static int run_program(int argc, char **argv)
     if (!attached)
         dc_close(c.rt);
     return c.status;
+}
+
+static int run_program(int argc, char **argv)
+{
+    command c = {.argc = argc, .argv = argv, .status = 1};
+    if (!read_tool(&c) && !read_options(&c))
+        return c.status;
+    if (c.v && !c.i)
+        printf("deepc %s, %s\n", DC_VERSION, LUA_RELEASE);
+    return c.ranks != NULL ? dc_ranks_main(c.ranks, run_scripts, &c) : run_scripts(&c, NULL);
 }
 
 static int choose(int argc, char **argv)

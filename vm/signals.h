@@ -10,6 +10,11 @@
 
 #include <lua.h>
 
+enum { DC_SIGNALS_MOST = 64 };
+
+/* Threads that run scripts at once have numbers of their own; 0 where none is given. SIGINT is for all of them. */
+void dc_signals_use(int number);
+
 /* From now on. Of a script the second one ends the process, as without a handler; at the prompt it
  * insists. */
 void dc_signals_catch(dc_rt *rt, bool prompt);

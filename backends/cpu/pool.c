@@ -105,6 +105,12 @@ static uint32_t allowed_cores(cpu_set_t *set)
     return n > 0 ? (uint32_t)n : 1;
 }
 
+uint32_t dc_cpu_pool_cores(void)
+{
+    cpu_set_t allowed;
+    return allowed_cores(&allowed);
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 static void take_part(dc_cpu_pool *p, const worker *w)

@@ -27,6 +27,8 @@ typedef void (*dc_cpu_pool_work)(void *ctx, void *scratch, int64_t begin, int64_
 dc_cpu_pool *dc_cpu_pool_new(int64_t threads);
 void dc_cpu_pool_free(dc_cpu_pool *p);
 
+/* That the process may use. */
+uint32_t dc_cpu_pool_cores(void);
 uint32_t dc_cpu_pool_width(const dc_cpu_pool *p); /* threads, the caller counted */
 
 /* Each thread's scratch holds so much at least, aligned to 64; room for a dc_look is in front. NOMEM is a status. */

@@ -50,10 +50,11 @@ typedef struct dc_rt {
     dc_mark idle;     /* of its scratch memory between entries: what it keeps */
     dc_names *names;  /* names of dims, labels */
     struct dc_extents *extents; /* sizes that are known at run time */
-    int launched;               /* the rank of this process, as its launcher says; 0 without one */
+    int launched;               /* the rank, as the launcher of this process or the host says; 0 without one */
+    struct dc_threads *ranks;   /* of this process, one of which this is; NULL: the process is a rank */
     dc_world *world;            /* the ranks; NULL before it is asked for, or where there is one */
     struct dc_mesh *mesh;       /* of them, and of the types of scripts; NULL before it is made */
-    dc_status (*open_world)(dc_job *j, dc_world **out); /* NULL: there are no others */
+    dc_status (*open_world)(struct dc_rt *rt, dc_job *j, dc_world **out); /* NULL: there are no others */
     /* Opens the device that opt names for a dc_rt that is none of the first; and the one form of a name. NULL: one device */
     dc_status (*open_device)(struct dc_rt *rt, dc_job *j);
     void (*name_device)(const char *name, char *out, size_t size);

@@ -1,4 +1,5 @@
 /* Messages and shared memory between threads of one process (core/world/threads.h). */
+#define _POSIX_C_SOURCE 200809L /* gethostname */
 #include "core/world/threads.h"
 
 #include "core/base/heap.h"
@@ -7,6 +8,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { NAME = 65 }; /* of a host */
 
 typedef struct message {
     struct message *next;
@@ -17,13 +21,15 @@ typedef struct message {
 
 struct dc_threads {
     int size;
-    int *host;
-    const char **name;
-    char (*text)[16];
-    atomic_bool *killed;
     pthread_mutex_t lock;
     message *first, *last; /* sent and not received yet */
-    void **segment;        /* by host */
+    int *host;             /* of each rank */
+    const char **name;
+    struct rank {
+        char host_name[NAME];
+        atomic_bool taken, left;
+        void *segment; /* of the host of this number */
+    } at[];
 };
 
 /* Messages that are expected get theirs in the order in which they were asked for. */
@@ -40,21 +46,23 @@ typedef struct engine {
     expected *first, **end; /* that are not here yet */
 } engine;
 
+/* One block: the ranks, names, hosts. */
 dc_threads *dc_threads_new(int size, const int *host)
 {
-    dc_threads *t = dc_xalloc(sizeof *t);
-    const size_t n = (size_t)size;
-    *t = (dc_threads){.size = size,
-                      .host = dc_xalloc(n * sizeof *t->host),
-                      .name = dc_xalloc(n * sizeof *t->name),
-                      .text = dc_xalloc(n * sizeof *t->text),
-                      .killed = dc_xalloc(n * sizeof *t->killed),
-                      .segment = dc_xalloc(n * sizeof *t->segment)};
+    const size_t n = (size_t)size, ranks = sizeof(dc_threads) + n * sizeof(struct rank);
+    dc_threads *t = dc_xalloc(ranks + n * (sizeof *t->name + sizeof *t->host));
+    t->size = size;
+    t->name = (const char **)(void *)((char *)t + ranks);
+    t->host = (int *)(void *)(t->name + n);
     pthread_mutex_init(&t->lock, NULL);
     for (int r = 0; r < size; r++) {
+        char *name = t->at[r].host_name;
         t->host[r] = host != NULL ? host[r] : 0;
-        snprintf(t->text[r], sizeof t->text[r], "host%d", t->host[r]);
-        t->name[r] = t->text[r];
+        if (host != NULL)
+            snprintf(name, NAME, "host%d", host[r]);
+        else if (gethostname(name, NAME - 1) != 0)
+            strcpy(name, "localhost");
+        t->name[r] = name;
     }
     return t;
 }
@@ -66,19 +74,24 @@ void dc_threads_free(dc_threads *t)
         dc_xfree(m);
     }
     for (int h = 0; h < t->size; h++)
-        dc_free_aligned(t->segment[h]);
+        dc_free_aligned(t->at[h].segment);
     pthread_mutex_destroy(&t->lock);
-    dc_xfree(t->segment);
-    dc_xfree(t->killed);
-    dc_xfree(t->text);
-    dc_xfree(t->name);
-    dc_xfree(t->host);
     dc_xfree(t);
 }
 
-void dc_threads_kill(dc_threads *t, int rank)
+int dc_threads_size(const dc_threads *t)
 {
-    atomic_store(&t->killed[rank], true);
+    return t->size;
+}
+
+bool dc_threads_take(dc_threads *t, int rank)
+{
+    return !atomic_exchange(&t->at[rank].taken, true);
+}
+
+void dc_threads_leave(dc_threads *t, int rank)
+{
+    atomic_store(&t->at[rank].left, true);
 }
 
 /* ---- messages ------------------------------------------------------------------------------------------ */
@@ -232,7 +245,7 @@ static bool open_engine(dc_engine *e)
 static void *share_segment(dc_engine *e, size_t bytes)
 {
     dc_threads *t = of(e)->hub;
-    void **at = &t->segment[t->host[e->rank]];
+    void **at = &t->at[t->host[e->rank]].segment;
     pthread_mutex_lock(&t->lock);
     if (*at == NULL && (*at = dc_try_aligned(4096, bytes)) != NULL)
         memset(*at, 0, bytes);
@@ -245,7 +258,7 @@ static void *share_segment(dc_engine *e, size_t bytes)
 static bool is_gone(dc_engine *e, int rank, int pid)
 {
     DC_UNUSED(pid);
-    return atomic_load(&of(e)->hub->killed[rank]);
+    return atomic_load(&of(e)->hub->at[rank].left);
 }
 
 static void close_engine(dc_engine *e, bool clean)

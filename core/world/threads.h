@@ -1,6 +1,6 @@
 /*
- * An engine whose ranks are threads of one process: for tests, which need no library of MPI and see all ranks at once. They may
- * pretend to be on several hosts.
+ * An engine whose ranks are threads of one process, which need no library of MPI. In tests they may pretend to be on several
+ * hosts, and to be killed.
  */
 #ifndef DC_CORE_WORLD_THREADS_H
 #define DC_CORE_WORLD_THREADS_H
@@ -9,15 +9,18 @@
 
 typedef struct dc_threads dc_threads;
 
-/* host: of each rank the number of its host; NULL: all are on one. */
+/* host: of each rank the number of its host, which are called host0 ...; NULL: all are on this one. */
 dc_threads *dc_threads_new(int size, const int *host);
 /* When all worlds are closed. */
 void dc_threads_free(dc_threads *t);
+int dc_threads_size(const dc_threads *t);
 
-/* For dc_world_open on a thread of its own: the ranks of a host wait for each other there. */
+/* Who is a rank takes it, once: false where it is taken. Any thread. */
+bool dc_threads_take(dc_threads *t, int rank);
+/* It has ended, also without a world, or as a process that was killed: who waits for it hears of it. Any thread. */
+void dc_threads_leave(dc_threads *t, int rank);
+
+/* For dc_world_open, once for each rank. */
 dc_engine *dc_threads_engine(dc_threads *t, int rank);
-
-/* From now on the rank counts as ended, as a process that was killed. */
-void dc_threads_kill(dc_threads *t, int rank);
 
 #endif

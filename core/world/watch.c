@@ -189,20 +189,24 @@ static int find_dead(const dc_world *w, dc_board_state state)
     return -1;
 }
 
-static bool has_closed(const dc_board *b, int rank)
+/* Has it come to its end, or ended without having been here? Of processes the latter is not known. */
+static bool has_closed(const dc_world *w, int rank)
 {
-    return b != NULL && b->local[rank] >= 0 &&
-           atomic_load(&dc_board_rank_of(b, b->local[rank])->state) == DC_BOARD_CLOSED;
+    const dc_board *b = w->board;
+    if (b == NULL || b->local[rank] < 0)
+        return false;
+    const uint32_t state = atomic_load(&dc_board_rank_of(b, b->local[rank])->state);
+    return state == DC_BOARD_CLOSED ||
+           (state == DC_BOARD_ABSENT && w->engine->ops->gone(w->engine, rank, 0));
 }
 
 /* The rank that is waited for, if it has; of all other members the first that has. -1: none. */
 static int find_closed(const dc_call *c, int awaited)
 {
-    const dc_board *b = c->w->board;
     if (awaited >= 0)
-        return has_closed(b, awaited) ? awaited : -1;
+        return has_closed(c->w, awaited) ? awaited : -1;
     for (int m = 0; m < c->team->n; m++)
-        if (m != c->team->me && has_closed(b, c->team->rank[m]))
+        if (m != c->team->me && has_closed(c->w, c->team->rank[m]))
             return c->team->rank[m];
     return -1;
 }

@@ -17,17 +17,29 @@ static void end_script(void *rt)
     dc_entry_ask(rt, 0);
 }
 
+/* Kinds of devices differ in which exchanges are made together, and when. */
+static dc_status agree_on_kind(dc_job *j, dc_rt *rt)
+{
+    char kind[sizeof rt->device_name];
+    const bool simulated = strncmp(rt->device_name, "sim:", 4) == 0;
+    snprintf(kind, sizeof kind, "%.*s",
+             (int)(simulated ? strlen(rt->device_name) : strcspn(rt->device_name, ":")),
+             rt->device_name);
+    return dc_world_agree(rt->world, j, "the kind of device", dc_hash_bytes(0, kind, strlen(kind)),
+                          kind);
+}
+
 static dc_status open_body(dc_job *j, void *arg)
 {
     dc_rt *rt = arg;
-    DC_TRY(rt->open_world(j, &rt->world));
+    DC_TRY(rt->open_world(rt, j, &rt->world));
     rt->job.world = rt->world;
     const dc_device_ops *ops = rt->device->ops;
     const bool others = dc_world_size(rt->world) > 1;
     DC_TRY(dc_world_open_direct(rt->world, j,
                                 others && ops->direct != NULL && ops->direct(rt->device, j)));
     dc_world_alarm(rt->world, end_script, rt);
-    return DC_OK;
+    return others ? agree_on_kind(j, rt) : DC_OK;
 }
 
 dc_world *dc_ranks_world(lua_State *L, dc_dsl *d)

@@ -129,6 +129,16 @@ run env -C / "$dir/train_host"
 check "it runs" test $status -eq 0
 check "it trains" says "after 500 steps 0.00"
 
+run $cc -std=c11 $strict $sanitize examples/embed/ranks_host.c -o "$dir/ranks_host" \
+    $(pkg-config --cflags --libs deepc-lua lua5.4) -pthread -Wl,-rpath,"$libdir"
+check "the host whose threads are ranks is built with one line" test $status -eq 0
+run env -C / DEEPC_THREADS=1 "$dir/ranks_host" cpu cpu cpu
+check "it trains" says "3 ranks: loss "
+check "to the end" says "after 500 steps 0.00"
+run env -C / "$dir/ranks_host" cpu nowhere
+check "a rank that is not there is told" warns "rank 1: no device is called 'nowhere'"
+check "and the other one does not wait for it for ever" test $status -eq 1
+
 run $cc -std=c11 $strict $sanitize examples/embed/sandbox_host.c -o "$dir/sandbox_host" \
     $(pkg-config --cflags --libs deepc-lua lua5.4) -Wl,-rpath,"$libdir"
 check "the host of others' scripts is built with one line" test $status -eq 0

@@ -2,6 +2,7 @@
 # Ranks that fail, disagree, end early or hang, under the launchers of MPICH and Open MPI: what each of them says, whole; how
 # lines are numbered; signals.
 . "$(dirname "$0")/lib.sh"
+here=$(cd "$(dirname "$0")/../ranks" && pwd)
 rank_settings
 unset DEEPC_RANK_PREFIX
 case $DEEPC in
@@ -11,7 +12,7 @@ esac
 keep_kernels
 cd "$dir" || exit 1
 
-openmpi="mpirun.openmpi --oversubscribe" mpich=mpirun.mpich
+openmpi="mpirun.openmpi --oversubscribe" mpich=mpirun.mpich threads=$here/threads.sh
 have() {
     command -v "${1%% *}" >/dev/null 2>&1
 }
@@ -325,7 +326,7 @@ errors() {
     export DEEPC_RANK_SECONDS
     fails "$1" 2 hangs "rank 1 (host) has not answered for 1 s in all_reduce, hangs.lua:6"
     full "$1" hangs "[1] deepc: hangs.lua:5: rank 1 ($host) has not answered for 1 s in all_reduce, hangs.lua:6"
-    fails "$1" 2 stops "rank 1 (host) has not answered for 1 s in all_reduce, stops.lua:5"
+    [ "$1" = "$threads" ] || fails "$1" 2 stops "rank 1 (host) has not answered for 1 s in all_reduce, stops.lua:5"
     unset DEEPC_RANK_SECONDS
 }
 
@@ -552,7 +553,73 @@ three
 four
 five six"
 
+# Ranks that are threads: what a process does it does for all of them.
+script waits <<'LUA'
+if w.rank == 1 then error "boom" end
+io.open("ready", "w"):close()
+os.execute "sleep 30" -- nothing ends it
+LUA
+cat >without.lua <<'LUA'
+local dc = require "deepc"
+if arg[1] ~= "all" then
+  local number = io.open("first", "r") and 1 or 0
+  io.open("first", "w"):close()
+  if number == 0 then error "no world" end
+end
+print(dc.ones("f32[3]"):sum():item())
+LUA
+cat >buffers.lua <<'LUA'
+local dc = require "deepc"
+io.stdout:setvbuf "full"
+local rank = dc.world().rank
+for i = 1, 100 do
+  io.write(rank, " one")
+  io.write " two\n"
+end
+LUA
+threads() {
+    values "$threads"
+    errors "$threads"
+    slices "$threads"
+    lines "$threads"
+    run timeout 60 "$DEEPC" --ranks 4 buffers.lua
+    check "threads: lines are whole, however a script would have them" \
+        test "$(grep -cxE '\[([0-3])\] \1 one two' out)" -eq 400 -a "$(wc -l <out)" -eq 400
+    run timeout 60 "$DEEPC" --ranks 3 without.lua all
+    check "threads that exchange nothing" test "$(grep -c '3.0$' out)" -eq 3 -a "$status" -eq 0
+    run timeout 60 "$DEEPC" --ranks 2 without.lua
+    check "threads: an error without a world" warns "deepc: without.lua:5: no world"
+    check "threads: the status tells" test "$status" -eq 1
+    rm -f ready
+    run timeout 20 "$DEEPC" --ranks 2 waits.lua
+    check "threads: one that cannot be ended ends with the process" warns "[0] deepc: this rank did not end, where others have failed"
+    check "threads: with the status of the one that failed" test "$status" -eq 1
+    for signal in INT TERM; do
+        rm -f ready
+        "$DEEPC" --ranks 3 loops.lua >out 2>err &
+        child=$!
+        while [ ! -e ready ]; do sleep 0.1; done
+        kill -$signal $child
+        status=0
+        wait $child || status=$?
+        check "threads: SIG$signal: the status is its own: $status" test "$status" -eq $([ $signal = INT ] && echo 130 || echo 143)
+        check "threads: SIG$signal: one line at most" test "$(grep -c 'deepc: ' err)" -le 1
+    done
+    for list in 0 65 x,,y 2.5; do
+        run "$DEEPC" --ranks $list lines.lua
+        check "--ranks $list" warns "deepc: --ranks $list: "
+    done
+    run "$DEEPC" --ranks 2 lines.lua -i
+    check "threads: words behind the file are the script's" test "$status" -eq 0
+    for args in -i "" -; do
+        run "$DEEPC" --ranks 2 $args </dev/null
+        check "--ranks 2 $args" warns "deepc: --ranks 2: a FILE is needed, or -e CODE, and no -i"
+    done
+}
+
 # What they say comes from no launcher, so one is enough.
+wrong_programs "$threads"
+threads
 if have $mpich; then wrong_programs $mpich; elif have "$openmpi"; then wrong_programs "$openmpi"; fi
 for launcher in "$openmpi" $mpich; do
     if have "$launcher"; then

@@ -46,7 +46,7 @@ for case in $cases stopped resumed fitted; do
     check "$case: one process" test "$status" -eq 0
 done
 
-for launcher in $launchers; do
+for launcher in threads $launchers; do
     for case in $cases; do
         ranks "$launcher" 4 $script $case "$dir/$case-$launcher-4" data=4
         check "$launcher: $case on 4 ranks" test "$status" -eq 0

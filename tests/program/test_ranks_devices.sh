@@ -21,10 +21,14 @@ keep_kernels
 TMPDIR=$dir # where the stand-in for NCCL has its files
 export TMPDIR
 
-# ranks LAUNCHER N ARGS...: rank i on cuda:i, or on $on
+# ranks LAUNCHER N ARGS...: rank i on cuda:i, or on $on; `threads` are one process
 ranks() {
     launcher=$1 n=$2
     shift 2
+    if [ "$launcher" = threads ]; then
+        run env DEEPC_DEVICE=cuda timeout 300 "$DEEPC" --ranks "${on:-$n}" "$@"
+        return
+    fi
     set -- -n "$n" sh -c 'DEEPC_DEVICE=${on:-cuda:${OMPI_COMM_WORLD_RANK:-$PMI_RANK}} exec "$@"' sh "$DEEPC" "$@"
     [ "$launcher" = mpich ] || set -- --oversubscribe "$@"
     run timeout 300 "mpirun.$launcher" "$@"
@@ -68,11 +72,24 @@ for l in $launchers; do
     check "$l: without the library" exchanged 2
     check "$l: it is told" said 2 "no NCCL: /nowhere/libnccl.so"
 done
+DEEPC_NCCL=off ranks threads 3 "$here/devices.lua" "$dir/t.host"
+check "threads: all values through the host" exchanged 3
+CUDA_STANDIN_CALLS=1 ranks threads 3 "$here/devices.lua" "$dir/t.device"
+check "threads: all values from device to device" exchanged 3
+check "threads: NCCL has brought them" by_nccl 390
+check "threads: the same values" same 3 t.host t.device
+on=cuda:0,cuda:0 ranks threads 2 "$here/devices.lua" "$dir/t.one"
+check "threads: two on one device exchange through the host" exchanged 2
+DEEPC_NCCL=off ranks threads 4 "$here/train.lua" gpt mixed "$dir/t.host"
+CUDA_STANDIN_CALLS=1 ranks threads 4 "$here/train.lua" gpt mixed "$dir/t.device"
+check "threads: gpt mixed: by NCCL" by_nccl 100
+check "threads: gpt mixed: the same losses and parameters" cmp "$dir/t.host" "$dir/t.device"
+
 [ -n "$launchers" ] || { closing; exit; }
 l=${launchers##* }
 case $launchers in *openmpi*) l=openmpi ;; esac
 
-# One of the ranks has no library, or computes on the CPU: all go through the host.
+# One of the ranks has no library: all go through the host. One that computes on the CPU is none of them.
 cat >"$dir/mixed.sh" <<'SH'
 rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
 [ "$rank" != 1 ] || export $odd
@@ -85,14 +102,17 @@ dc.mesh { data = w.size }
 local f = dc.fn("f(x: f32[4]) -> f32[4]", function(x) return dc.all_reduce(x + 2) end)
 for i = 1, 3 do print("sum " .. f(dc.ones "f32[4]" * i * (w.rank + 1)):sum():item()) end
 LUA
-for odd in DEEPC_NCCL=off DEEPC_DEVICE=cpu; do
-    export odd
-    x=
-    [ $l = mpich ] || x=--oversubscribe
-    run timeout 300 mpirun.$l $x -n 2 sh "$dir/mixed.sh" "$DEEPC" "$dir/sum.lua"
-    check "$odd on one rank: both have the sums" test "$(grep -cE 'sum (28|40|52).0' "$dir/out")" -eq 6 -a $status -eq 0
-    check "$odd on one rank: the other says so" said 1 "values go through the host: not all ranks have devices that exchange them"
-done
+export odd
+x=
+[ $l = mpich ] || x=--oversubscribe
+odd=DEEPC_NCCL=off
+run timeout 300 mpirun.$l $x -n 2 sh "$dir/mixed.sh" "$DEEPC" "$dir/sum.lua"
+check "one rank has no library: both have the sums" test "$(grep -cE 'sum (28|40|52).0' "$dir/out")" -eq 6 -a $status -eq 0
+check "one rank has no library: the other says so" said 1 "values go through the host: not all ranks have devices that exchange them"
+odd=DEEPC_DEVICE=cpu
+run timeout 300 mpirun.$l $x -n 2 sh "$dir/mixed.sh" "$DEEPC" "$dir/sum.lua"
+check "one rank computes on the CPU" warns "the kind of device differs between ranks: rank 0 has 'cuda', rank 1 'cpu'"
+check "one rank computes on the CPU: the status tells" test $status -ne 0 -a $status -ne 124
 
 # Streams in other orders, every access checked.
 for setting in CUDA_STANDIN_STREAMS=eager CUDA_STANDIN_STREAMS=random DEEPC_LAUNCH=wait CUDA_STANDIN_CHECK=1; do

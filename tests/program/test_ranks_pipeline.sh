@@ -36,6 +36,8 @@ sed -n '/^```lua/,/^```$/p' "$here/../../docs/pipelines.md" | grep -v '^```' >"$
 run "$DEEPC" "$dir/page.lua"
 check "the manual's example in one process" says "true"
 
+messages "$here/threads.sh"
+trained "$here/threads.sh" 4 1f1b 2
 if command -v mpirun.mpich >/dev/null 2>&1; then
     messages mpirun.mpich
     messages mpirun.mpich eval

@@ -94,6 +94,10 @@ check "plan refuses a rate that is none" says "--link fast: a rate such as 50GB/
 run "$DEEPC" plan "$here/train.lua"
 check "plan without a mesh says how it is used" warns "usage: deepc plan --mesh"
 
+for model in "2 mlp zero1" "2 cnn data" "2 rnn model" "4 gpt mixed" "4 gpt zero3"; do
+    set -- $model
+    trained "$here/threads.sh" "$1" "$2" "$3"
+done
 if command -v mpirun.mpich >/dev/null 2>&1; then
     layers mpirun.mpich 2 "data zero1 zero3 model"
     layers mpirun.mpich 4 "data model"

@@ -162,7 +162,7 @@ static dc_status kill_last(dc_job *j, rank_of *r)
 {
     if (r->rank < r->all->n - 1)
         return await(j, r);
-    dc_threads_kill(r->all->engine, r->rank);
+    dc_threads_leave(r->all->engine, r->rank);
     while (dc_world_failure(r->w) == NULL)
         DC_TRY(dc_job_ended(j));
     return DC_OK;

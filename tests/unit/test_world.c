@@ -559,7 +559,7 @@ static dc_status kill_one(dc_job *j, rank_of *r)
 {
     DC_TRY(reduce(j, r, 10, "all_reduce, a.lua:1"));
     if (r->rank == 0) {
-        dc_threads_kill(r->all->engine, 0);
+        dc_threads_leave(r->all->engine, 0);
         while (dc_world_failure(r->w) ==
                NULL) /* it has no thread to look with; the others find it */
             DC_TRY(dc_job_ended(j));

@@ -40,7 +40,7 @@ void ranks_run(ranks *all, int n, const int *host, dc_status (*body)(dc_job *j, 
     pthread_t thread[RANKS_MOST];
     const int64_t seconds = all->seconds;
     *all = (ranks){.n = n, .body = body, .ctx = ctx, .seconds = seconds > 0 ? seconds : 60};
-    all->engine = dc_threads_new(n, host);
+    all->engine = dc_threads_new(n, host != NULL ? host : (const int[RANKS_MOST]){0});
     for (int r = 0; r < n; r++) {
         all->at[r].all = all;
         all->at[r].rank = r;
