@@ -321,13 +321,36 @@ static void put_text(writer *w, const char *s)
         dc_text_put(w->out, s, n);
 }
 
+/* The function and the bodies of its module: their origins are counted one behind the other. NULL: no more. */
+static const dc_func *part_of(const dc_func *fn, uint32_t i)
+{
+    const dc_module *m = fn->module;
+    return i == 0 ? fn : i <= m->body.n ? m->body.at[i - 1].fn : NULL;
+}
+
 /* The first origin with these words; words are the same in the graph and in what was made of it. */
 static uint64_t origin_of(const dc_func *fn, const char *where)
 {
-    for (uint32_t o = 1; where != NULL && o < fn->origins.n; o++)
-        if (fn->origins.at[o].where == where)
-            return o;
+    const dc_func *f;
+    uint64_t before = 0;
+    for (uint32_t i = 0; where != NULL && (f = part_of(fn, i)) != NULL; i++) {
+        for (uint32_t o = 1; o < f->origins.n; o++)
+            if (f->origins.at[o].where == where)
+                return before + o;
+        before += f->origins.n;
+    }
     return 0;
+}
+
+static const char *words_of(const dc_func *fn, uint64_t origin)
+{
+    const dc_func *f;
+    for (uint32_t i = 0; origin > 0 && (f = part_of(fn, i)) != NULL; i++) {
+        if (origin < f->origins.n)
+            return f->origins.at[origin].where;
+        origin -= f->origins.n;
+    }
+    return NULL;
 }
 
 static void put_record(writer *w, const record *rec, const char *x);
@@ -428,9 +451,11 @@ static char *get_bytes(reader *r, uint64_t n)
 
 static const char *get_line(reader *r)
 {
-    const dc_func *fn = r->desc->fn;
-    const uint64_t o = get(r, fn->origins.n - 1);
-    return o > 0 ? fn->origins.at[o].where : NULL;
+    const dc_func *f;
+    uint64_t n = 0;
+    for (uint32_t i = 0; (f = part_of(r->desc->fn, i)) != NULL; i++)
+        n += f->origins.n;
+    return words_of(r->desc->fn, get(r, n - 1));
 }
 
 static void get_record(reader *r, const record *rec, char *x);

@@ -577,7 +577,18 @@ for i = 1, 100 do
   io.write " two\n"
 end
 LUA
+# Lines of exchanges in loops and branches are known of functions that come from the cache, too.
+script nested <<'LUA'
+local f = dc.fn("f(x: f32[4], yes: bool[]) -> f32[4]", function(x, yes)
+  return dc.cond(yes, function() return dc.all_reduce(x * 3) end, function() return x end)
+end)
+for _ = 1, 2 - w.rank do f(dc.ones "f32[4]", true):totable() end
+LUA
 threads() {
+    for try in compiled kept; do
+        run env DEEPC_COMPILE=now DEEPC_CACHE="$dir/cache.nested" timeout 60 "$DEEPC" --ranks 2 nested.lua
+        check "threads: the line of an exchange in a branch, $try" says_why 2 "rank 1 (host) has ended, and rank 0 waits for it in all_reduce f32 x 4, nested.lua:5"
+    done
     values "$threads"
     errors "$threads"
     slices "$threads"
