@@ -56,8 +56,9 @@ static bool is_message(const dc_command *x)
 
 static bool is_alike(const dc_host_call *a, const dc_host_call *b)
 {
-    return a->op == b->op && a->nattr == b->nattr && a->in[0].dtype == b->in[0].dtype &&
-           memcmp(a->attr + 1, b->attr + 1, (size_t)(a->nattr - 1) * sizeof *a->attr) == 0;
+    const dc_exchange_attr x = dc_exchange_read(a->attr), y = dc_exchange_read(b->attr);
+    return x.number == 0 && a->op == b->op && a->in[0].dtype == b->in[0].dtype && x.other == y.other &&
+           memcmp(&x.group, &y.group, sizeof x.group) == 0;
 }
 
 /* Does the command wait for an exchange from `first` on? */

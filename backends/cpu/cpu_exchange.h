@@ -1,7 +1,8 @@
 /*
  * What ranks do together while kernels run. An exchange of a recording begins where its command stands, and is waited for
  * by the first command that has to wait for it (dc_command.dep). Small ones of one kind that follow each other, without a
- * command between them that needs one of them, are a bucket: they begin together, where the last one stands.
+ * command between them that needs one of them, are a bucket: they begin together, where the last one stands. But for those that
+ * a script has written: other ranks may have other commands between them.
  *
  * Only exchanges of the outermost list are left to themselves; those in loops and branches end where they stand.
  */

@@ -7,9 +7,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { MASK = (1 << DC_MESH_AXES) - 1, NUMBER = 1 << DC_MESH_AXES };
+
 dc_exchange_attr dc_exchange_read(const int64_t *attr)
 {
-    dc_exchange_attr x = {attr[0], attr[1], {(uint32_t)attr[3], (uint32_t)attr[2], {0}}};
+    dc_exchange_attr x = {
+        attr[0], attr[1], {(uint32_t)attr[3], attr[2] & MASK, {0}}, attr[2] / NUMBER};
     for (uint32_t i = 0; i < x.group.naxis; i++)
         x.group.size[i] = attr[4 + i];
     return x;
@@ -19,7 +22,7 @@ int dc_exchange_write(const dc_exchange_attr *x, int64_t attr[DC_EXCHANGE_ATTRS]
 {
     attr[0] = x->axis;
     attr[1] = x->other;
-    attr[2] = x->group.mask;
+    attr[2] = x->group.mask + NUMBER * x->number;
     attr[3] = x->group.naxis;
     for (uint32_t i = 0; i < x->group.naxis; i++)
         attr[4 + i] = x->group.size[i];
@@ -33,7 +36,8 @@ static dc_status check_attrs(const dc_site *s)
 {
     const int64_t *a = s->attr;
     bool ok = s->nattr >= 5 && a[3] >= 1 && a[3] <= DC_MESH_AXES && s->nattr == 4 + a[3] &&
-              a[2] >= 1 && a[2] < (int64_t)1 << a[3];
+              (a[2] & MASK) >= 1 && (a[2] & MASK) < (int64_t)1 << a[3] && a[2] >= 0 &&
+              a[2] / NUMBER <= INT32_MAX;
     int64_t n = 1;
     for (int i = 4; i < s->nattr && ok; i++)
         ok = a[i] >= 1 && dc_mul_ok(n, a[i], &n) && n <= INT32_MAX;
@@ -164,43 +168,82 @@ dc_status dc_infer_exchange_shape(const dc_site *s)
     return DC_OK;
 }
 
+/* ---- numbers ------------------------------------------------------------------------------------- */
+
+bool dc_exchange_is_written(const dc_node *n)
+{
+    return dc_op_is((dc_op)n->op, DC_CLASS_COM) && !dc_op_is_message((dc_op)n->op) &&
+           n->attr[2] >= NUMBER;
+}
+
+/* Numbers rise with nodes. */
+int64_t dc_exchange_next(const dc_func *f, uint32_t mask)
+{
+    if (!f->module->written)
+        return 0;
+    for (dc_ref r = f->node.n; r-- > 1;) {
+        const dc_node *n = dc_node_at(f, r);
+        if (dc_op_is((dc_op)n->op, DC_CLASS_COM) && n->nattr > 0 && n->attr[2] >= NUMBER &&
+            (n->attr[2] & MASK) == mask)
+            return n->attr[2] / NUMBER + 1;
+    }
+    return 1;
+}
+
 /* ---- nodes --------------------------------------------------------------------------------------- */
+
+/* With the number of the next one. */
+static int write_next(const dc_func *f, const dc_exchange_attr *x, int64_t attr[DC_EXCHANGE_ATTRS])
+{
+    dc_exchange_attr own = *x;
+    own.number = dc_exchange_next(f, x->group.mask);
+    return dc_exchange_write(&own, attr);
+}
 
 dc_ref dc_graph_exchange(dc_func *f, dc_op op, dc_ref a, const dc_exchange_attr *x)
 {
     int64_t attr[DC_EXCHANGE_ATTRS];
-    const int nattr = dc_exchange_write(x, attr);
+    const int nattr = write_next(f, x, attr);
     return dc_graph_make(f, op, &a, 1, attr, nattr, NULL);
 }
 
 dc_ref dc_graph_all_reduce(dc_func *f, dc_ref a, dc_combine by, const dc_group_axes *group)
 {
-    return dc_graph_exchange(f, DC_OP_ALL_REDUCE, a, &(dc_exchange_attr){0, by, *group});
+    return dc_graph_exchange(f, DC_OP_ALL_REDUCE, a, &(dc_exchange_attr){0, by, *group, 0});
 }
 
 dc_ref dc_graph_reduce_scatter(dc_func *f, dc_ref a, int axis, dc_combine by,
                                const dc_group_axes *group)
 {
-    return dc_graph_exchange(f, DC_OP_REDUCE_SCATTER, a, &(dc_exchange_attr){axis, by, *group});
+    return dc_graph_exchange(f, DC_OP_REDUCE_SCATTER, a, &(dc_exchange_attr){axis, by, *group, 0});
 }
 
 dc_ref dc_graph_all_gather(dc_func *f, dc_ref a, int axis, const dc_group_axes *group)
 {
-    return dc_graph_exchange(f, DC_OP_ALL_GATHER, a, &(dc_exchange_attr){axis, 0, *group});
+    return dc_graph_exchange(f, DC_OP_ALL_GATHER, a, &(dc_exchange_attr){axis, 0, *group, 0});
 }
 
 dc_ref dc_graph_send(dc_func *f, dc_ref a, dc_ref after, const dc_exchange_attr *x)
 {
     int64_t attr[DC_EXCHANGE_ATTRS];
-    const int nattr = dc_exchange_write(x, attr);
+    const int nattr = write_next(f, x, attr);
     return dc_graph_make(f, DC_OP_SEND, (dc_ref[]){a, after}, 2, attr, nattr, NULL);
 }
 
 dc_ref dc_graph_recv(dc_func *f, const dc_type *t, dc_ref after, const dc_exchange_attr *x)
 {
     int64_t attr[DC_EXCHANGE_ATTRS];
-    const int nattr = dc_exchange_write(x, attr);
+    const int nattr = write_next(f, x, attr);
     return dc_graph_make(f, DC_OP_RECV, &after, 1, attr, nattr, t);
+}
+
+dc_ref dc_graph_behind(dc_func *f, dc_ref a, dc_ref token)
+{
+    const dc_node n = *dc_node_at(f, a);
+    const dc_dtype t = (dc_dtype)n.dtype;
+    const dc_ref zeros =
+        dc_graph_unreduce(f, dc_graph_cast(f, token, t), (1u << n.rank) - 1, n.rank, n.dim);
+    return dc_graph_op2(f, t == DC_BOOL ? DC_OP_OR : DC_OP_SUB, a, zeros);
 }
 
 dc_ref dc_graph_arrived(dc_func *f, dc_ref r, dc_ref after)
@@ -208,15 +251,36 @@ dc_ref dc_graph_arrived(dc_func *f, dc_ref r, dc_ref after)
     return dc_graph_make(f, DC_OP_ARRIVED, (dc_ref[]){r, after}, 2, NULL, 0, NULL);
 }
 
-bool dc_exchange_is_message(const dc_func *f, const dc_node *n)
+/* Is it such a node, or a loop or a branch with one? */
+static bool holds(const dc_func *f, const dc_node *n, bool (*is)(const dc_node *n))
 {
-    bool any = n->op == DC_OP_SEND || n->op == DC_OP_RECV;
+    bool any = is(n);
     for (int i = 0; i < dc_node_bodies(n) && !any; i++) {
         const dc_func *body = dc_body_at(f->module, n->attr[i]);
         for (dc_ref r = 1; r < body->node.n && !any; r++)
-            any = dc_exchange_is_message(body, dc_node_at(body, r));
+            any = holds(body, dc_node_at(body, r), is);
     }
     return any;
+}
+
+static bool is_message(const dc_node *n)
+{
+    return n->op == DC_OP_SEND || n->op == DC_OP_RECV;
+}
+
+static bool is_ordered(const dc_node *n)
+{
+    return is_message(n) || dc_exchange_is_written(n);
+}
+
+bool dc_exchange_is_message(const dc_func *f, const dc_node *n)
+{
+    return holds(f, n, is_message);
+}
+
+bool dc_exchange_is_ordered(const dc_func *f, const dc_node *n)
+{
+    return holds(f, n, is_ordered);
 }
 
 bool dc_exchange_answers(const dc_func *f, const dc_node *n)

@@ -1,7 +1,7 @@
 /*
  * Operations of class COM: what the members of a group of ranks do together (core/world/world.h), each with an operand
- * of its own; of the first ones all members have operands of the same type. Attributes: axis, other, mask, number of axes of the mesh, their
- * sizes; n is the number of members.
+ * of its own; of the first ones all members have operands of the same type. Attributes: axis, other, mask + 256 times a number,
+ * how many axes the mesh has, their sizes; n is the number of members.
  *
  *   all_reduce      [0, combine]   sums, maxima or minima (dc_combine) over the members; all get them
  *   reduce_scatter  [axis, combine]  the same, of which each member gets one of n equal parts of the axis
@@ -9,6 +9,11 @@
  *   all_to_all      [axis, to]     each member gives one of n equal parts of `axis` to each, and puts those it gets one
  *                                  behind the other along `to`
  *   broadcast       [0, member]    the operand of that member
+ *
+ * What a script writes is numbered (dc_module.written): the exchanges of a function over the same axes count from 1. So none is
+ * another one: what is equal on one rank may differ on the next. Such are performed as often as they are written and in that
+ * order, on each rank: none leaves a loop or a call, or is left out as unused. Those that partitioning makes, alike on all ranks,
+ * have the number 0 and are nodes as any other.
  *
  * Of two members, each of which may compute something else:
  *
@@ -34,13 +39,19 @@ enum { DC_EXCHANGE_ATTRS = 4 + DC_MESH_AXES };
 typedef struct dc_exchange_attr {
     int64_t axis, other;
     dc_group_axes group;
+    int64_t number;
 } dc_exchange_attr;
 
 dc_exchange_attr dc_exchange_read(const int64_t *attr);
 /* Writes the attributes; how many they are. */
 int dc_exchange_write(const dc_exchange_attr *x, int64_t attr[DC_EXCHANGE_ATTRS]);
 
-/* For passes. */
+/* Is it one that is performed as it is written, with others and not by messages? */
+bool dc_exchange_is_written(const dc_node *n);
+/* The number of the next one over these axes in f; 0 where they have none. */
+int64_t dc_exchange_next(const dc_func *f, uint32_t mask);
+
+/* For passes, and gradients; numbered where those of the module are. */
 dc_ref dc_graph_exchange(dc_func *f, dc_op op, dc_ref a, const dc_exchange_attr *x);
 dc_ref dc_graph_all_reduce(dc_func *f, dc_ref a, dc_combine by, const dc_group_axes *group);
 dc_ref dc_graph_reduce_scatter(dc_func *f, dc_ref a, int axis, dc_combine by,
@@ -50,11 +61,19 @@ dc_ref dc_graph_all_gather(dc_func *f, dc_ref a, int axis, const dc_group_axes *
 dc_ref dc_graph_send(dc_func *f, dc_ref a, dc_ref after, const dc_exchange_attr *x);
 dc_ref dc_graph_recv(dc_func *f, const dc_type *t, dc_ref after, const dc_exchange_attr *x);
 
+/*
+ * The value of a, which is computed behind the messages that `token` stands for, whatever a depends on: the token, which is 0, is
+ * taken from it. Bool: the token is not 0, or it is true.
+ */
+dc_ref dc_graph_behind(dc_func *f, dc_ref a, dc_ref token);
+
 /* What messages come after that come after `after` and, once it is in memory, r. */
 dc_ref dc_graph_arrived(dc_func *f, dc_ref r, dc_ref after);
 
 /* A send or a recv, or a loop or a branch with one? */
 bool dc_exchange_is_message(const dc_func *f, const dc_node *n);
+/* That, or what a script has written that ranks do together: performed in the order in which it is written. */
+bool dc_exchange_is_ordered(const dc_func *f, const dc_node *n);
 
 /* Is its gradient a message to another rank, who waits for it: of floats, or a loop or a branch with such? */
 bool dc_exchange_answers(const dc_func *f, const dc_node *n);

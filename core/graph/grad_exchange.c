@@ -5,15 +5,22 @@
 #include "core/graph/exchange.h"
 #include "core/graph/grad_impl.h"
 
+/* Beside messages exchanges keep their order: none leaves a loop for what it is made of, on this rank alone. */
+static dc_ref in_place(const dc_vjp *v, dc_ref a)
+{
+    return v->f->token != 0 ? dc_graph_behind(v->f, a, v->f->token) : a;
+}
+
 static dc_ref sum_of_all(const dc_vjp *v, const dc_exchange_attr *x, dc_ref a)
 {
-    return dc_graph_all_reduce(v->f, a, DC_COMBINE_SUM, &x->group);
+    return dc_graph_all_reduce(v->f, in_place(v, a), DC_COMBINE_SUM, &x->group);
 }
 
 static dc_ref reduced_back(const dc_vjp *v, const dc_exchange_attr *x, dc_ref a)
 {
-    return v->n.op == DC_OP_ALL_REDUCE ? sum_of_all(v, x, a)
-                                       : dc_graph_all_gather(v->f, a, (int)x->axis, &x->group);
+    return v->n.op == DC_OP_ALL_REDUCE
+               ? sum_of_all(v, x, a)
+               : dc_graph_all_gather(v->f, in_place(v, a), (int)x->axis, &x->group);
 }
 
 /* Of a maximum or a minimum: the elements that are it share its cotangent. */
@@ -22,7 +29,8 @@ static void share(const dc_vjp *v, const dc_exchange_attr *x)
     dc_func *f = v->f;
     const dc_ref a = v->n.in[0];
     const bool all = v->n.op == DC_OP_ALL_REDUCE;
-    const dc_ref best = all ? v->r : dc_graph_all_gather(f, v->r, (int)x->axis, &x->group);
+    const dc_ref best =
+        all ? v->r : dc_graph_all_gather(f, in_place(v, v->r), (int)x->axis, &x->group);
     const dc_ref won = dc_graph_op2(f, DC_OP_EQ, a, best);
     const dc_ref count =
         sum_of_all(v, x, dc_graph_cast(f, won, (dc_dtype)dc_vjp_operand(v, 0).dtype));
@@ -52,7 +60,9 @@ void dc_grad_reduce_scatter(const dc_vjp *v)
 void dc_grad_all_gather(const dc_vjp *v)
 {
     const dc_exchange_attr x = dc_exchange_read(v->n.attr);
-    dc_vjp_give(v, 0, dc_graph_reduce_scatter(v->f, v->g, (int)x.axis, DC_COMBINE_SUM, &x.group));
+    dc_vjp_give(
+        v, 0,
+        dc_graph_reduce_scatter(v->f, in_place(v, v->g), (int)x.axis, DC_COMBINE_SUM, &x.group));
 }
 
 void dc_grad_all_to_all(const dc_vjp *v)
@@ -61,7 +71,7 @@ void dc_grad_all_to_all(const dc_vjp *v)
     const int64_t axis = x.axis;
     x.axis = x.other;
     x.other = axis;
-    dc_vjp_give(v, 0, dc_graph_exchange(v->f, DC_OP_ALL_TO_ALL, v->g, &x));
+    dc_vjp_give(v, 0, dc_graph_exchange(v->f, DC_OP_ALL_TO_ALL, in_place(v, v->g), &x));
 }
 
 /* The member whose operand it is gets the sum of all cotangents, the others zeros. */
@@ -75,7 +85,7 @@ void dc_grad_broadcast(const dc_vjp *v)
     const dc_ref one = dc_graph_reshape(f, v->g, 2, row);
     row[0] = members;
     const dc_ref rows = dc_graph_pad(f, one, lo, step, row, 0);
-    const dc_ref mine = dc_graph_reduce_scatter(f, rows, 0, DC_COMBINE_SUM, &x.group);
+    const dc_ref mine = dc_graph_reduce_scatter(f, in_place(v, rows), 0, DC_COMBINE_SUM, &x.group);
     dc_vjp_give(v, 0, dc_graph_reshape(f, mine, n.rank, n.dim));
 }
 

@@ -73,6 +73,7 @@ typedef struct dc_module {
     dc_names *names; /* strings of origins and labels */
     struct dc_extents
         *extents; /* of sizes known at run time; the context's, NULL: there are none */
+    bool written; /* exchanges are a script's, and numbered (core/graph/exchange.h) */
     DC_VEC(dc_func *) func;
     DC_VEC(dc_body) body;
 } dc_module;

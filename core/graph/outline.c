@@ -1,6 +1,7 @@
 #include "core/graph/outline.h"
 
 #include "core/graph/custom.h"
+#include "core/graph/exchange.h"
 
 /* Of the attribute `which` of a hole: a custom gradient has two kinds. */
 enum { STAND_IN = 2 };
@@ -28,7 +29,7 @@ typedef struct part {
     uint8_t *want; /* of what the roots are made of */
 } part;
 
-/* What is made of a stand-in, and what has a hole of a gradient that was given in the body. */
+/* What is made of a stand-in, what has a hole of a gradient that was given in the body, and what ranks do together in it. */
 static void find_depending(const dc_outline *o, part *p)
 {
     const dc_func *f = o->f;
@@ -37,7 +38,8 @@ static void find_depending(const dc_outline *o, part *p)
     for (dc_ref r = o->mark; r < f->node.n; r++) {
         const dc_node *n = dc_node_at(f, r);
         const int nin = n->op == DC_OP_CUSTOM ? dc_node_inputs(n) : n->nin;
-        bool inside = p->inside[r] || (n->op == DC_OP_HOLE && !dc_is_stand_in(n));
+        bool inside = p->inside[r] || (n->op == DC_OP_HOLE && !dc_is_stand_in(n)) ||
+                      dc_exchange_is_written(n);
         for (int i = 0; i < nin && !inside; i++)
             inside = p->inside[n->in[i]];
         p->inside[r] = inside;

@@ -193,7 +193,7 @@ void dc_shard_keep_steps(const dc_partitioner *p, int64_t times, dc_partitioner 
 
 static void exchange(route *w, dc_op op, int axis, int64_t other, uint32_t mask)
 {
-    const dc_exchange_attr x = {axis, other, dc_mesh_group(w->p->mesh, mask)};
+    const dc_exchange_attr x = {axis, other, dc_mesh_group(w->p->mesh, mask), 0};
     const int64_t n = members_of(w->p, mask);
     const double bytes = dc_exchange_bytes(op, &x, &w->type);
     w->bytes += bytes;
@@ -484,7 +484,7 @@ dc_sharding dc_shard_summed(const dc_partitioner *p, dc_ref r)
 dc_ref dc_shard_reduce(dc_partitioner *p, dc_ref at, dc_combine by, uint32_t mask)
 {
     const dc_group_axes group = dc_mesh_group(p->mesh, mask);
-    const dc_exchange_attr x = {0, by, group};
+    const dc_exchange_attr x = {0, by, group, 0};
     const dc_type t = dc_node_type(p->to, at);
     if (mask == 0)
         return at;

@@ -206,6 +206,11 @@ typedef struct dc_lazy_walk {
 
 void dc_lazy_walk_begin(dc_lazy_walk *w, dc_rt *rt, dc_job *j, bool recipes);
 void dc_lazy_walk_add(dc_lazy_walk *w, dc_lazy *root);
+/*
+ * Of a walk that is done: what ranks do together in it, in the order of making, if it was met in another one; else *n is 0. Then
+ * a walk that begins with these meets them in this order, which is the same on all ranks.
+ */
+dc_lazy **dc_lazy_walk_exchanges(const dc_lazy_walk *w, uint32_t *n);
 dc_lazy *dc_lazy_walk_real(const dc_lazy_walk *w, dc_lazy *n);
 bool dc_lazy_walk_leaf(const dc_lazy_walk *w, const dc_lazy *n);
 bool dc_lazy_walk_pending(const dc_lazy_walk *w, const dc_lazy *n); /* it was met, and is no leaf */

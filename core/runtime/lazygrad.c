@@ -113,7 +113,8 @@ static dc_status differentiate(task *t, dc_ref loss)
     t->f->token = any ? dc_graph_const(t->f, &f32, 0) : 0;
     DC_TRY(dc_grad(t->j, t->f, loss, wrt, m, grad));
     for (dc_ref r = before; r < t->f->node.n; r++)
-        if (t->f->node.at[r].op == DC_OP_SEND || t->f->node.at[r].op == DC_OP_RECV)
+        if (dc_op_is((dc_op)t->f->node.at[r].op, DC_CLASS_COM) &&
+            t->f->node.at[r].op != DC_OP_ARRIVED)
             DC_PUSH_IN(&t->j->scratch, t->message, r);
     m = 0;
     for (int i = 0; i < t->n; i++)
@@ -186,8 +187,16 @@ static dc_status make_gradients(task *t, dc_lazy *loss, bool zero, const char *w
                                 const char *path, dc_lazy **out, dc_lazy **message)
 {
     dc_module *m = dc_module_new();
+    uint32_t nexchange;
     dc_module_defer(t->j, m); /* freed with the entry */
+    m->written = true;
     dc_lazy_walk_begin(&t->walk, t->rt, t->j, true);
+    dc_lazy_walk_add(&t->walk, loss);
+    dc_lazy **exchange = dc_lazy_walk_exchanges(&t->walk, &nexchange);
+    if (nexchange > 0)
+        dc_lazy_walk_begin(&t->walk, t->rt, t->j, true);
+    for (uint32_t i = 0; i < nexchange; i++)
+        dc_lazy_walk_add(&t->walk, exchange[i]);
     dc_lazy_walk_add(&t->walk, loss);
     t->walk.apart = t->wrt;
     t->walk.napart = t->n;

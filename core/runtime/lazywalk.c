@@ -6,7 +6,10 @@
  * are the same is part of the structure.
  */
 #include "core/graph/custom.h"
+#include "core/graph/exchange.h"
 #include "core/runtime/lazy.h"
+
+#include <stdlib.h>
 
 /* Does it give what it is made of another name only? Or say that it is complex (core/graph/complex.h)? */
 static bool is_alias(const dc_lazy *n)
@@ -166,7 +169,44 @@ void dc_lazy_walk_add(dc_lazy_walk *t, dc_lazy *root)
     }
 }
 
+static int by_serial(const void *x, const void *y)
+{
+    const dc_lazy *a = *(dc_lazy *const *)x, *b = *(dc_lazy *const *)y;
+    return a->serial < b->serial ? -1 : a->serial > b->serial;
+}
+
+dc_lazy **dc_lazy_walk_exchanges(const dc_lazy_walk *t, uint32_t *n)
+{
+    DC_VEC(dc_lazy *) list = {0};
+    bool apart = false; /* from the order of making */
+    *n = 0;
+    if (t->rt->first->mesh == NULL)
+        return NULL;
+    for (uint32_t i = 0; i < t->order.n; i++) {
+        dc_lazy *x = t->order.at[i];
+        if (dc_lazy_walk_leaf(t, x) || !dc_op_is((dc_op)x->op, DC_CLASS_COM))
+            continue;
+        apart = apart || (list.n > 0 && list.at[list.n - 1]->serial > x->serial);
+        DC_PUSH_IN(&t->j->scratch, list, x);
+    }
+    if (!apart)
+        return NULL;
+    qsort(list.at, list.n, sizeof *list.at, by_serial);
+    *n = list.n;
+    return list.at;
+}
+
 /* ---- as a function --------------------------------------------------------------------------- */
+
+/* Where those of the function have numbers, it gets its own. */
+static bool number_exchange(const dc_func *f, const dc_lazy *n, int64_t attr[DC_EXCHANGE_ATTRS])
+{
+    if (!f->module->written || !dc_op_is((dc_op)n->op, DC_CLASS_COM) || n->nattr == 0)
+        return false;
+    dc_exchange_attr x = dc_exchange_read(n->attr);
+    x.number = dc_exchange_next(f, x.group.mask);
+    return dc_exchange_write(&x, attr) == n->nattr;
+}
 
 static void write_node(const dc_lazy_walk *t, dc_func *f, const dc_lazy *n, dc_ref *ref)
 {
@@ -184,7 +224,9 @@ static void write_node(const dc_lazy_walk *t, dc_func *f, const dc_lazy *n, dc_r
     for (uint32_t i = 0; i < n->nin; i++)
         in[i] = ref[dc_lazy_walk_real(t, n->in[i])->number];
     dc_func_from(f, n->where, n->path);
-    ref[n->number] = dc_graph_make(f, (dc_op)n->op, in, (int)n->nin, n->attr, n->nattr, &type);
+    int64_t own[DC_EXCHANGE_ATTRS];
+    const int64_t *attr = number_exchange(f, n, own) ? own : n->attr;
+    ref[n->number] = dc_graph_make(f, (dc_op)n->op, in, (int)n->nin, attr, n->nattr, &type);
     for (int i = 0; n->nin == 0 && i < t->napart; i++)
         if (t->apart[i].node != NULL && dc_lazy_walk_real(t, t->apart[i].node) == n) {
             ref[n->number] = dc_custom_leaf(f, ref[n->number]);

@@ -44,12 +44,24 @@ static void add_read_elsewhere(dc_realize_task *t, dc_lazy *n)
         add_result(t, n);
 }
 
-static void collect_all(dc_realize_task *t, dc_lazy *const *root, uint32_t n)
+static void walk_from(dc_realize_task *t, dc_lazy *const *root, uint32_t n)
 {
-    dc_lazy_walk_begin(&t->walk, t->rt, t->j, false);
     for (uint32_t i = 0; i < n && t->walk.group == NULL; i++)
         if (dc_lazy_real(root[i])->value == NULL)
             dc_lazy_walk_add(&t->walk, root[i]);
+}
+
+static void collect_all(dc_realize_task *t, dc_lazy *const *root, uint32_t n)
+{
+    uint32_t nexchange;
+    dc_lazy_walk_begin(&t->walk, t->rt, t->j, false);
+    walk_from(t, root, n);
+    dc_lazy **exchange = dc_lazy_walk_exchanges(&t->walk, &nexchange);
+    if (nexchange > 0 && t->walk.group == NULL) {
+        dc_lazy_walk_begin(&t->walk, t->rt, t->j, false);
+        walk_from(t, exchange, nexchange);
+        walk_from(t, root, n);
+    }
     if (t->walk.group != NULL)
         return;
     for (uint32_t i = 0; i < n; i++)

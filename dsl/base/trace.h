@@ -53,7 +53,7 @@ typedef struct dc_trace_body {
     bool loop;
     lua_State *L;            /* where it runs */
     uint64_t born, last;     /* handles made before it, and when it ended */
-    dc_ref mark;             /* the first node that is its own */
+    dc_ref mark, end;        /* the first node that is its own; when it has ended, the first that is not */
     dc_val i;                /* of a loop: the number of the element, a stand-in */
     uint32_t ncheck, nprint; /* what there was before it; */
     int nline;               /* lines of prints */

@@ -12,6 +12,7 @@
 #include "dsl/base/args.h"
 #include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
+#include "dsl/ops/ops.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -254,14 +255,24 @@ static void keep_facts(const dc_fn *fn, dc_spec *s)
     }
 }
 
+/* What the script has not said. */
+static dc_status finish_trace(dc_job *j, dc_trace *t)
+{
+    for (uint32_t i = 0; i < t->print.n; i++)
+        DC_PUSH(t->result, t->print.at[i]);
+    meet_sizes(t);
+    dc_ref *root = DC_NEW_ARRAY(&j->scratch, dc_ref, t->result.n + 1);
+    for (uint32_t i = 0; i < t->result.n; i++)
+        root[i] = t->result.at[i].ref;
+    return dc_messages_keep(j, t, 1, root, (int)t->result.n, NULL);
+}
+
 static dc_status compile_body(dc_job *j, void *arg)
 {
     const compiling *a = arg;
     dc_spec *s = a->s;
     dc_trace *t = s->trace;
-    for (uint32_t i = 0; i < t->print.n; i++)
-        DC_PUSH(t->result, t->print.at[i]);
-    meet_sizes(t);
+    DC_TRY(finish_trace(j, t));
     DC_TRY(dc_trace_place(j, t, !a->only_check));
     s->rt = t->rt;
     for (uint32_t i = 0; i < t->cell.n; i++) {
@@ -522,10 +533,7 @@ static dc_status compare_traces_body(dc_job *j, void *arg)
 {
     const comparing *a = arg;
     dc_trace *t = a->again->trace;
-    DC_UNUSED(j);
-    for (uint32_t i = 0; i < t->print.n; i++)
-        DC_PUSH(t->result, t->print.at[i]);
-    meet_sizes(t);
+    DC_TRY(finish_trace(j, t));
     const dc_func *f = dc_trace_close(t);
     a->again->fingerprint = fingerprint_of(t, f);
     if (a->steps)

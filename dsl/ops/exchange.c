@@ -198,18 +198,24 @@ static int l_set_mesh(lua_State *L)
 
 typedef struct applied {
     dc_op op;
-    int nattr;
-    int64_t attr[DC_EXCHANGE_ATTRS];
+    dc_exchange_attr attr;
     dc_trace *t; /* NULL: outside of one */
 } applied;
 
 static dc_status build(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const applied *x = arg;
+    int64_t attr[DC_EXCHANGE_ATTRS];
+    dc_exchange_attr e = x->attr;
     dc_val v = *in;
     DC_TRY(dc_ops_need_real(j, in));
     dc_messages_come_after(f, x->t, &v);
-    return dc_build_host(j, f, x->op, &v, x->attr, x->nattr, out);
+    if (x->t != NULL) {
+        f->module->written = true;
+        e.number = dc_exchange_next(f, e.group.mask);
+    }
+    const int nattr = dc_exchange_write(&e, attr);
+    return dc_build_host(j, f, x->op, &v, attr, nattr, out);
 }
 
 /* exchange(op, x, axis, other, axes): axes count from 0; axes: "data+model", nil all of the mesh */
@@ -226,7 +232,7 @@ static int l_exchange(lua_State *L)
     dc_exchange_attr e = {.axis = luaL_checkinteger(L, 3), .other = luaL_checkinteger(L, 4)};
     e.group = dc_mesh_group(m, dc_ranks_mask(L, d, 5, op));
     dc_ranks_world(L, d);
-    x.nattr = dc_exchange_write(&e, x.attr);
+    x.attr = e;
     x.t = dc_trace_here(L, d);
     dc_apply_to(L, d, op, &at, 1, build, &x);
     if (dc_trace_here(L, d) == NULL) { /* now, as the others do it now */

@@ -3,6 +3,7 @@
  * state that they read and set (dc_dsl.token); outside each is done at once.
  */
 #include "core/graph/build.h"
+#include "core/graph/custom.h"
 #include "core/graph/exchange.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
@@ -31,20 +32,12 @@ static dc_ref last_token(const dc_trace *t)
     return t->cell.at[at].read.at[t->cell.at[at].read.n - 1].ref;
 }
 
-/*
- * The same value, which is computed behind the messages of the trace, whatever it depends on: the token, which is 0, is taken
- * from it. Bool: the token is not 0, or it is true.
- */
+/* The same value, which is computed behind the messages of the trace. */
 void dc_messages_come_after(dc_func *f, const dc_trace *t, dc_val *v)
 {
     const dc_ref token = last_token(t);
-    const dc_dtype dtype = (dc_dtype)v->type.dtype;
-    if (token == 0)
-        return;
-    const dc_node n = *dc_node_at(f, v->ref);
-    const dc_ref zeros =
-        dc_graph_unreduce(f, dc_graph_cast(f, token, dtype), (1u << n.rank) - 1, n.rank, n.dim);
-    v->ref = dc_graph_op2(f, dtype == DC_BOOL ? DC_OP_OR : DC_OP_SUB, v->ref, zeros);
+    if (token != 0)
+        v->ref = dc_graph_behind(f, v->ref, token);
 }
 
 /* ---- messages ---------------------------------------------------------------------------------- */
@@ -102,6 +95,59 @@ static dc_status build_settle(dc_job *j, dc_func *f, const void *arg, const dc_v
 {
     *out = in[0];
     return set_token(j, f, arg, in[0].ref);
+}
+
+/* ---- exchanges that nothing uses ------------------------------------------------------------------ */
+
+static bool *find_used(dc_job *j, const dc_trace *t, dc_ref mark, const dc_ref *root, int nroot)
+{
+    const dc_func *f = t->f;
+    bool *used = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
+    for (int i = 0; i < nroot; i++)
+        used[root[i]] = true;
+    for (uint32_t i = 0; i < t->cell.n; i++)
+        if (t->cell.at[i].is_set)
+            used[t->cell.at[i].set.ref] = true;
+    for (uint32_t i = 0; i < t->check.n; i++)
+        used[t->check.at[i].position] = used[t->check.at[i].value] = true;
+    for (uint32_t i = 0; i < t->print.n; i++)
+        used[t->print.at[i].ref] = true;
+    for (dc_ref r = f->node.n; r-- > mark;) {
+        const dc_node *n = dc_node_at(f, r);
+        const int nin = n->op == DC_OP_CUSTOM ? dc_node_inputs(n) : n->nin;
+        for (int i = 0; used[r] && i < nin; i++)
+            used[n->in[i]] = true;
+    }
+    return used;
+}
+
+/* Of a body that has ended, which performs it. */
+static bool is_of_body(const dc_trace *t, dc_ref r)
+{
+    for (const dc_trace_body *b = t->left; b != NULL; b = b->outer)
+        if (r >= b->mark && r < b->end)
+            return true;
+    return false;
+}
+
+dc_status dc_messages_keep(dc_job *j, dc_trace *t, dc_ref mark, const dc_ref *root, int nroot,
+                           bool *kept)
+{
+    const message m = {.t = t, .token = t->d->token};
+    const uint32_t end = t->f->node.n;
+    if (kept != NULL)
+        *kept = false;
+    if (!t->f->module->written || m.token == NULL)
+        return DC_OK;
+    const bool *used = find_used(j, t, mark, root, nroot);
+    for (dc_ref r = mark; r < end; r++) {
+        if (used[r] || !dc_exchange_is_written(dc_node_at(t->f, r)) || is_of_body(t, r))
+            continue;
+        DC_TRY(set_token(j, t->f, &m, r));
+        if (kept != NULL)
+            *kept = true;
+    }
+    return DC_OK;
 }
 
 /* In dc.vmap a message would be one of each row. */

@@ -40,6 +40,12 @@ uint32_t dc_rand_bits(uint64_t seed, uint64_t stream, uint64_t i);
 void dc_messages_meet_here(lua_State *L, dc_dsl *d);
 /* The same value, which is computed behind the messages that the trace, or none, has made. */
 void dc_messages_come_after(dc_func *f, const dc_trace *t, dc_val *v);
+/*
+ * At the end of a function or a body that began at `mark` and gives `root`: exchanges of ranks that nothing uses are performed
+ * all the same, since others may use theirs. `kept`, unless NULL: there are such.
+ */
+dc_status dc_messages_keep(dc_job *j, dc_trace *t, dc_ref mark, const dc_ref *root, int nroot,
+                           bool *kept);
 /* Pushes the part of the tensor at idx that begins there: exchange.c. */
 void dc_exchange_cut(lua_State *L, dc_dsl *d, int idx, const char *op, const dc_type *part,
                      const int64_t *start);

@@ -4,14 +4,15 @@
  * pipeline's stage, the gradient of one part until those of all others are there.
  *
  * So a value that a message waits for shares no kernel with what stands behind the first message that waits for it. What
- * it waits for is what it sends and what is settled before it (DC_OP_ARRIVED).
+ * it waits for is what it sends and what is settled before it (DC_OP_ARRIVED). The same holds for what a script has written
+ * that ranks do together: kernels differ from rank to rank, the order of exchanges does not.
  */
 #include "core/graph/exchange.h"
 #include "jit/fuse/fuse_impl.h"
 
 static bool waits(const fusing *w, dc_ref r)
 {
-    return fuse_at(w, r)->op == DC_OP_ARRIVED || dc_exchange_is_message(w->fn, fuse_at(w, r));
+    return fuse_at(w, r)->op == DC_OP_ARRIVED || dc_exchange_is_ordered(w->fn, fuse_at(w, r));
 }
 
 void dc_fuse_find_awaited(fusing *w)

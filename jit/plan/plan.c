@@ -89,6 +89,32 @@ static void mark_after(dc_planner *p, const uint32_t *v, uint32_t n)
     }
 }
 
+/*
+ * What a script has written that ranks do together, and its messages, keep their order, so that it is one on all ranks, whatever
+ * else they compute. Where kernels that were fused need another one, it stays (jit/fuse/fuse_messages.c fuses none so).
+ */
+static void add_exchange_edges(dc_planner *p)
+{
+    uint32_t *group = NULL, last = DC_NO_GROUP; /* by ref: of a group, + 1 */
+    for (uint32_t g = 0; g < p->g->n; g++) {
+        const dc_ref r = p->g->at[g].control;
+        if (r == 0 || !dc_exchange_is_ordered(p->fn, dc_plan_node(p, r)))
+            continue;
+        if (group == NULL)
+            group = DC_NEW_ARRAY(p->a, uint32_t, p->fn->node.n);
+        group[r] = g + 1;
+    }
+    for (dc_ref r = 1; group != NULL && r < p->fn->node.n; r++) {
+        if (group[r] == 0)
+            continue;
+        const uint32_t next = group[r] - 1;
+        mark_after(p, &next, 1);
+        if (last != DC_NO_GROUP && !is_after(p, last))
+            edge(p, last, next);
+        last = next;
+    }
+}
+
 /* Edges of barriers are soft: one that would close a cycle is dropped, and the value is computed earlier. */
 static void add_barrier_edges(dc_planner *p)
 {
@@ -507,6 +533,7 @@ dc_status dc_plan_make(dc_job *j, dc_arena *a, const dc_plan_in *in, dc_plan *ou
 
     list_readers(&p);
     add_data_edges(&p);
+    add_exchange_edges(&p);
     add_barrier_edges(&p);
     decide_changes(&p);
     decide_donations(&p);

@@ -5,6 +5,7 @@
  * depends on the earlier one comes after it, so the later one must not.
  */
 #include "core/graph/custom.h"
+#include "core/graph/exchange.h"
 #include "jit/rewrite/loops_impl.h"
 
 #include <string.h>
@@ -46,6 +47,9 @@ static bool may_merge(const merging *w, dc_ref a, dc_ref b)
     if (la.n != lb.n || ((la.flags ^ lb.flags) & DC_LOOP_MEANING) != 0 ||
         ((la.flags & DC_LOOP_LIMIT) != 0 && ina[0] != inb[0]) ||
         ((la.flags & DC_LOOP_TEST) != 0 && ca[0] != cb[0]))
+        return false;
+    if (dc_exchange_is_ordered(w->f, dc_node_at(w->f, a)) ||
+        dc_exchange_is_ordered(w->f, dc_node_at(w->f, b)))
         return false;
     if (la.ncarry > 0 && lb.ncarry > 0)
         return is_part(ca, la.ncarry, cb, lb.ncarry) || is_part(cb, lb.ncarry, ca, la.ncarry);

@@ -3,6 +3,7 @@
  * values that are the same in each iteration, which are computed before it.
  */
 #include "core/graph/custom.h"
+#include "core/graph/exchange.h"
 #include "jit/rewrite/loops_impl.h"
 
 static bool is_movement(const dc_func *f, dc_ref r)
@@ -161,7 +162,7 @@ static bool is_invariant(const hoisting *h, dc_ref r)
     const dc_node *n = dc_node_at(h->w->body, r);
     if (n->op == DC_OP_PARAM)
         return h->invariant[r];
-    if (n->op == DC_OP_BARRIER || n->op == DC_OP_HOLE)
+    if (n->op == DC_OP_BARRIER || n->op == DC_OP_HOLE || dc_exchange_is_written(n))
         return false;
     for (int i = 0; i < n->nin; i++)
         if (!h->invariant[n->in[i]])

@@ -9,6 +9,7 @@
 #include "core/graph/conv.h"
 #include "core/graph/custom.h"
 #include "core/graph/dot.h"
+#include "core/graph/exchange.h"
 #include "jit/base/tuning.h"
 #include "jit/rewrite/loops_impl.h"
 
@@ -114,7 +115,8 @@ static void find_kinds(projecting *p)
         p->of_x[w->x.at[i].param] = true;
     for (dc_ref r = 1; r < b->node.n; r++) {
         const dc_node *n = dc_node_at(b, r);
-        bool all = n->op != DC_OP_HOLE && n->op != DC_OP_BARRIER, any = false;
+        bool all = n->op != DC_OP_HOLE && n->op != DC_OP_BARRIER && !dc_exchange_is_written(n),
+             any = false;
         if (n->op == DC_OP_PARAM)
             continue;
         for (int i = 0; i < n->nin; i++) {
@@ -353,7 +355,8 @@ static bool find_late(delaying *d, dc_ref value)
     for (dc_ref r = value; r > 0; r--) {
         const dc_node *n = dc_node_at(b, r);
         d->late[r] = d->late[r] && !d->carried[r] && n->op != DC_OP_PARAM;
-        if (d->late[r] && (n->op == DC_OP_BARRIER || n->op == DC_OP_HOLE))
+        if (d->late[r] &&
+            (n->op == DC_OP_BARRIER || n->op == DC_OP_HOLE || dc_exchange_is_written(n)))
             return false;
         any = any || (d->late[r] && contracts(b, r));
         for (int i = 0; d->late[r] && i < n->nin; i++)

@@ -4,6 +4,7 @@
  */
 #include "core/graph/conv.h"
 #include "core/graph/dot.h"
+#include "core/graph/exchange.h"
 #include "jit/base/tuning.h"
 #include "jit/rewrite/loops_impl.h"
 
@@ -32,7 +33,7 @@ static bool is_small(const dc_loopedit *w)
         const dc_op op = (dc_op)dc_node_at(b, r)->op;
         if (!needed[r])
             continue;
-        if (dc_op_is(op, DC_CLASS_CTL) ||
+        if (dc_op_is(op, DC_CLASS_CTL) || dc_exchange_is_written(dc_node_at(b, r)) ||
             (dc_op_is(op, DC_CLASS_CON) && work_of(b, r) > DC_TUNE_LOOP_UNROLLED_WORK))
             return false;
         nodes += !dc_op_is(op, DC_CLASS_SRC);

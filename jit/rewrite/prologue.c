@@ -72,7 +72,8 @@ static void find_invariant(splitting *w)
         bool invariant = n->op == DC_OP_PARAM ? !changes[n->attr[0]] : n->op != DC_OP_HOLE;
         for (int i = 0; i < n->nin; i++)
             invariant = invariant && w->invariant[n->in[i]];
-        w->invariant[r] = invariant && !(messages && class_of(w, r) == DC_CLASS_COM);
+        w->invariant[r] = invariant && !dc_exchange_is_written(n) &&
+                          !(messages && class_of(w, r) == DC_CLASS_COM);
     }
 }
 

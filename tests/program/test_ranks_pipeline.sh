@@ -37,6 +37,17 @@ run "$DEEPC" "$dir/page.lua"
 check "the manual's example in one process" says "true"
 
 messages "$here/threads.sh"
+
+# random LAUNCHER N COUNT [DEVICE]: programs of exchanges and messages, beside one rank that computes all
+random() {
+    run env DEEPC_DEVICE="${4:-cpu}" timeout 300 $1 -n "$2" "$DEEPC" "$here/random.lua" "$3" "$seed"
+    check "$1, ${4:-cpu}: $3 programs on $2 ranks, seed $seed" test "$(grep -c "$3 programs" "$dir/out")" -eq "$2"
+}
+seed=${DEEPC_TEST_SEED:-$(date +%s)}
+for n in 2 3 4; do
+    random "$here/threads.sh" $n 60 eval
+    random "$here/threads.sh" $n 10
+done
 trained "$here/threads.sh" 4 1f1b 2
 if command -v mpirun.mpich >/dev/null 2>&1; then
     messages mpirun.mpich

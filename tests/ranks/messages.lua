@@ -119,6 +119,32 @@ local sum, count = ordered(dc.ones "f32[2]")
 same(sum, { 10, 10 })
 same(count, { 3 })
 
+-- What nothing uses on this rank others use: it is performed as it is written, in loops and branches too. Equal ones are two.
+local unused = dc.fn("unused(x: f32[2], yes: bool[]) -> f32[2]", function(x, yes)
+  local y = me == 0 and x or x * 1
+  local sum = dc.all_reduce(x)
+  local one, two = dc.all_reduce(x), dc.all_reduce(y)
+  local last = dc.scan(function(c)
+    local all = dc.all_reduce(me == 0 and dc.ones "f32[2]" or c)
+    return me == 0 and c + all or c
+  end, x, nil, { length = 3 })
+  local kept = dc.cond(yes, function()
+    local all = dc.all_reduce(x)
+    return me == 0 and all or x
+  end, function() return x end)
+  if me == 0 then
+    return sum + one + two + last + kept
+  end
+  return last + kept
+end)
+for _ = 1, 2 do
+  same(unused(dc.full("f32[2]", 1 + me), true), me == 0 and { 22, 22 } or { 4, 4 })
+end
+
+-- Outside of functions a gradient that is received is none of the values that were received before.
+local sent = dc.send_recv(row * p, { to = other, from = other })
+same(dc.grad((sent * sent * row):sum(), p), { 4, 32, 108 })
+
 -- Nothing but messages, call after call.
 local bare = dc.fn("bare(x: f32[2])", function(x)
   for _ = 1, 3 do

@@ -156,7 +156,8 @@ static dc_func *line_of(dc_job *j, dc_module *m, const trial *t, int rank)
 {
     const int64_t dim[2] = {ROWS, COLUMNS};
     const dc_type type = dc_type_make(DC_F64, 2, dim), f32 = dc_type_scalar(DC_F32);
-    const dc_exchange_attr before = {0, rank - 1, t->x.group}, behind = {0, rank + 1, t->x.group};
+    const dc_exchange_attr before = {0, rank - 1, t->x.group, 0},
+                           behind = {0, rank + 1, t->x.group, 0};
     dc_func *f = dc_func_new(m, "line");
     const dc_ref x = dc_graph_param(f, &type, "x"), w = dc_graph_param(f, &type, "w");
     dc_ref last = dc_graph_const(f, &f32, 0), all = last, h = x, g = 0;
