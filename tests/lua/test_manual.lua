@@ -392,7 +392,8 @@ end
 -- The C of docs/embedding.md is of programs that tests/program/test_install.sh builds and runs.
 function TestCommands.test_embedding()
   local programs, count = "", 0
-  for _, name in ipairs { "train_host.c", "run_host.c", "sandbox_host.c", "device_host.c", "ranks_host.c", "CMakeLists.txt" } do
+  for _, name in ipairs { "train_host.c", "run_host.c", "sandbox_host.c", "device_host.c", "ranks_host.c",
+    "CMakeLists.txt" } do
     programs = programs .. read("examples/embed/" .. name)
   end
   for _, block in ipairs(blocks "docs/embedding.md") do

@@ -119,11 +119,11 @@ local sum, count = ordered(dc.ones "f32[2]")
 same(sum, { 10, 10 })
 same(count, { 3 })
 
--- What nothing uses on this rank others use: it is performed as it is written, in loops and branches too. Equal ones are two.
+-- What nothing uses on this rank others use: it is performed as it is written, in loops and branches too. Equal ones
+-- are two.
 local unused = dc.fn("unused(x: f32[2], yes: bool[]) -> f32[2]", function(x, yes)
-  local y = me == 0 and x or x * 1
-  local sum = dc.all_reduce(x)
-  local one, two = dc.all_reduce(x), dc.all_reduce(y)
+  local twin = me == 0 and x or x * 1
+  local zero, one, two = dc.all_reduce(x), dc.all_reduce(x), dc.all_reduce(twin)
   local last = dc.scan(function(c)
     local all = dc.all_reduce(me == 0 and dc.ones "f32[2]" or c)
     return me == 0 and c + all or c
@@ -133,7 +133,7 @@ local unused = dc.fn("unused(x: f32[2], yes: bool[]) -> f32[2]", function(x, yes
     return me == 0 and all or x
   end, function() return x end)
   if me == 0 then
-    return sum + one + two + last + kept
+    return zero + one + two + last + kept
   end
   return last + kept
 end)
