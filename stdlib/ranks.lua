@@ -63,13 +63,13 @@ local function axes_of(sizes)
 end
 
 local function refuse_size(names, list, size, world)
-  local axes = {}
+  local axes, script = {}, arg and arg[0] or "train.lua"
   for i, name in ipairs(names) do
     axes[i] = ("%s = %d"):format(name, list[i])
   end
   core.fail("SHARDING", "mesh", ("{ %s } has places for %d ranks, and there %s"):format(table.concat(axes, ", "), size,
     world == 1 and "is 1" or ("are %d"):format(world)),
-    ("mpirun -n %d deepc %s starts so many"):format(size, arg and arg[0] or "train.lua"))
+    ("deepc --ranks %d %s, or mpirun -n %d deepc %s, starts so many"):format(size, script, size, script))
 end
 
 -- deepc plan says how large the axes are that the script names.

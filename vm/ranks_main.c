@@ -87,10 +87,10 @@ static bool read_list(const char *text, const dc_opts *opt, wanted *w)
                 text, MOST);
         return false;
     }
-    if (w->n > 1 && dc_mpi_launcher(opt) != NULL) {
-        fprintf(stderr,
-                "deepc: --ranks %s: %s has started this process, which is one rank of its own\n",
-                text, dc_mpi_launcher(opt));
+    int rank, size = 1;
+    if (w->n > 1 && dc_mpi_launcher(opt) != NULL && dc_mpi_place(&rank, &size) && size != 1) {
+        fprintf(stderr, "deepc: --ranks %s: this process is one of the ranks of %s already\n", text,
+                dc_mpi_launcher(opt));
         return false;
     }
     if (count)

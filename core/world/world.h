@@ -1,5 +1,5 @@
 /*
- * The world: the processes, or threads (ranks) that run the same script, and what they do together. An engine brings bytes from one
+ * The world: ranks, the processes or threads that run the same script, and what they do together. An engine brings bytes from one
  * to another (core/world/engine.h); what is built on it here is the same for all: collectives whose sums have one order,
  * limits of time, and the news that a rank has failed.
  *

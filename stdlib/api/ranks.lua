@@ -7,9 +7,9 @@ local dc = {}
 
 -- ---- Ranks ----
 
----The processes that a launcher such as mpirun started with the same script. Without a launcher there is one. rank
----counts from 0; host is the name of this rank's machine, hosts are those of all; sent is how many bytes this rank
----has given to others so far.
+---The ranks that run the same script: threads of this process (deepc --ranks 4), or processes that a launcher such as
+---mpirun started; else there is one. rank counts from 0; host is the name of this rank's machine, hosts are those of
+---all; sent is how many bytes this rank has given to others so far.
 ---
 ---    local world = dc.world()
 ---    print(world.rank, world.size)

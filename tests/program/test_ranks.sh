@@ -568,6 +568,9 @@ if arg[1] ~= "all" then
 end
 print(dc.ones("f32[3]"):sum():item())
 LUA
+script values_of_two <<'LUA'
+print(dc.all_reduce(dc.full("f32[]", 1 + w.rank)):item())
+LUA
 cat >buffers.lua <<'LUA'
 local dc = require "deepc"
 io.stdout:setvbuf "full"
@@ -620,6 +623,12 @@ threads() {
         run "$DEEPC" --ranks $list lines.lua
         check "--ranks $list" warns "deepc: --ranks $list: "
     done
+    if have $mpich; then
+        run timeout 60 $mpich -n 1 "$DEEPC" --ranks 2 values_of_two.lua
+        check "threads of the one process that a launcher started" test "$(grep -c '3.0$' out)" -eq 2 -a "$status" -eq 0
+        run timeout 60 $mpich -n 2 "$DEEPC" --ranks 2 values_of_two.lua
+        check "threads of one of several processes" warns "--ranks 2: this process is one of the ranks of mpiexec with PMI already"
+    fi
     run "$DEEPC" --ranks 2 lines.lua -i
     check "threads: words behind the file are the script's" test "$status" -eq 0
     for args in -i "" -; do

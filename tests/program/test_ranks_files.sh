@@ -5,6 +5,7 @@
 #   DEEPC_TEST_KILLS=20   how often (3)
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_ranks.sh"
+some=${launchers% *} # both do the same here: test_ranks_data.sh has the other one
 script=tests/ranks/files.lua
 keep_kernels
 
@@ -29,7 +30,7 @@ cp "$dir/one.safetensors" "$dir/copy.safetensors"
 one $script train "$dir/whole"
 well "one process trains"
 
-for launcher in threads $launchers; do
+for launcher in threads $some; do
     for made in "2 data=2" "2 model=2" "4 data=2,model=2"; do
         n=${made%% *} mesh=${made#* }
         set=$dir/$launcher-$mesh.safetensors
@@ -136,7 +137,7 @@ kill_one() { # kill_one LAUNCHER NUMBER
     well "$1: rank $(($2 % 2)) is killed, and a whole set is there"
 }
 
-for launcher in threads $launchers; do
+for launcher in threads $some; do
     number=0
     while [ $number -lt "${DEEPC_TEST_KILLS:-3}" ]; do
         kill_one "$launcher" $number

@@ -165,6 +165,5 @@ for _, e in ipairs(told) do
   assert(e.type == "f32[3]" and e.over[1] == "pipe" and e.times == 4 and e.bytes == (e.op == "send" and 12 or 0))
 end
 local text = looped:explain()
-local line = ("send f32[3] over pipe, 12 bytes 4 times   %s:"):format(arg[0])
-assert(text:find "reference interpreter" or text:find(line, 1, true))
+assert(text:find "reference interpreter" or text:find "send f32%[3%] over pipe, 12 bytes 4 times   %S*messages%.lua:")
 print "right"

@@ -274,6 +274,21 @@ static void wait_(void)
     CHECK(dc_wait(failed) != DC_OK && dc_wait(broken) != DC_OK);
 }
 
+static void ranks_new(void)
+{
+    dc_ranks *r = (dc_ranks *)(uintptr_t)1;
+    CHECK(dc_ranks_new(2, NULL) == DC_E_VALUE);
+    CHECK(dc_ranks_new(0, &r) == DC_E_VALUE && r == NULL);
+    CHECK(dc_ranks_new(INT32_MIN, &r) == DC_E_VALUE && dc_ranks_new(INT32_MAX, &r) == DC_E_VALUE);
+    CHECK(dc_ranks_new(DC_RANKS_MOST, &r) == DC_OK);
+    dc_ranks_free(r);
+}
+
+static void ranks_free(void)
+{
+    dc_ranks_free(NULL);
+}
+
 static void push_array(void)
 {
     lua_State *bare = luaL_newstate();
@@ -391,6 +406,8 @@ static const struct {
     {"dc_call", call},
     {"dc_call_device", call_device},
     {"dc_wait", wait_},
+    {"dc_ranks_new", ranks_new},
+    {"dc_ranks_free", ranks_free},
     {"dc_function_signature", signature},
     {"dc_function_variants", variants},
     {"dc_function_argument", argument},
