@@ -263,9 +263,11 @@ DC_NORETURN static void exit_thread(lua_State *L, dc_rank_thread *t, int status,
 {
     t->status = status;
     dc_launched_leave();
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    t->left = lua_tothread(L, -1);
     if (close) {
-        lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
-        lua_close(lua_tothread(L, -1));
+        lua_close(t->left);
+        t->left = NULL;
     }
     longjmp(t->exit, 1);
 }

@@ -21,7 +21,8 @@ typedef struct dc_rank_thread {
     const char *device; /* NULL: the setting */
     dc_lines *lines;
     int status;
-    jmp_buf exit; /* where os.exit goes */
+    lua_State *left; /* open since os.exit, until the process ends */
+    jmp_buf exit;    /* where os.exit goes */
 } dc_rank_thread;
 
 /* Runs body(arg) as this rank; os.exit, which sets the status, ends it too. */

@@ -84,6 +84,10 @@ DEEPC_NCCL=off ranks threads 4 "$here/train.lua" gpt mixed "$dir/t.host"
 CUDA_STANDIN_CALLS=1 ranks threads 4 "$here/train.lua" gpt mixed "$dir/t.device"
 check "threads: gpt mixed: by NCCL" by_nccl 100
 check "threads: gpt mixed: the same losses and parameters" cmp "$dir/t.host" "$dir/t.device"
+seed=${DEEPC_TEST_SEED:-$(date +%s)}
+CUDA_STANDIN_CALLS=1 ranks threads 3 "$here/random.lua" 4 "$seed"
+check "threads: random programs, seed $seed" test "$(grep -c '4 programs' "$dir/out")" -eq 3
+check "threads: random programs by NCCL" by_nccl 50
 
 [ -n "$launchers" ] || { closing; exit; }
 l=${launchers##* }
