@@ -180,8 +180,8 @@ end
 
 -- ---- messages ----
 
--- The number of the other one, and the axes.
-local function peer(op, options, name, also)
+-- The number of the other one, which may be this rank where `alone`, and the axes.
+local function peer(op, options, name, also, alone)
   if type(options) ~= "table" then
     fail(op, "options are { %s = 1, over = \"pipe\" }, not %s", name, describe(options))
   end
@@ -196,7 +196,7 @@ local function peer(op, options, name, also)
     fail(op, "%s is the number of a rank from 0 on, not %s", name, core.shown(other))
   elseif other < 0 or other >= n then
     fail(op, "there is no rank %d of %d: they count from 0", other, n)
-  elseif other == me then
+  elseif other == me and not alone then
     fail(op, "rank %d would wait for itself", me)
   end
   return other, options.over
@@ -217,11 +217,25 @@ function ranks.recv(type_text, options)
   return y
 end
 
+-- A ring of one rank.
+local function is_itself(options)
+  if type(options) ~= "table" or options.to ~= options.from or math.type(options.to) ~= "integer" then
+    return false
+  end
+  local me = core.mesh_group("send_recv", options.over)
+  return options.to == me
+end
+
 function ranks.send_recv(x, options)
-  local to, over = peer("send_recv", options, "to", "from")
-  local from = peer("send_recv", options, "from", "to")
+  local alone = is_itself(options)
+  local to, over = peer("send_recv", options, "to", "from", alone)
+  local from = peer("send_recv", options, "from", "to", alone)
   if not handles[core.kind(x)] then
     core.fail("ARG", "send_recv", ("a tensor is needed, not %s"):format(describe(x)))
+  end
+  if alone then
+    local y = x:cast(x.dtype) -- of a state its value now
+    return y
   end
   local sent = core.send(x, to, over, token)
   local y = core.recv(("%s[%s]"):format(x.dtype, table.concat(x.shape, ", ")), from, over, token)

@@ -180,13 +180,11 @@ function dc.send(x, options) end
 function dc.recv(type, options) end
 
 ---Sends x to rank `to` and returns what rank `from` sends of the same type: a step round a ring. Who differentiates the
----result gets for x what rank `to` makes of it.
+---result gets for x what rank `to` makes of it. In a ring of one rank, which is both, the result is x.
 ---
 ---    dc.mesh { data = 1 }
 ---    local rank, size = dc.world().rank, dc.world().size
----    if size > 1 then
----      print(dc.send_recv(dc.ones "f32[2]", { to = (rank + 1) % size, from = (rank - 1) % size, over = "data" }))
----    end
+---    print(dc.send_recv(dc.ones "f32[2]", { to = (rank + 1) % size, from = (rank - 1) % size, over = "data" }))
 ---
 ---Errors: as dc.send.
 ---@param x deepc.Tensor

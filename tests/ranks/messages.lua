@@ -145,6 +145,20 @@ end
 local sent = dc.send_recv(row * p, { to = other, from = other })
 same(dc.grad((sent * sent * row):sum(), p), { 4, 32, 108 })
 
+-- A ring of one rank gives what it gets: of a state the value that it has then.
+local state = dc.state("f32[2]", 3)
+local itself = dc.fn("itself() -> f32[2], f32[2]", function()
+  local was = dc.send_recv(state, { to = me, from = me })
+  state:set(state + 1)
+  return was, dc.grad((dc.send_recv(state, { to = me, from = me }) * state):sum(), state)
+end)
+local before, twice = itself()
+same(before, { 3, 3 })
+same(twice, { 8, 8 })
+local mine = dc.send_recv(state, { to = me, from = me })
+state:set(dc.zeros "f32[2]")
+same(mine, { 4, 4 })
+
 -- Nothing but messages, call after call.
 local bare = dc.fn("bare(x: f32[2])", function(x)
   for _ = 1, 3 do

@@ -114,7 +114,7 @@ local function pair(s, x, tokens)
 end
 
 local function fits(s)
-  return not ((s.kind == "ring" and s.to == 0) or (s.kind == "pair" and s.to == s.from))
+  return s.kind ~= "pair" or s.to ~= s.from
 end
 
 local function run(program, x, p)
