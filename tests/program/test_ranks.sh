@@ -637,10 +637,9 @@ threads() {
     done
 }
 
-# What they say comes from no launcher, so one is enough.
+# What they say comes from no launcher: once is enough.
 wrong_programs "$threads"
 threads
-if have $mpich; then wrong_programs $mpich; elif have "$openmpi"; then wrong_programs "$openmpi"; fi
 for launcher in "$openmpi" $mpich; do
     if have "$launcher"; then
         values "$launcher"

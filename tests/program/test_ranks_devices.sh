@@ -52,16 +52,16 @@ same() { # same N A B: what so many ranks have written
 export DEEPC_DEBUG=exchange
 
 for l in $launchers; do
-    for n in 2 3; do
-        DEEPC_NCCL=off ranks $l $n "$here/devices.lua" "$dir/host"
-        check "$l, $n ranks: all values through the host" exchanged $n
-        check "$l, $n ranks: it is told" said $n "no NCCL: DEEPC_NCCL=off"
-        CUDA_STANDIN_CALLS=1 ranks $l $n "$here/devices.lua" "$dir/device"
-        check "$l, $n ranks: all values from device to device" exchanged $n
-        check "$l, $n ranks: NCCL has brought them" by_nccl 130
-        check "$l, $n ranks: it is told, once" said $n "exchanges from device to device: NCCL 2.20.0"
-        check "$l, $n ranks: the same values" same $n host device
-    done
+    n=3
+    [ $l = openmpi ] || n=2
+    DEEPC_NCCL=off ranks $l $n "$here/devices.lua" "$dir/host"
+    check "$l, $n ranks: all values through the host" exchanged $n
+    check "$l, $n ranks: it is told" said $n "no NCCL: DEEPC_NCCL=off"
+    CUDA_STANDIN_CALLS=1 ranks $l $n "$here/devices.lua" "$dir/device"
+    check "$l, $n ranks: all values from device to device" exchanged $n
+    check "$l, $n ranks: NCCL has brought them" by_nccl 130
+    check "$l, $n ranks: it is told, once" said $n "exchanges from device to device: NCCL 2.20.0"
+    check "$l, $n ranks: the same values" same $n host device
     on=cuda:0 CUDA_STANDIN_CALLS=1 ranks $l 2 "$here/devices.lua" "$dir/one"
     check "$l: two ranks on one device exchange through the host" exchanged 2
     check "$l: and say why" said 2 "through the host: ranks 0 and 1 have the same GPU (cuda:0 and cuda:0)"
