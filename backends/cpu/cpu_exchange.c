@@ -57,8 +57,8 @@ static bool is_message(const dc_command *x)
 static bool is_alike(const dc_host_call *a, const dc_host_call *b)
 {
     const dc_exchange_attr x = dc_exchange_read(a->attr), y = dc_exchange_read(b->attr);
-    return x.number == 0 && a->op == b->op && a->in[0].dtype == b->in[0].dtype && x.other == y.other &&
-           memcmp(&x.group, &y.group, sizeof x.group) == 0;
+    return x.number == 0 && a->op == b->op && a->in[0].dtype == b->in[0].dtype &&
+           x.other == y.other && dc_group_is_same(&x.group, &y.group);
 }
 
 /* Does the command wait for an exchange from `first` on? */

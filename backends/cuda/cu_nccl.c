@@ -228,8 +228,7 @@ static dc_status note(struct dc_cu_nccl *n, dc_job *j, nccl_comm comm, const dc_
     b->comm = comm;
     b->x = *x;
     b->at = (dc_transfer){NULL, NULL, x->at->outer, x->at->inner};
-    snprintf(b->label, sizeof b->label, "%s%s%s", x->label, x->where != NULL ? ", " : "",
-             x->where != NULL ? x->where : "");
+    dc_exchange_name(x, b->label, sizeof b->label);
     b->x.at = &b->at;
     b->x.label = b->label;
     b->x.where = NULL;
@@ -262,11 +261,11 @@ static void count_sent(const giving *v, const dc_host_call *c)
 /* Other members are in it now: one that goes on without it would be in their next one. */
 static dc_status fail_alone(const giving *v, dc_status status)
 {
-    char text[DC_NCCL_LABEL + 40];
+    char name[DC_NCCL_LABEL], text[DC_NCCL_LABEL + 40];
     if (status == DC_OK || dc_world_is_broken(v->n->world))
         return status;
-    snprintf(text, sizeof text, "%s%s%s cannot begin here", v->x->label,
-             v->x->where != NULL ? ", " : "", v->x->where != NULL ? v->x->where : "");
+    dc_exchange_name(v->x, name, sizeof name);
+    snprintf(text, sizeof text, "%s cannot begin here", name);
     dc_world_say(v->n->world, text);
     return status;
 }

@@ -19,16 +19,10 @@ typedef struct record {
     int32_t version, number; /* of the library, 0: the uuid is not known; cuda:number */
 } record;
 
-static bool is_same(const dc_group_axes *a, const dc_group_axes *b)
-{
-    return a->naxis == b->naxis && a->mask == b->mask &&
-           memcmp(a->size, b->size, a->naxis * sizeof *a->size) == 0;
-}
-
 dc_nccl_group *dc_nccl_group_of(struct dc_cu_nccl *n, const dc_exchange *x)
 {
     for (dc_nccl_group *g = n->group; g != NULL; g = g->next)
-        if (is_same(&g->axes, &x->axes))
+        if (dc_group_is_same(&g->axes, &x->axes))
             return g;
     dc_nccl_group *g = dc_xalloc(sizeof *g);
     *g = (dc_nccl_group){.next = n->group,

@@ -38,6 +38,12 @@ static int64_t elements_of(const dc_exchange *x)
     return n;
 }
 
+void dc_exchange_name(const dc_exchange *x, char *out, size_t size)
+{
+    snprintf(out, size, "%s%s%s", x->label, x->where != NULL ? ", " : "",
+             x->where != NULL ? x->where : "");
+}
+
 /* Of an exchange, or of what is said about one: that differs from it, and among itself. */
 static void fill_head(dc_head *head, const dc_exchange *said)
 {
@@ -51,8 +57,7 @@ static void fill_head(dc_head *head, const dc_exchange *said)
     head->kind = (int32_t)x->kind;
     head->how = x->kind == DC_BROADCAST ? x->peer : (int32_t)x->combine;
     head->aside = aside;
-    snprintf(head->label, sizeof head->label, "%s%s%s", x->label, x->where != NULL ? ", " : "",
-             x->where != NULL ? x->where : "");
+    dc_exchange_name(x, head->label, sizeof head->label);
 }
 
 dc_call dc_call_of(dc_world *w, const dc_exchange *x, const dc_team *team, dc_job *job)

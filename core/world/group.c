@@ -103,7 +103,7 @@ static void find_beside(const dc_world *w, dc_team *t, int *count)
     t->nhost = nhost;
 }
 
-static bool is_same(const dc_group_axes *a, const dc_group_axes *b)
+bool dc_group_is_same(const dc_group_axes *a, const dc_group_axes *b)
 {
     if (a->naxis != b->naxis || a->mask != b->mask)
         return false;
@@ -117,7 +117,7 @@ static const dc_team *find_team(dc_world *w, const dc_group_axes *axes)
 {
     pthread_mutex_lock(&w->lock);
     const dc_team *t = w->team;
-    while (t != NULL && !is_same(&t->axes, axes))
+    while (t != NULL && !dc_group_is_same(&t->axes, axes))
         t = t->next;
     pthread_mutex_unlock(&w->lock);
     return t;

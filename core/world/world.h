@@ -74,6 +74,9 @@ typedef struct dc_exchange {
     const struct dc_exchange *about;
 } dc_exchange;
 
+/* "all_reduce, train.lua:12": label and where. */
+void dc_exchange_name(const dc_exchange *x, char *out, size_t size);
+
 typedef uint64_t dc_ticket; /* 0: nothing is under way */
 
 int dc_world_rank(const dc_world *w);
@@ -81,6 +84,7 @@ int dc_world_size(const dc_world *w);
 const char *dc_world_host(const dc_world *w, int rank);
 
 int64_t dc_group_size(const dc_group_axes *g);
+bool dc_group_is_same(const dc_group_axes *a, const dc_group_axes *b);
 /* The number of a rank in its group, and which rank the member of that group is. */
 int64_t dc_group_member(const dc_group_axes *g, int rank);
 int dc_group_rank(const dc_group_axes *g, int rank, int64_t member);
