@@ -39,7 +39,7 @@ static void find_depending(const dc_outline *o, part *p)
         const dc_node *n = dc_node_at(f, r);
         const int nin = n->op == DC_OP_CUSTOM ? dc_node_inputs(n) : n->nin;
         bool inside = p->inside[r] || (n->op == DC_OP_HOLE && !dc_is_stand_in(n)) ||
-                      dc_exchange_is_written(n);
+                      dc_exchange_is_ordered(f, n);
         for (int i = 0; i < nin && !inside; i++)
             inside = p->inside[n->in[i]];
         p->inside[r] = inside;

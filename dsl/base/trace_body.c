@@ -70,7 +70,7 @@ void dc_trace_body_end(dc_trace *t, dc_trace_body *b)
     t->print.n = b->nprint;
     t->body = b->outer;
     b->last = t->d->born;
-    b->end = t->f->node.n;
+    b->end = b->end != 0 ? b->end : t->f->node.n;
     while (t->left != NULL && t->left->born >= b->born)
         t->left = t->left->outer;
     b->outer = t->left;

@@ -34,10 +34,7 @@ static dc_status end_side_body(dc_job *j, void *arg)
     s->result = DC_NEW_ARRAY(keep, dc_val, (uint32_t)a->result.n + 1);
     for (int i = 0; i < a->result.n; i++)
         DC_TRY(dc_trace_value(j, t, a->result.at[i], &s->result[i]));
-    dc_ref *root = DC_NEW_ARRAY(&j->scratch, dc_ref, (uint32_t)a->result.n + 1);
-    for (int i = 0; i < a->result.n; i++)
-        root[i] = s->result[i].ref;
-    DC_TRY(dc_messages_keep(j, t, c->body->mark, root, a->result.n, NULL));
+    DC_TRY(dc_messages_keep_in_body(j, t));
     s->nset = dc_control_sets(t, &j->scratch, &set);
     s->set = DC_NEW_ARRAY(keep, dc_side_set, s->nset + 1);
     for (uint32_t i = 0; i < s->nset; i++)

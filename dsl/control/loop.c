@@ -493,11 +493,8 @@ static dc_status end_loop_body(dc_job *j, void *arg)
     dc_trace *t = c->t;
     assembly s = {.a = a, .j = j, .t = t, .b = c->body, .f = t->f};
     dc_func_from(t->f, c->place.where, c->place.path);
-    bool kept;
+    DC_TRY(dc_messages_keep_in_body(j, t));
     DC_TRY(gather(&s));
-    DC_TRY(dc_messages_keep(j, t, s.b->mark, s.root, s.nroot, &kept));
-    if (kept) /* by what a cell is set to */
-        DC_TRY(gather(&s));
     put_unset_cells(&s);
     DC_TRY(make_carries(&s));
     DC_TRY(make_loop(&s));

@@ -307,6 +307,7 @@ static dc_status end_vmap_body(dc_job *j, void *arg)
     assembly s = {.a = a, .j = j, .t = t, .b = c->body, .f = t->f};
     dc_func_from(t->f, c->place.where, c->place.path);
     DC_TRY(gather(&s));
+    s.b->end = t->f->node.n; /* what comes is of all rows, and not its own */
     DC_TRY(batch(&s));
     dc_val *out = DC_NEW_ARRAY(&j->scratch, dc_val, (uint32_t)a->result.n + 1);
     DC_TRY(make_results(&s, out));

@@ -261,10 +261,7 @@ static dc_status finish_trace(dc_job *j, dc_trace *t)
     for (uint32_t i = 0; i < t->print.n; i++)
         DC_PUSH(t->result, t->print.at[i]);
     meet_sizes(t);
-    dc_ref *root = DC_NEW_ARRAY(&j->scratch, dc_ref, t->result.n + 1);
-    for (uint32_t i = 0; i < t->result.n; i++)
-        root[i] = t->result.at[i].ref;
-    return dc_messages_keep(j, t, 1, root, (int)t->result.n, NULL);
+    return dc_messages_keep_unused(j, t);
 }
 
 static dc_status compile_body(dc_job *j, void *arg)

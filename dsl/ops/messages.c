@@ -97,22 +97,37 @@ static dc_status build_settle(dc_job *j, dc_func *f, const void *arg, const dc_v
     return set_token(j, f, arg, in[0].ref);
 }
 
+/* In dc.vmap a message would be one of each row. */
+static bool is_mapped(const dc_trace *t)
+{
+    bool mapped = t != NULL && t->d->mapping != NULL;
+    for (const dc_trace_body *b = t != NULL ? t->body : NULL; b != NULL; b = b->outer)
+        mapped = mapped || strcmp(b->op, "vmap") == 0;
+    return mapped;
+}
+
+static void refuse_mapped(lua_State *L, dc_dsl *d, const char *op)
+{
+    if (d->mapping != NULL || is_mapped(dc_trace_here(L, d)))
+        dc_error_raisef(L, d, DC_ERR_SHARDING, op,
+                        "in dc.vmap each row would be a message to another rank");
+}
+
 /* ---- exchanges that nothing uses ------------------------------------------------------------------ */
 
-static bool *find_used(dc_job *j, const dc_trace *t, dc_ref mark, const dc_ref *root, int nroot)
+/* What the results of the function, and what it sets, tests and prints, are made of. */
+static bool *find_used(dc_job *j, const dc_trace *t)
 {
     const dc_func *f = t->f;
     bool *used = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
-    for (int i = 0; i < nroot; i++)
-        used[root[i]] = true;
+    for (uint32_t i = 0; i < t->result.n; i++)
+        used[t->result.at[i].ref] = true;
     for (uint32_t i = 0; i < t->cell.n; i++)
         if (t->cell.at[i].is_set)
             used[t->cell.at[i].set.ref] = true;
     for (uint32_t i = 0; i < t->check.n; i++)
         used[t->check.at[i].position] = used[t->check.at[i].value] = true;
-    for (uint32_t i = 0; i < t->print.n; i++)
-        used[t->print.at[i].ref] = true;
-    for (dc_ref r = f->node.n; r-- > mark;) {
+    for (dc_ref r = f->node.n; r-- > 1;) {
         const dc_node *n = dc_node_at(f, r);
         const int nin = n->op == DC_OP_CUSTOM ? dc_node_inputs(n) : n->nin;
         for (int i = 0; used[r] && i < nin; i++)
@@ -130,36 +145,27 @@ static bool is_of_body(const dc_trace *t, dc_ref r)
     return false;
 }
 
-dc_status dc_messages_keep(dc_job *j, dc_trace *t, dc_ref mark, const dc_ref *root, int nroot,
-                           bool *kept)
+/* Exchanges from `mark` on but for those that are used: the token, which is kept, comes after them. used NULL: none is. */
+static dc_status keep(dc_job *j, dc_trace *t, dc_ref mark, const bool *used)
 {
     const message m = {.t = t, .token = t->d->token};
     const uint32_t end = t->f->node.n;
-    if (kept != NULL)
-        *kept = false;
-    if (!t->f->module->written || m.token == NULL)
-        return DC_OK;
-    const bool *used = find_used(j, t, mark, root, nroot);
-    for (dc_ref r = mark; r < end; r++) {
-        if (used[r] || !dc_exchange_is_written(dc_node_at(t->f, r)) || is_of_body(t, r))
-            continue;
-        DC_TRY(set_token(j, t->f, &m, r));
-        if (kept != NULL)
-            *kept = true;
-    }
+    for (dc_ref r = mark; r < end; r++)
+        if (dc_exchange_is_written(dc_node_at(t->f, r)) && (used == NULL || !used[r]) &&
+            !is_of_body(t, r))
+            DC_TRY(set_token(j, t->f, &m, r));
     return DC_OK;
 }
 
-/* In dc.vmap a message would be one of each row. */
-static void refuse_mapped(lua_State *L, dc_dsl *d, const char *op)
+dc_status dc_messages_keep_in_body(dc_job *j, dc_trace *t)
 {
-    bool mapped = d->mapping != NULL;
-    for (const dc_trace_body *b = dc_trace_here(L, d) != NULL ? d->trace->body : NULL; b != NULL;
-         b = b->outer)
-        mapped = mapped || strcmp(b->op, "vmap") == 0;
-    if (mapped)
-        dc_error_raisef(L, d, DC_ERR_SHARDING, op,
-                        "in dc.vmap each row would be a message to another rank");
+    const bool any = t->f->module->written && !is_mapped(t);
+    return any ? keep(j, t, t->body->mark, NULL) : DC_OK;
+}
+
+dc_status dc_messages_keep_unused(dc_job *j, dc_trace *t)
+{
+    return t->f->module->written ? keep(j, t, 1, find_used(j, t)) : DC_OK;
 }
 
 /* With n operands from 1 on; the token is at 4. */

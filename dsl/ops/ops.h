@@ -41,11 +41,12 @@ void dc_messages_meet_here(lua_State *L, dc_dsl *d);
 /* The same value, which is computed behind the messages that the trace, or none, has made. */
 void dc_messages_come_after(dc_func *f, const dc_trace *t, dc_val *v);
 /*
- * At the end of a function or a body that began at `mark` and gives `root`: exchanges of ranks that nothing uses are performed
- * all the same, since others may use theirs. `kept`, unless NULL: there are such.
+ * Exchanges of ranks that nothing uses are performed all the same, since others may use theirs. At the end of a function, when its
+ * results are known; at the end of a body for all of its exchanges: what is not used of a loop or a branch would go, and loops
+ * that are the same in each iteration would leave those round them, on this rank alone.
  */
-dc_status dc_messages_keep(dc_job *j, dc_trace *t, dc_ref mark, const dc_ref *root, int nroot,
-                           bool *kept);
+dc_status dc_messages_keep_unused(dc_job *j, dc_trace *t);
+dc_status dc_messages_keep_in_body(dc_job *j, dc_trace *t);
 /* Pushes the part of the tensor at idx that begins there: exchange.c. */
 void dc_exchange_cut(lua_State *L, dc_dsl *d, int idx, const char *op, const dc_type *part,
                      const int64_t *start);

@@ -162,7 +162,7 @@ static bool is_invariant(const hoisting *h, dc_ref r)
     const dc_node *n = dc_node_at(h->w->body, r);
     if (n->op == DC_OP_PARAM)
         return h->invariant[r];
-    if (n->op == DC_OP_BARRIER || n->op == DC_OP_HOLE || dc_exchange_is_written(n))
+    if (n->op == DC_OP_BARRIER || n->op == DC_OP_HOLE || dc_exchange_is_ordered(h->w->body, n))
         return false;
     for (int i = 0; i < n->nin; i++)
         if (!h->invariant[n->in[i]])

@@ -115,7 +115,7 @@ static void find_kinds(projecting *p)
         p->of_x[w->x.at[i].param] = true;
     for (dc_ref r = 1; r < b->node.n; r++) {
         const dc_node *n = dc_node_at(b, r);
-        bool all = n->op != DC_OP_HOLE && n->op != DC_OP_BARRIER && !dc_exchange_is_written(n),
+        bool all = n->op != DC_OP_HOLE && n->op != DC_OP_BARRIER && !dc_exchange_is_ordered(b, n),
              any = false;
         if (n->op == DC_OP_PARAM)
             continue;
@@ -356,7 +356,7 @@ static bool find_late(delaying *d, dc_ref value)
         const dc_node *n = dc_node_at(b, r);
         d->late[r] = d->late[r] && !d->carried[r] && n->op != DC_OP_PARAM;
         if (d->late[r] &&
-            (n->op == DC_OP_BARRIER || n->op == DC_OP_HOLE || dc_exchange_is_written(n)))
+            (n->op == DC_OP_BARRIER || n->op == DC_OP_HOLE || dc_exchange_is_ordered(b, n)))
             return false;
         any = any || (d->late[r] && contracts(b, r));
         for (int i = 0; d->late[r] && i < n->nin; i++)

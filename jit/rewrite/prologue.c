@@ -49,18 +49,8 @@ static size_t node_bytes(const splitting *w, dc_ref r)
 
 /* ---- what is invariant ----------------------------------------------------------------------- */
 
-/* Where ranks send each other something they may compute different things, and perform exchanges in the order written. */
-static bool any_message(const splitting *w)
-{
-    bool any = false;
-    for (dc_ref r = 1; r < w->f->node.n && !any; r++)
-        any = dc_exchange_is_message(w->f, at(w, r));
-    return any;
-}
-
 static void find_invariant(splitting *w)
 {
-    const bool messages = any_message(w);
     const dc_exec_desc *d = w->d;
     bool *changes = DC_NEW_ARRAY(w->a, bool, w->f->param.n);
     for (uint32_t i = 0; i < d->nfree - d->nfixed; i++)
@@ -72,8 +62,8 @@ static void find_invariant(splitting *w)
         bool invariant = n->op == DC_OP_PARAM ? !changes[n->attr[0]] : n->op != DC_OP_HOLE;
         for (int i = 0; i < n->nin; i++)
             invariant = invariant && w->invariant[n->in[i]];
-        w->invariant[r] = invariant && !dc_exchange_is_written(n) &&
-                          !(messages && class_of(w, r) == DC_CLASS_COM);
+        /* What ranks do together is done in each call, whatever it is made of on this one. */
+        w->invariant[r] = invariant && !dc_exchange_is_ordered(w->f, n);
     }
 }
 

@@ -137,6 +137,26 @@ local unused = dc.fn("unused(x: f32[2], yes: bool[]) -> f32[2]", function(x, yes
   end
   return last + kept
 end)
+-- A loop is in the call, and in the loop round it, also where it is made of nothing that changes there on this rank.
+local constant = dc.param("f32[2]", 1)
+local placed = dc.fn("placed(x: f32[2]) -> f32[2], f32[2], f32[2]", function(x)
+  local in_call = dc.scan(function(c)
+    return c + dc.all_reduce(me == 0 and constant or x)
+  end, dc.zeros "f32[2]", nil, { length = 3 })
+  local in_loop = dc.scan(function(o)
+    return o + dc.scan(function(c)
+      return c + dc.all_reduce(me == 0 and x or o)
+    end, me == 0 and x or o, nil, { length = 2 })
+  end, x, nil, { length = 2 })
+  local rows = dc.vmap(function(r) return dc.all_reduce(r) * 1 end)(x)
+  return in_call, in_loop, me == 0 and rows or x
+end)
+for _ = 1, 3 do
+  local in_call, in_loop, rows = placed(dc.full("f32[2]", 1 + me))
+  same(in_call, { 9, 9 })
+  same(in_loop, me == 0 and { 31, 31 } or { 42, 42 })
+  same(rows, me == 0 and { 3, 3 } or { 2, 2 })
+end
 for _ = 1, 2 do
   same(unused(dc.full("f32[2]", 1 + me), true), me == 0 and { 22, 22 } or { 4, 4 })
 end

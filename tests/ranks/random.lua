@@ -117,7 +117,7 @@ local function fits(s)
   return s.kind ~= "pair" or s.to ~= s.from
 end
 
-local function run(program, x, p)
+local function values_of(program, x, p)
   local value, tokens = { x * p }, {}
   for i, s in ipairs(program) do
     local v = value[s.x]
@@ -131,6 +131,11 @@ local function run(program, x, p)
       value[i + 1] = own(s, v, value[s.y], p)
     end
   end
+  return value, tokens
+end
+
+local function run(program, x, p)
+  local value, tokens = values_of(program, x, p)
   local loss = dc.zeros "f32[]"
   for i, v in ipairs(value) do
     loss = loss + (v * (i / #value)):sum()
@@ -190,7 +195,7 @@ function alone.pair(s, list, i)
   return list[(i == s.to and s.from or i) + 1]
 end
 
-local function run_alone(program, x, p)
+local function values_alone(program, x, p)
   local value = { {} }
   for r = 1, size do
     value[1][r] = x[r] * p[r]
@@ -208,6 +213,11 @@ local function run_alone(program, x, p)
     end
     value[i + 1] = now
   end
+  return value
+end
+
+local function run_alone(program, x, p)
+  local value = values_alone(program, x, p)
   local losses, loss = {}, dc.zeros "f32[]"
   for r = 1, size do
     losses[r] = dc.zeros "f32[]"
@@ -274,7 +284,41 @@ local function check(program, name)
   near(g, gradients, name .. " in a loop, gradient")
 end
 
+-- Each rank uses one of the values, another one than the next rank: in a function, in a loop in a loop, of which it
+-- uses one carry, in a branch in a loop.
+local function check_unused(program, name)
+  local row, chosen = {}, 1 + me % (#program + 1)
+  for r = 1, size do
+    row[r] = x[r][1]
+  end
+  local want = values_alone(program, row, p)[chosen][me + 1]
+  local function one(v)
+    return values_of(program, v, mine)[chosen]
+  end
+  local flat = dc.fn(("f(v: %s) -> %s"):format(type_of, type_of), one)
+  near(flat(rows[1]), want, name .. " unused in a function")
+  local nested = dc.fn(("f(v: %s) -> %s"):format(type_of, type_of), function(v)
+    local outer = dc.scan(function(o)
+      local inner = dc.scan(function(c)
+        return { used = c.used + one(v), unused = c.unused + one(v) }
+      end, { used = o.used, unused = o.unused }, nil, { length = 2 })
+      return { used = inner.used, unused = o.unused + inner.unused }
+    end, { used = dc.zeros(type_of), unused = v }, nil, { length = 2 })
+    return me % 2 == 0 and outer.used or v * 4
+  end)
+  near(nested(rows[1]), me % 2 == 0 and want * 4 or rows[1] * 4, name .. " unused in loops")
+  local branch = dc.fn(("f(v: %s, yes: bool[]) -> %s"):format(type_of, type_of), function(v, yes)
+    local c = dc.scan(function(c)
+      return c + dc.cond(yes, function() return one(v) end, function() return v end)
+    end, dc.zeros(type_of), nil, { length = 2 })
+    return me % 2 == 1 and c or v * 2
+  end)
+  near(branch(rows[1], true), me % 2 == 1 and want * 2 or rows[1] * 2, name .. " unused in a branch")
+end
+
 for seed = first, first + count - 1 do
-  check(make(seed), "seed " .. seed)
+  local program = make(seed)
+  check(program, "seed " .. seed)
+  check_unused(program, "seed " .. seed)
 end
 print(("%d programs"):format(count))
