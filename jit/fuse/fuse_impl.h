@@ -109,6 +109,7 @@ typedef struct fusing {
     dc_attention attention;
     uint32_t *attention_home; /* by kernel of it: its group, or NO_HOME */
     dc_ref *awaited; /* by ref: the first message that waits for it, 0 none; NULL: there are no messages */
+    dc_ref *leads_to, *comes_of; /* by ref: the first one that is made of it, the last that it is made of; 0 none */
 } fusing;
 
 static inline const dc_node *fuse_at(const fusing *w, dc_ref r)
