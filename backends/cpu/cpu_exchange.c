@@ -265,6 +265,7 @@ dc_status dc_cpu_exchange_reach(dc_cpu_exchanges *e, dc_job *j, uint32_t command
     if (j->meeting != NULL) { /* as in dc_exchange_run */
         b->x.label = dc_op_row_of(c->op)->name;
         b->x.where = j->meeting;
+        b->x.shape = 0;
     }
     b->reached = e->number[command] - b->first + 1;
     return b->reached == b->n ? begin(e, j, b) : DC_OK;

@@ -177,14 +177,14 @@ bool dc_exchange_is_written(const dc_node *n)
 }
 
 /* Numbers rise with nodes. */
-int64_t dc_exchange_next(const dc_func *f, uint32_t mask)
+int64_t dc_exchange_next(const dc_func *f, dc_op op, uint32_t mask)
 {
     if (!f->module->written)
         return 0;
     for (dc_ref r = f->node.n; r-- > 1;) {
         const dc_node *n = dc_node_at(f, r);
         if (dc_op_is((dc_op)n->op, DC_CLASS_COM) && n->nattr > 0 && n->attr[2] >= NUMBER &&
-            (n->attr[2] & MASK) == mask)
+            dc_op_is_message((dc_op)n->op) == dc_op_is_message(op) && (n->attr[2] & MASK) == mask)
             return n->attr[2] / NUMBER + 1;
     }
     return 1;
@@ -193,17 +193,18 @@ int64_t dc_exchange_next(const dc_func *f, uint32_t mask)
 /* ---- nodes --------------------------------------------------------------------------------------- */
 
 /* With the number of the next one. */
-static int write_next(const dc_func *f, const dc_exchange_attr *x, int64_t attr[DC_EXCHANGE_ATTRS])
+static int write_next(const dc_func *f, dc_op op, const dc_exchange_attr *x,
+                      int64_t attr[DC_EXCHANGE_ATTRS])
 {
     dc_exchange_attr own = *x;
-    own.number = dc_exchange_next(f, x->group.mask);
+    own.number = dc_exchange_next(f, op, x->group.mask);
     return dc_exchange_write(&own, attr);
 }
 
 dc_ref dc_graph_exchange(dc_func *f, dc_op op, dc_ref a, const dc_exchange_attr *x)
 {
     int64_t attr[DC_EXCHANGE_ATTRS];
-    const int nattr = write_next(f, x, attr);
+    const int nattr = write_next(f, op, x, attr);
     return dc_graph_make(f, op, &a, 1, attr, nattr, NULL);
 }
 
@@ -226,14 +227,14 @@ dc_ref dc_graph_all_gather(dc_func *f, dc_ref a, int axis, const dc_group_axes *
 dc_ref dc_graph_send(dc_func *f, dc_ref a, dc_ref after, const dc_exchange_attr *x)
 {
     int64_t attr[DC_EXCHANGE_ATTRS];
-    const int nattr = write_next(f, x, attr);
+    const int nattr = write_next(f, DC_OP_SEND, x, attr);
     return dc_graph_make(f, DC_OP_SEND, (dc_ref[]){a, after}, 2, attr, nattr, NULL);
 }
 
 dc_ref dc_graph_recv(dc_func *f, const dc_type *t, dc_ref after, const dc_exchange_attr *x)
 {
     int64_t attr[DC_EXCHANGE_ATTRS];
-    const int nattr = write_next(f, x, attr);
+    const int nattr = write_next(f, DC_OP_RECV, x, attr);
     return dc_graph_make(f, DC_OP_RECV, &after, 1, attr, nattr, t);
 }
 
@@ -431,7 +432,7 @@ bool dc_exchange_describe(dc_op op, const int64_t *attr, const dc_type *in, cons
                        .dtype = (dc_dtype)in->dtype,
                        .axes = a.group,
                        .peer = op == DC_OP_BROADCAST || dc_op_is_message(op) ? (int)a.other : 0,
-                       .shape = dc_op_is_message(op) ? shape_of(in) : 0,
+                       .shape = dc_op_is_message(op) ? shape_of(in) : (uint64_t)a.number,
                        .copied = op == DC_OP_SEND,
                        .label = label,
                        .n = 1,
@@ -446,6 +447,7 @@ void dc_exchange_label(const dc_job *j, dc_op op, const char *where, dc_exchange
         return;
     x->label = dc_op_row_of(op)->name;
     x->where = j->meeting;
+    x->shape = dc_op_is_message(op) ? x->shape : 0; /* outside of functions each is by itself */
 }
 
 dc_status dc_exchange_run(dc_job *j, dc_op op, const int64_t *attr, const dc_type *in,

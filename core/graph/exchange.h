@@ -11,7 +11,7 @@
  *   broadcast       [0, member]    the operand of that member
  *
  * What a script writes is numbered (dc_module.written): the exchanges of a function over the same axes count from 1. So none is
- * another one: what is equal on one rank may differ on the next. Such are performed as often as they are written and in that
+ * another one: what is equal on one rank may differ on the next. Members compare the numbers. Such are performed as often as they are written and in that
  * order, on each rank: none leaves a loop or a call, or is left out as unused. Those that partitioning makes, alike on all ranks,
  * have the number 0 and are nodes as any other.
  *
@@ -48,8 +48,8 @@ int dc_exchange_write(const dc_exchange_attr *x, int64_t attr[DC_EXCHANGE_ATTRS]
 
 /* Is it one that is performed as it is written, with others and not by messages? */
 bool dc_exchange_is_written(const dc_node *n);
-/* The number of the next one over these axes in f; 0 where they have none. */
-int64_t dc_exchange_next(const dc_func *f, uint32_t mask);
+/* The number of the next one over these axes in f, messages apart; 0 where they have none. */
+int64_t dc_exchange_next(const dc_func *f, dc_op op, uint32_t mask);
 
 /* For passes, and gradients; numbered where those of the module are. */
 dc_ref dc_graph_exchange(dc_func *f, dc_op op, dc_ref a, const dc_exchange_attr *x);

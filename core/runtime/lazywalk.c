@@ -204,7 +204,7 @@ static bool number_exchange(const dc_func *f, const dc_lazy *n, int64_t attr[DC_
     if (!f->module->written || !dc_op_is((dc_op)n->op, DC_CLASS_COM) || n->nattr == 0)
         return false;
     dc_exchange_attr x = dc_exchange_read(n->attr);
-    x.number = dc_exchange_next(f, x.group.mask);
+    x.number = dc_exchange_next(f, (dc_op)n->op, x.group.mask);
     return dc_exchange_write(&x, attr) == n->nattr;
 }
 

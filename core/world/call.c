@@ -22,7 +22,7 @@ static uint64_t digest_of(const dc_exchange *x, int64_t elements)
         h = mix(h, x->combine);
     if (x->kind == DC_BROADCAST)
         h = mix(h, x->peer);
-    h = mix(h, x->axes.mask);
+    h = mix(dc_hash_mix(h, x->shape), x->axes.mask);
     for (uint32_t a = 0; a < x->axes.naxis; a++)
         h = mix(h, x->axes.size[a]);
     for (uint32_t i = 0; i < x->n; i++)
@@ -57,6 +57,7 @@ static void fill_head(dc_head *head, const dc_exchange *said)
     head->kind = (int32_t)x->kind;
     head->how = x->kind == DC_BROADCAST ? x->peer : (int32_t)x->combine;
     head->aside = aside;
+    head->number = x->kind == DC_SEND || x->kind == DC_RECV ? 0 : (int64_t)x->shape;
     dc_exchange_name(x, head->label, sizeof head->label);
 }
 
@@ -115,6 +116,8 @@ static const char *how_they_differ(const dc_head *a, const dc_head *b, bool text
         return ": of other shapes";
     if (texts && a->aside != b->aside)
         return ": on devices of other kinds";
+    if (texts && a->number != b->number)
+        return ": not the same one of the function";
     return texts ? ": of other arrays, or over other axes" : "";
 }
 

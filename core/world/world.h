@@ -62,9 +62,10 @@ typedef struct dc_exchange {
         combine; /* of ALL_REDUCE and REDUCE_SCATTER; sums of 16-bit floats are made in f32 and rounded once */
     dc_dtype dtype;
     dc_group_axes axes;
-    int peer;       /* BROADCAST, SEND, RECV: number of a member */
-    uint64_t shape; /* SEND, RECV: both say the same */
-    bool copied;    /* of SEND: its arrays are, and nobody waits for its end */
+    int peer; /* BROADCAST, SEND, RECV: number of a member */
+    uint64_t
+        shape; /* all say the same: of SEND and RECV the arrays, else which one of a function it is, or 0 */
+    bool copied; /* of SEND: its arrays are, and nobody waits for its end */
     /* For messages: "all_reduce, train.lua:12", the same on all members; or "all_reduce" and its line, which may differ. */
     const char *label, *where; /* stay until the end */
     uint32_t n;

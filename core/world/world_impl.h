@@ -35,6 +35,7 @@ typedef struct dc_head {
     int32_t end, dtype; /* end: the rank has come to its end */
     int32_t kind, how;  /* how: dc_combine, or peer of a broadcast */
     int64_t aside;      /* it is about an exchange, which comes next */
+    int64_t number;     /* which one of a function it is, or 0 */
     char label[160];
 } dc_head;
 

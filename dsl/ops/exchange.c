@@ -212,7 +212,7 @@ static dc_status build(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
     dc_messages_come_after(f, x->t, &v);
     if (x->t != NULL) {
         f->module->written = true;
-        e.number = dc_exchange_next(f, e.group.mask);
+        e.number = dc_exchange_next(f, x->op, e.group.mask);
     }
     const int nattr = dc_exchange_write(&e, attr);
     return dc_build_host(j, f, x->op, &v, attr, nattr, out);

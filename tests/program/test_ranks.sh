@@ -463,6 +463,15 @@ end
 print "right"
 LUA
 
+# A rank that does not differentiate what the other one does: told by the next exchange, though lines and arrays are the same.
+script undifferentiated <<'LUA'
+local p = dc.param("f32[2]", 1)
+local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x)
+  local y = dc.all_reduce(x * p)
+  return dc.grad((w.rank == 0 and y or x * p):sum(), p)
+end)
+for _ = 1, 3 do f(dc.ones "f32[2]"):totable() end
+LUA
 values() {
     for name in bounded inside batches apart; do
         run timeout 60 "$DEEPC" $name.lua
@@ -588,6 +597,7 @@ end)
 for _ = 1, 2 - w.rank do f(dc.ones "f32[4]", true):totable() end
 LUA
 threads() {
+    fails "$threads" 2 undifferentiated "ranks disagree: rank 0: all_reduce f32 x 2, undifferentiated.lua:6; rank 1: all_reduce f32 x 2, undifferentiated.lua:6: not the same one of the function"
     for try in compiled kept; do
         run env DEEPC_COMPILE=now DEEPC_CACHE="$dir/cache.nested" timeout 60 "$DEEPC" --ranks 2 nested.lua
         check "threads: the line of an exchange in a branch, $try" says_why 2 "rank 1 (host) has ended, and rank 0 waits for it in all_reduce f32 x 4, nested.lua:5"
