@@ -316,6 +316,11 @@ static dc_status make_ranks(dc_job *j, void *arg)
     return DC_OK;
 }
 
+int dc_api_level(void)
+{
+    return DC_API_LEVEL;
+}
+
 dc_status dc_ranks_new(int size, dc_ranks **out)
 {
     ranks_wanted w = {.size = size};

@@ -46,6 +46,15 @@ extern "C" {
 
 #define DC_VERSION "0.1.0"
 
+/*
+ * How much of the interface there is: 1 more with each version of deepc that adds a function, a constant, a member of
+ * dc_config or of another struct with a size. Nothing of a level is taken away or means something else in a later one;
+ * a version that has to do that has another SONAME (libdeepc.so.1), and its levels begin again at 1. A program runs with every
+ * library of its SONAME and of at least the level that what it uses came with; the loader refuses it at its start where a
+ * function is missing, which is a version of a symbol: DEEPC_1 for those of level 1.
+ */
+#define DC_API_LEVEL 1
+
 #ifndef DC_CORE_BASE_BASE_H /* the library's own files have the same from there */
 typedef enum dc_status {
     DC_OK = 0,
@@ -154,6 +163,12 @@ typedef struct dc_config {
         sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, 0, NULL, \
             NULL, 0                                                                            \
     }
+
+/*
+ * The DC_API_LEVEL of the library that is there, which may be an older or a newer one than that of the header.
+ * [any thread, signal handlers; raises nothing]
+ */
+int dc_api_level(void);
 
 /*
  * Opens a context. cfg may be NULL: all defaults. Other settings come from the environment

@@ -68,6 +68,11 @@ static void check_unchanged(void)
 
 /* ---- one function each ----------------------------------------------------------------------- */
 
+static void api_level(void)
+{
+    CHECK_EQ(dc_api_level(), DC_API_LEVEL);
+}
+
 static void open_(void)
 {
     dc_config cfg = DC_CONFIG_INIT;
@@ -394,6 +399,7 @@ static const struct {
     const char *name;
     void (*test)(void);
 } functions[] = {
+    {"dc_api_level", api_level},
     {"dc_open", open_},
     {"dc_close", close_},
     {"dc_errmsg", errmsg},
@@ -546,7 +552,7 @@ int main(int argc, char **argv)
 {
     rng r = {rng_seed(argc, argv, 1)};
     set_up();
-    CHECK_EQ(compare_with("vm/libdeepc.map", "DEEPC_PRIVATE {") +
+    CHECK_EQ(compare_with("vm/libdeepc.map", "DEEPC_PRIVATE_@") +
                  compare_with("vm/module.map", NULL),
              COUNT);
     test_descriptions();
