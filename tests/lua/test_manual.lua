@@ -312,6 +312,12 @@ function TestCommands:test_schedules()
   lu.assertEquals(self:run "docs/schedules.md", 9)
 end
 
+-- The first page of the documentation site: a script that fails, and what it says.
+function TestCommands:test_front_page()
+  write_files(blocks "scripts/web/index.md", self.folder)
+  lu.assertEquals(self:run "scripts/web/index.md", 1)
+end
+
 function TestCommands:test_devices()
   write_files(blocks "docs/schedules.md", self.folder)
   lu.assertEquals(self:run "docs/devices.md", 5)
@@ -434,33 +440,6 @@ local texts = {
 }
 for path in io.popen(("cd '%s' && find core jit -name README.md"):format(root)):lines() do
   texts[#texts + 1] = path
-end
-
--- Links lead to files, and headings where they name one.
-function TestNames:test_links()
-  local count = 0
-  for _, path in ipairs(texts) do
-    local folder = path:match "^(.*/)" or ""
-    for target in read(path):gmatch "%]%(([^)]*)%)" do
-      local file, heading = target:match "^([^#]*)#?(.*)$"
-      if not file:match "^%a+:" then
-        local to = file == "" and path or folder .. file
-        while to:find "[^/.]+/%.%./" do
-          to = to:gsub("[^/.]+/%.%./", "", 1)
-        end
-        lu.assertTrue(exists(to), ("%s: %s"):format(path, target))
-        if heading ~= "" then
-          local found = false
-          for line in read(to):gmatch "\n#+ ([^\n]*)" do
-            found = found or line:lower():gsub("[^%w %-_]", ""):gsub(" ", "-") == heading
-          end
-          lu.assertTrue(found, ("%s: %s"):format(path, target))
-        end
-        count = count + 1
-      end
-    end
-  end
-  lu.assertTrue(count > 100, count)
 end
 
 -- Files of the project that a text names are there.

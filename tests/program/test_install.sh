@@ -217,6 +217,9 @@ check "they are some" says " commands, 0 differ"
 page embedding
 check "they are eight" says "8 commands, 0 differ"
 
+run "$prefix/bin/deepc" scripts/links.lua "$prefix/share/doc/deepc"
+check "links of the installed manual lead somewhere" says " links, 0 lead nowhere"
+
 # ---- and away again ----
 
 install "$dir/again"
