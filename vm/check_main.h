@@ -20,11 +20,15 @@ typedef struct dc_check_run {
     const char *seconds; /* how long, as a user writes it */
     int argc;
     char **argv;                            /* the file and what follows */
+    bool json;                              /* problems as JSON (vm/check.h) */
     void (*prepare)(dc_rt *rt, void *ctx);  /* before the script; NULL: nothing */
     int (*finish)(lua_State *L, void *ctx); /* after it, unless there were errors; may raise */
     void *ctx;
 } dc_check_run;
 
 int dc_check_script(const dc_check_run *run);
+
+/* Nothing is computed, and yet a script is told the device that it would run on. */
+void dc_check_name_device(dc_rt *rt);
 
 #endif

@@ -48,7 +48,7 @@ static const char usage[] =
     "device\n"
     "  --          no more options\n"
     "  check FILE ARGS  look for mistakes: trace without a device, list what is wrong (-t SECONDS: "
-    "how long)\n"
+    "how long; --json: as JSON)\n"
     "  plan --mesh data=8 FILE ARGS  time and memory of a step on ranks that are not there; deepc "
     "plan tells more\n"
     "  kernel FILE      schedule a kernel and print one of its forms; deepc kernel tells more\n"

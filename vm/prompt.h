@@ -68,6 +68,13 @@ void dc_prompt_push_type(lua_State *L, int idx);
  * returns where that name begins. Calls nothing of the script's. May raise.
  */
 size_t dc_prompt_complete(lua_State *L, const char *line, size_t at);
+/*
+ * Replaces the value on top by its field, whose key is on top of it, through tables and metatables; false: it is not
+ * to be known, and the key is popped.
+ */
+bool dc_prompt_get_field(lua_State *L);
+/* Pushes a sorted list of the names of fields of the value at idx, its own and through its metatables. May raise. */
+void dc_prompt_push_fields(lua_State *L, int idx);
 
 /* ---- lines (prompt_line.c, prompt_edit.c) ----------------------------------------------------- */
 

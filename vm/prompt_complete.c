@@ -120,8 +120,7 @@ static bool push_own(lua_State *L, int key)
     return false;
 }
 
-/* Replaces the value on top by its field, whose key is on top of it. false: not to be known. */
-static bool get_field(lua_State *L)
+bool dc_prompt_get_field(lua_State *L)
 {
     const int key = lua_gettop(L);
     bool found = false;
@@ -166,14 +165,14 @@ static bool push_value(lua_State *L, const char *line, size_t at, size_t end)
     while (at < end) {
         if (line[at] == '[') {
             at = push_index(L, line, at);
-            if (at == 0 || !get_field(L))
+            if (at == 0 || !dc_prompt_get_field(L))
                 return false;
         } else if (is_word(line[at])) {
             size_t n = 0;
             while (at + n < end && is_word(line[at + n]))
                 n++;
             lua_pushlstring(L, line + at, n);
-            if (!get_field(L))
+            if (!dc_prompt_get_field(L))
                 return false;
             at += n;
         } else {
@@ -299,6 +298,19 @@ static void list_found(lua_State *L, int found)
         }
     lua_replace(L, found);
     lua_settop(L, found);
+}
+
+void dc_prompt_push_fields(lua_State *L, int idx)
+{
+    luaL_checkstack(L, 16, "fields");
+    idx = lua_absindex(L, idx);
+    lua_newtable(L);
+    const int found = lua_gettop(L);
+    const wanted w = {"", 0, false, found};
+    lua_pushvalue(L, idx);
+    add_fields(L, &w);
+    lua_settop(L, found);
+    list_found(L, found);
 }
 
 /* ":he" at the begin of the line. */

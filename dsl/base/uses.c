@@ -6,8 +6,11 @@
 
 void dc_uses_add(dc_uses *u, dc_handle *h, const char *op, const char *where, bool test)
 {
+    const dc_uses_watch *watch = h->d->watch;
     if (where == NULL || u->folded)
         return;
+    if (watch != NULL && watch->made != NULL)
+        watch->made(watch->arg, h, op, where);
     DC_PUSH(u->at, ((dc_use){where, op, u->at.n, 1, test, false}));
     h->use = u->at.n;
 }

@@ -215,6 +215,48 @@ finds "a script that changes files" 0 world.lua
 check "the file is as it was" test "$(cat kept.txt)" = kept
 check "no other one was made" test ! -e made.txt
 
+# ---- as JSON ----
+
+cat >json.lua <<'EOT'
+local dc = require "deepc"
+local w = dc.param("f32[784, 10]", dc.zeros "f32[784, 10]")
+local f = dc.fn("f(x: f32[32, 28, 28]) -> f32[32, 10]", function(x) -- "a text", \ ü
+  return x:matmul(w)
+end)
+local g = dc.fn("g(x: f32[2]) -> f32[2]", function(x)
+  x:add(1)
+  return x + dc.zeros "f32[3]"
+end)
+EOT
+cat >want <<'EOT'
+{"version":1,"file":"json.lua","complete":true,"problems":[{"file":"json.lua","line":4,"column":12,"end_column":18,"severity":"error","code":"DC0301","message":"matmul: inner dims differ: axis 3 = 28 against axis 1 = 784","hint":"28 * 28 = 784; :flatten(2) first?","related":[{"message":"left: f32[32, 28, 28], argument 'x' of f, json.lua:3","file":"json.lua","line":3},{"message":"right: f32[784, 10], parameter made at json.lua:2","file":"json.lua","line":2}]},
+ {"file":"json.lua","line":8,"column":12,"end_column":13,"severity":"error","code":"DC0301","message":"add: axis 1: 2 against 3","related":[{"message":"left: f32[2], argument 'x' of g, json.lua:6","file":"json.lua","line":6},{"message":"right: f32[3], made at json.lua:8","file":"json.lua","line":8}]}]}
+EOT
+run "$DEEPC" check --json json.lua
+check "as JSON: what it prints" test "$out" = "$(cat want)"
+check "as JSON: its status" test "$status" -eq 1
+run "$DEEPC" check --json -t 5 syntax.lua
+check "as JSON: a script that is no Lua" test "$out" = '{"version":1,"file":"syntax.lua","complete":false,"problems":[{"file":"syntax.lua","line":1,"column":11,"end_column":12,"severity":"error","code":"syntax","message":"unexpected symbol near '"'='"'"}]}'
+run "$DEEPC" check --json clean.lua
+check "as JSON: without mistakes" test "$out" = '{"version":1,"file":"clean.lua","complete":true,"problems":[]}'
+check "as JSON: their status" test "$status" -eq 0
+run "$DEEPC" check --json values.lua
+check "as JSON: a note" says '"severity":"note","message":"that is not four","hint":"the script stopped here'
+run "$DEEPC" check -t 1 --json endless.lua
+check "as JSON: an endless script" says '{"version":1,"file":"endless.lua","complete":false,"problems":[{"file":"endless.lua","severity":"note"'
+printf 'error "\xff\xc3\x28 \1 \"quoted\" \xed\xa0\x80"\n' >bytes.lua
+run "$DEEPC" check --json bytes.lua
+check "as JSON: bytes that are no text" says '"message":"��( \u0001 \"quoted\" ���"'
+mkdir a_folder_with_a_long_name_that_is_longer_than_lua_tells_in_its_messages
+cp lua.lua a_folder_with_a_long_name_that_is_longer_than_lua_tells_in_its_messages
+run "$DEEPC" check a_folder_with_a_long_name_that_is_longer_than_lua_tells_in_its_messages/lua.lua
+check "a long name is told whole" says "a_folder_with_a_long_name_that_is_longer_than_lua_tells_in_its_messages/lua.lua:2: error: attempt"
+printf 'local f = io.tmpfile()\nf:write "x"\nassert(os.tmpname() == "/dev/null")\n' >temporary.lua
+run "$DEEPC" check temporary.lua
+check "temporary files are not made" test "$status" -eq 0
+run "$DEEPC" check --json nothing.lua
+check "as JSON: a file that is not there" says '"severity":"error","message":"cannot open nothing.lua'
+
 run "$DEEPC" check
 check "without a file it tells how" warns "usage: deepc check"
 check "and fails" test "$status" -eq 1
