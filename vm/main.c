@@ -2,7 +2,7 @@
  * The program: runs scripts as `lua` does, with a context attached.
  *
  *   deepc [-e CODE] [-l MODULE] [-i] [-v] [--ranks N] [FILE ARGS | -] | plan FILE | kernel FILE | explain CODE |
- *         sandbox FILE | inspect FILE | convert FROM TO | cache | --replay FILE | --devices | --options | --help
+ *         sandbox FILE | inspect FILE | convert FROM TO | cache | doctor | --replay FILE | --devices | --options | --help
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -13,6 +13,7 @@
 #include "vm/cache_main.h"
 #include "vm/check_main.h"
 #include "vm/deepc.h"
+#include "vm/doctor_main.h"
 #include "vm/explain.h"
 #include "vm/kernel.h"
 #include "vm/launched.h"
@@ -58,6 +59,7 @@ static const char usage[] =
     "  inspect FILE     what is in a file of tensors; deepc inspect --help tells more\n"
     "  convert FROM TO  writes its tensors as another file\n"
     "  cache [--clear]  what the cache of compiled kernels holds; empties it\n"
+    "  doctor [--json]  what is here, what is missing, and a test of it in some ten seconds\n"
     "  --replay FILE    run again what a file about a bug tells; ends with 1 if it still fails\n"
     "  --devices        what there is to compute on, and why not\n"
     "  --options        every setting, its default and its value\n"
@@ -313,7 +315,7 @@ static void list_devices(const dc_opts *opt)
     fflush(stdout);
     const pid_t child = fork();
     if (child <= 0) {
-        dc_backend_list(opt, print_device, NULL);
+        dc_backend_list(opt, NULL, print_device, NULL);
         fflush(stdout);
         if (child == 0)
             _exit(0);
@@ -420,6 +422,8 @@ static int choose(int argc, char **argv)
         return dc_vm_explain(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "sandbox") == 0)
         return dc_sandbox_main(argc - 2, argv + 2);
+    if (argc >= 2 && strcmp(argv[1], "doctor") == 0)
+        return dc_doctor_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "cache") == 0)
         return dc_vm_cache(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "--compile-server") == 0) /* for ourselves: not in the usage */
