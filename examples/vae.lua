@@ -3,6 +3,7 @@
 --   deepc vae.lua
 --   deepc vae.lua --latent 10 --epochs 30 --samples clothes.png
 --   deepc vae.lua --checkpoint vae.safetensors --resume
+--   deepc vae.lua --tensorboard runs/vae      (tensorboard --logdir runs)
 --
 -- Kingma and Welling, Auto-Encoding Variational Bayes, 2013. The encoder gives the mean and the variance of 20 latent
 -- numbers of an image, the decoder the probability that a pixel is white. The loss is the negative evidence lower
@@ -12,6 +13,7 @@
 local dc = require "deepc"
 local nn, optim = require "deepc.nn", require "deepc.optim"
 local data, train = require "deepc.data", require "deepc.train"
+local tensorboard = require "deepc.tensorboard"
 
 local options = dc.options {
   about = "Trains a variational autoencoder on Fashion-MNIST.",
@@ -25,6 +27,7 @@ local options = dc.options {
   { "data", "/usr/share/datasets/fashion-mnist", "where the four files are", value = "DIR" },
   { "samples", "vae.png", "where to draw new images", value = "FILE" },
   { "checkpoint", nil, "keeps all that is needed to go on", value = "FILE" },
+  { "tensorboard", nil, "losses, graph and images of each epoch for TensorBoard", value = "DIR" },
   { "resume", false, "goes on from the checkpoint, if there is one", needs = "checkpoint" },
 }
 if options.quick then
@@ -73,10 +76,18 @@ local learn, test = data.fashion_mnist { dir = options.data }
 if options.quick then
   learn = learn:random_split({ 0.1, 0.9 }, { seed = options.seed })
 end
+local log = options.tensorboard and tensorboard.writer(options.tensorboard)
 local run = train.fit {
   model = net, optimizer = optim.Adam(net:parameters(), { lr = options.lr }), loss = loss,
   data = learn, batch = options.batch, epochs = options.epochs, evaluate = test, evaluate_batch = 500,
-  checkpoint = options.checkpoint, resume = options.resume, on_epoch = train.report,
+  checkpoint = options.checkpoint, resume = options.resume,
+  tensorboard = options.tensorboard, histograms = log ~= nil,
+  on_epoch = function(r)
+    train.report(r)
+    if log then
+      log:image("samples", draw(), r.step)
+    end
+  end,
 }
 data.write_image(options.samples, draw())
 print(("negative ELBO %.2f nats"):format(run.history[#run.history]["eval.loss"]))

@@ -45,6 +45,8 @@ typedef enum dc_fit { DC_FIT_EXACT, DC_FIT_STRETCH, DC_FIT_CROP } dc_fit;
 dc_status dc_image_fit(dc_job *j, const char *path, const dc_image *image, dc_fit fit,
                        int64_t height, int64_t width, int channels, unsigned char *to);
 
+/* The bytes of a PNG file, in the job's scratch memory. */
+dc_status dc_png_encode(dc_job *j, const dc_image *image, const void **out, size_t *n);
 /* Whole or not at all (core/base/outfile.h): 8 or 16 bits as PNG, 8 bits and 1 or 3 channels as JPEG. */
 dc_status dc_png_put(dc_job *j, const char *path, const dc_image *image);
 dc_status dc_jpeg_put(dc_job *j, const char *path, const dc_image *image, int quality);

@@ -391,17 +391,14 @@ static void put32(unsigned char *p, uint32_t v)
         p[i] = (unsigned char)(v >> (24 - 8 * i));
 }
 
-static dc_status put_chunk(dc_outfile *f, const char *type, const unsigned char *d, size_t n)
+static unsigned char *put_chunk(unsigned char *to, const char *type, const void *d, size_t n)
 {
-    unsigned char head[8], tail[4];
-    put32(head, (uint32_t)n);
-    memcpy(head + 4, type, 4);
-    const uLong crc = crc32_z(0, head + 4, 4);
-    put32(tail, (uint32_t)(n > 0 ? crc32_z(crc, d, n) : crc)); /* of NULL it is 0 */
-    DC_TRY(dc_outfile_write(f, head, 8));
+    put32(to, (uint32_t)n);
+    memcpy(to + 4, type, 4);
     if (n > 0)
-        DC_TRY(dc_outfile_write(f, d, n));
-    return dc_outfile_write(f, tail, 4);
+        memcpy(to + 8, d, n);
+    put32(to + 8 + n, (uint32_t)crc32_z(0, to + 4, n + 4));
+    return to + 12 + n;
 }
 
 /* Rows as they are compressed: each as the difference to the one above it. */
@@ -418,14 +415,13 @@ static void filter_rows(const dc_image *m, unsigned char *to)
     }
 }
 
-dc_status dc_png_put(dc_job *j, const char *path, const dc_image *m)
+dc_status dc_png_encode(dc_job *j, const dc_image *m, const void **out, size_t *nout)
 {
     static const unsigned char colours[] = {0, GREY, ALPHA, COLOURS, COLOURS | ALPHA};
+    static const char sign[] = "\x89PNG\r\n\x1a\n";
     const size_t row = (size_t)m->width * (size_t)m->channels * (size_t)(m->depth / 8) + 1;
     const size_t n = row * (size_t)m->height;
     unsigned char head[13] = {0};
-    dc_outfile *f;
-    DC_TRY(dc_outfile_open(j, path, &f));
     unsigned char *raw = dc_arena_alloc(&j->scratch, n);
     uLongf size = compressBound((uLong)n);
     unsigned char *packed = dc_arena_alloc(&j->scratch, size);
@@ -436,9 +432,24 @@ dc_status dc_png_put(dc_job *j, const char *path, const dc_image *m)
     put32(head + 4, (uint32_t)m->height);
     head[8] = (unsigned char)m->depth;
     head[9] = colours[m->channels];
-    DC_TRY(dc_outfile_write(f, "\x89PNG\r\n\x1a\n", 8));
-    DC_TRY(put_chunk(f, "IHDR", head, sizeof head));
-    DC_TRY(put_chunk(f, "IDAT", packed, size));
-    DC_TRY(put_chunk(f, "IEND", NULL, 0));
+    unsigned char *file = dc_arena_alloc(&j->scratch, size + sizeof head + 8 + 3 * 12);
+    unsigned char *to = file;
+    memcpy(to, sign, 8);
+    to = put_chunk(to + 8, "IHDR", head, sizeof head);
+    to = put_chunk(to, "IDAT", packed, size);
+    to = put_chunk(to, "IEND", NULL, 0);
+    *out = file;
+    *nout = (size_t)(to - file);
+    return DC_OK;
+}
+
+dc_status dc_png_put(dc_job *j, const char *path, const dc_image *m)
+{
+    const void *bytes;
+    size_t n;
+    dc_outfile *f;
+    DC_TRY(dc_outfile_open(j, path, &f));
+    DC_TRY(dc_png_encode(j, m, &bytes, &n));
+    DC_TRY(dc_outfile_write(f, bytes, n));
     return dc_outfile_commit(f);
 }

@@ -12,7 +12,7 @@ local help = {}
 local receiver = {
   Tensor = "x", Cell = "p", Function = "f", Static = "k", Scope = "s", Error = "err", Layer = "layer",
   Optimizer = "opt", LBFGS = "opt", Average = "ema", GradScaler = "scaler", Plateau = "plateau", Metric = "metric",
-  Events = "events", Set = "set", Checkpoint = "ckpt", Rows = "rows", Vocabulary = "vocabulary", Stream = "stream",
+  Writer = "log", Set = "set", Checkpoint = "ckpt", Rows = "rows", Vocabulary = "vocabulary", Stream = "stream",
   Decoder = "net", Cache = "cache", Bert = "net", Whisper = "net",
 }
 
@@ -249,7 +249,8 @@ local modules = {
   { "deepc.linalg", "deepc.linalg.base", "deepc.linalg.factors", "deepc.linalg.solve", "deepc.linalg.values",
     "deepc.linalg.norms", "deepc.linalg.products" },
   { "deepc.pipeline", "deepc.pipeline" },
-  { "deepc.train", "deepc.train.class", "deepc.train.fit", "deepc.train.events" },
+  { "deepc.train", "deepc.train.class", "deepc.train.fit" },
+  { "deepc.tensorboard", "deepc.tensorboard.writer", "deepc.tensorboard.graph", "deepc.tensorboard.hparams" },
   { "deepc.data", "deepc.data.set", "deepc.data.rows", "deepc.data.stream", "deepc.data.tables", "deepc.data.media",
     "deepc.data.folders", "deepc.data.text", "deepc.data.fetch" },
   { "deepc.tokenizers", "deepc.tokenizers.class", "deepc.tokenizers.sources", "deepc.tokenizers.gguf",

@@ -4,7 +4,6 @@ require "deepc.nn"
 local train = require "deepc.train.class"
 local _, core = ...
 
-require "deepc.train.events"
 require "deepc.train.fit"
 
 return core.module("deepc.train", train)

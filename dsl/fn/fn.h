@@ -194,7 +194,8 @@ void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_
                         size_t room);
 
 extern const dc_bindings dc_fn_bindings, dc_static_bindings, dc_dim_print_bindings,
-    dc_layer_bindings, dc_fntune_bindings, dc_fnplan_bindings;
+    dc_layer_bindings, dc_fntune_bindings, dc_fnplan_bindings,
+    dc_fngraph_bindings;
 extern const dc_utype dc_fn_type, dc_spec_type, dc_tracing_type, dc_frame_type, dc_fnjob_type,
     dc_fntext_type, dc_static_type, dc_fntune_type;
 extern const dc_bindings dc_fn_methods, dc_spec_methods, dc_tracing_methods, dc_frame_methods,
@@ -258,6 +259,9 @@ int dc_fnreport_explain(lua_State *L);
 int dc_fnreport_kernels(lua_State *L);
 int dc_fnreport_source(lua_State *L);
 int dc_fnreport_plan(lua_State *L);
+/* Pushes an empty text that is freed with its userdata; the text on top becomes a string. */
+dc_text *dc_fntext_push(lua_State *L);
+void dc_fntext_finish(lua_State *L);
 
 /* ---- fncall.c: __call ------------------------------------------------------------------------ */
 

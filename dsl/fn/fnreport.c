@@ -37,15 +37,13 @@ static int l_text_gc(lua_State *L)
     return 0;
 }
 
-/* Pushes an empty text that is freed with its userdata. */
-static dc_text *push_text(lua_State *L)
+dc_text *dc_fntext_push(lua_State *L)
 {
     text_holder *t = dc_udata_new(L, &dc_fntext_type, sizeof *t, 0);
     return &t->text;
 }
 
-/* The text on top becomes a string. */
-static void finish_text(lua_State *L)
+void dc_fntext_finish(lua_State *L)
 {
     dc_text *t = &((text_holder *)lua_touserdata(L, -1))->text;
     size_t n = t->n;
@@ -210,9 +208,9 @@ int dc_fnreport_source(lua_State *L)
     if (a.s == NULL)
         dc_error_raisef(L, d, DC_ERR_ARG, "source", "no kernel %" PRId64 "; '%s' has %" PRId64,
                         wanted, fn->name, count);
-    a.out = push_text(L);
+    a.out = dc_fntext_push(L);
     dc_run(L, d, source_body, &a);
-    finish_text(L);
+    dc_fntext_finish(L);
     return 1;
 }
 
@@ -470,7 +468,7 @@ static void push_parts(lua_State *L, dc_dsl *d, const dc_fn *fn,
                        dc_status (*part)(dc_job *, void *))
 {
     const int n = push_specs(L, d), list = lua_gettop(L);
-    looking a = {.d = d, .fn = fn, .out = push_text(L), .number = n};
+    looking a = {.d = d, .fn = fn, .out = dc_fntext_push(L), .number = n};
     int first = 1;
     dc_run(L, d, title_body, &a);
     for (int i = 1; i <= n; i++) {
@@ -485,7 +483,7 @@ static void push_parts(lua_State *L, dc_dsl *d, const dc_fn *fn,
         lua_pop(L, 1);
         first += (int)dc_exec_kernel_count(a.s->exec);
     }
-    finish_text(L);
+    dc_fntext_finish(L);
 }
 
 static int push_page(lua_State *L, dc_status (*part)(dc_job *, void *))

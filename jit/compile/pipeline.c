@@ -571,19 +571,53 @@ static dc_status run_stages(dc_compiling *p)
     return DC_OK;
 }
 
-static dc_status run(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n)
+static dc_compiling *begin(const dc_env *env, dc_job *j, dc_exec *e)
 {
     dc_compiling *p =
         DC_NEW(&j->scratch, dc_compiling); /* not on the stack: released when unwinding */
     p->env = env;
     p->j = j;
     p->e = e;
-    p->counts = n;
     p->gen.env = env;
     dc_job_defer(j, release_pipeline, p);
-    const dc_status status = run_stages(p);
-    dc_job_keep(j, p);
+    return p;
+}
+
+static void end(dc_compiling *p)
+{
+    dc_job_keep(p->j, p);
     release_pipeline(p);
+}
+
+static dc_status run(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n)
+{
+    dc_compiling *p = begin(env, j, e);
+    p->counts = n;
+    const dc_status status = run_stages(p);
+    end(p);
+    return status;
+}
+
+static dc_status make_groups(dc_compiling *p)
+{
+    DC_TRY(refuse_many_bodies(p));
+    DC_TRY(simplify(p));
+    split(p, false);
+    for (uint32_t n = 0; n < p->nwhole; n++) {
+        join_pieces(p, p->part.at[n]);
+        DC_TRY(fuse(p, p->part.at[n]));
+    }
+    return DC_OK;
+}
+
+dc_status dc_pipeline_groups(const dc_env *env, dc_job *j, dc_exec *e,
+                             void (*see)(void *ctx, const dc_part *part), void *ctx)
+{
+    dc_compiling *p = begin(env, j, e);
+    const dc_status status = make_groups(p);
+    for (uint32_t n = 0; n < p->nwhole && status == DC_OK; n++)
+        see(ctx, p->part.at[n]);
+    end(p);
     return status;
 }
 

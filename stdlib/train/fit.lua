@@ -7,10 +7,10 @@
 
 local dc = require "deepc"
 local metrics = require "deepc.metrics"
+local tensorboard = require "deepc.tensorboard"
 local train = require "deepc.train.class"
 require "deepc.train.options"
 require "deepc.train.logs"
-require "deepc.train.events"
 local _, core = ...
 
 local read, logs = core.fit_options, core.logs
@@ -210,7 +210,7 @@ local function open_logs(self, values)
     end
   end
   if o.tensorboard then
-    self.events = train.events(o.tensorboard, self.run.step > 0 and { purge_step = self.run.step + 1 } or nil)
+    self.events = tensorboard.writer(o.tensorboard, self.run.step > 0 and { purge_step = self.run.step + 1 } or nil)
   end
 end
 
@@ -230,6 +230,18 @@ local function column_order(row)
   return list
 end
 
+-- Of the parameters, each so many epochs. Gradients are never in memory: they are part of the step.
+local function write_histograms(self)
+  local o, run = self.o, self.run
+  if o.histograms and run.epoch % o.histograms == 0 then
+    for _, named in ipairs(o.model:named_cells()) do
+      if core.cell_kind(named[2]) == "param" then
+        self.events:histogram("parameters/" .. named[1], named[2], run.step)
+      end
+    end
+  end
+end
+
 local function write_row(self, row)
   local columns = column_order(row)
   for _, log in ipairs(self.logs) do
@@ -241,6 +253,7 @@ local function write_row(self, row)
     end
   end
   if self.events then
+    write_histograms(self)
     self.events:flush()
   end
 end
@@ -378,6 +391,10 @@ local function one_step(self, a, b, c, d)
   end
   run.loss = self.step(table.unpack(values))
   run.step = run.step + 1
+  if self.events and not self.drawn then
+    self.drawn = true
+    self.events:graph(self.step)
+  end
   if o.log_every and run.step % o.log_every == 0 then
     write_step(self, run.loss)
   end
@@ -547,6 +564,7 @@ end
 ---  and every so many steps; the run goes on from one that is there, unless resume = false
 ---* best: a file for the model of the best epoch
 ---* csv, jsonl, tensorboard, log_every: logs of epochs, and of the loss of each n-th step, which the first rank writes
+---* histograms: true, or a number of epochs after which those of the parameters go to TensorBoard
 ---* progress: false, "bar" or "lines", as dc.progress shows itself
 ---* on_step, on_epoch: called with the run; "stop" ends it
 ---

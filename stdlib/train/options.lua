@@ -10,8 +10,8 @@ local OP = "train.fit"
 
 local known = {}
 for name in ([[model optimizer loss data batch epochs steps evaluate evaluate_batch metrics schedule scaler autocast
-  average monitor mode early_stop checkpoint every resume best csv jsonl tensorboard log_every progress on_step
-  on_epoch]]):gmatch "%S+" do
+  average monitor mode early_stop checkpoint every resume best csv jsonl tensorboard histograms log_every
+  progress on_step on_epoch]]):gmatch "%S+" do
   known[name] = true
 end
 
@@ -117,6 +117,14 @@ local function check_parts(o)
     fail(nil, "resume is true or false, not %s", core.describe(o.resume))
   elseif o.resume and not o.checkpoint then
     fail('checkpoint = "run.safetensors"', "resume needs a checkpoint")
+  end
+  if o.histograms == true then
+    o.histograms = 1
+  end
+  if o.histograms ~= nil and o.histograms ~= false and (math.type(o.histograms) ~= "integer" or o.histograms < 1) then
+    fail(nil, "histograms is true, or a number of epochs, not %s", core.shown(o.histograms))
+  elseif o.histograms and not o.tensorboard then
+    fail('tensorboard = "runs/1"', "histograms go to TensorBoard, which has no folder")
   end
   for _, key in ipairs { "checkpoint", "best", "csv", "jsonl", "tensorboard" } do
     if o[key] ~= nil and type(o[key]) ~= "string" then

@@ -9,6 +9,7 @@ local plot = require "deepc.plot"
 local schedules = require "deepc.schedules"
 local metrics = require "deepc.metrics"
 local train = require "deepc.train"
+local tensorboard = require "deepc.tensorboard"
 local random = require "deepc.random"
 local fft = require "deepc.fft"
 local linalg = require "deepc.linalg"
@@ -40,8 +41,8 @@ local any = {
 
 local folder = os.tmpname()
 os.remove(folder)
-local events = train.events(folder)
-os.remove(events.path)
+local log = tensorboard.writer(folder)
+os.remove(log.path)
 os.remove(folder)
 local set = data.set(dc.iota(2), dc.iota(2))
 local f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end)
@@ -50,7 +51,7 @@ local receivers = {
   Function = f, Job = f:start { 1 }, ["nn.Layer"] = nn.ReLU(), ["optim.Optimizer"] = optim.SGD { dc.param "f32[1]" },
   ["metrics.Metric"] = metrics.Mean(), ["metrics.ConfusionMatrix"] = metrics.ConfusionMatrix(2),
   ["metrics.AUC"] = metrics.AUC(), ["schedules.Plateau"] = schedules.reduce_on_plateau { lr = 1 },
-  ["train.Events"] = events, ["optim.GradScaler"] = optim.GradScaler(),
+  ["tensorboard.Writer"] = log, ["optim.GradScaler"] = optim.GradScaler(),
   ["optim.LBFGS"] = optim.LBFGS { dc.param "f32[1]" }, ["optim.Average"] = optim.EMA { dc.param "f32[1]" },
   ["data.Set"] = set, ["data.Rows"] = data.ragged { { 1 } },
   ["data.Vocabulary"] = data.Vocabulary "a",
@@ -76,6 +77,7 @@ receivers["pipeline.Schedule"] = pipeline.Schedule1F1B { stage = nn.Linear(4, 2)
   loss = nn.mse_loss }
 local modules = {
   dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
+  tensorboard = tensorboard,
   random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers, models = models,
   serve = serve, pipeline = pipeline,
   ["nn.init"] = nn.init,

@@ -9,6 +9,7 @@ local plot = require "deepc.plot"
 local schedules = require "deepc.schedules"
 local metrics = require "deepc.metrics"
 local train = require "deepc.train"
+local tensorboard = require "deepc.tensorboard"
 local random = require "deepc.random"
 local fft = require "deepc.fft"
 local linalg = require "deepc.linalg"
@@ -152,8 +153,8 @@ function TestAnnotations:test_every_annotated_name_exists()
   local server = serve.new(decoder, nil, { tokens = 16 })
   local folder = os.tmpname()
   os.remove(folder)
-  local events = train.events(folder)
-  os.remove(events.path)
+  local log = tensorboard.writer(folder)
+  os.remove(log.path)
   os.remove(folder)
   local set = data.set(dc.iota(2), dc.iota(2))
   local layer = nn.ReLU()
@@ -175,7 +176,7 @@ function TestAnnotations:test_every_annotated_name_exists()
     ["optim.Optimizer"] = optim.SGD { dc.param "f32[1]" },
     ["metrics.Metric"] = metrics.Mean(), ["metrics.ConfusionMatrix"] = metrics.ConfusionMatrix(2),
     ["metrics.AUC"] = metrics.AUC(), ["schedules.Plateau"] = schedules.reduce_on_plateau { lr = 1 },
-    ["train.Events"] = events, ["optim.GradScaler"] = optim.GradScaler(),
+    ["tensorboard.Writer"] = log, tensorboard = tensorboard, ["optim.GradScaler"] = optim.GradScaler(),
     ["optim.LBFGS"] = optim.LBFGS { dc.param "f32[1]" }, ["optim.Average"] = optim.EMA { dc.param "f32[1]" },
     ["data.Set"] = getmetatable(set).__index, ["data.Vocabulary"] = data.Vocabulary "a",
     ["data.Stream"] = getmetatable(data.stream(print)).__index,
@@ -267,12 +268,16 @@ local needs_more = {
   ["for _, named in ipairs(accuracy:named_cells()) do print(named[1], named[2].dtype) end"] = true,
   ["scaler:step(opt, loss)"] = true,
   ['dc.checkpoint("run.safetensors", { model = net, optimizer = opt, scaler = scaler })'] = true,
-  ['events:scalar("loss", loss, step)'] = true, ['events:histogram("weight", net.weight, step)'] = true,
-  ['events:image("input", dc.rand "f32[3, 8, 8]", step)'] = true, ['events:text("settings", "lr = 1e-3", 0)'] = true,
+  ['log:scalar("loss", loss, step)'] = true, ['log:histogram("weight", net.weight, step)'] = true,
+  ['log:image("input", dc.rand "f32[8, 8, 3]", step)'] = true, ['log:text("settings", "lr = 1e-3", 0)'] = true,
+  ['log:scalars("loss", { train = 0.5, test = 0.7 }, step)'] = true, ["log:graph(step)"] = true,
+  ['log:hparams({ lr = 1e-3, optimizer = "AdamW" }, { "loss" })'] = true,
   ["train.fit { model = net, optimizer = opt, loss = loss, data = set, batch = 64, epochs = 5 }"] = true,
-  ['local events = train.events(os.tmpname() .. ".events")\nevents:scalar("loss", 0.5, 1)\nevents:close()'] = true,
+  ['local log = tensorboard.writer(os.tmpname() .. ".run")\nlog:scalar("loss", 0.5, 1)\nlog:close()'] = true,
+  ['local tensorboard = require "deepc.tensorboard"\nlocal log = tensorboard.writer(os.tmpname() .. ".run")\n' ..
+    'log:scalar("loss", 0.5, 1)\nlog:close()'] = true,
   ["train.report { epoch = 1, step = 10, history = { { epoch = 1, step = 10, loss = 0.5 } } }"] = true,
-  ["events:flush()"] = true, ["events:close()"] = true,
+  ["log:flush()"] = true, ["log:close()"] = true,
   ['accuracy:to "eval"'] = true, ['ema:to "eval"'] = true, ['scaler:to "eval"'] = true,
   ["ema:update()"] = true, ["ema:swap_in()"] = true, ["ema:swap_out()"] = true,
   ["local accuracy = ema:averaged(function() return evaluate(net) end)"] = true,
@@ -386,5 +391,5 @@ function TestFiles:test_are_up_to_date()
     lu.assertTrue(there == text, path .. " is not what ./scripts/reference writes")
     count = count + 1
   end
-  lu.assertEquals(count, 17)
+  lu.assertEquals(count, 18)
 end
