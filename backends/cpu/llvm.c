@@ -194,21 +194,33 @@ static void init_x86(const api *fn)
     fn->InitializeX86AsmParser(); /* or LLVM ends the process at inline assembly */
 }
 
-/* NULL with a message (of LLVM, or NULL) when the triple is unknown. */
-static void *make_machine(const api *fn, const dc_llvm_conf *conf, char **message)
+/*
+ * What the processor has, for CreateTargetMachine. LLVM 18 ends the process where a loop converts 16-bit floats by
+ * instructions of AVX512-FP16; kernels compute with those of AVX512 as well.
+ */
+static void find_features(const library *lib, char *out, size_t size)
 {
+    char *features = lib->fn.GetHostCPUFeatures();
+    snprintf(out, size, "%s%s", features, lib->version[0] == 18 ? ",-avx512fp16" : "");
+    lib->fn.DisposeMessage(features);
+}
+
+/* NULL with a message (of LLVM, or NULL) when the triple is unknown. */
+static void *make_machine(const library *lib, const dc_llvm_conf *conf, char **message)
+{
+    const api *fn = &lib->fn;
+    char features[8192]; /* some hundred words */
     void *target = NULL;
     if (fn->GetTargetFromTriple(conf->triple, &target, message) != 0)
         return NULL;
     if (conf->cpu != NULL)
         return fn->CreateTargetMachine(target, conf->triple, conf->cpu, conf->features, conf->level,
                                        RELOC_PIC, MODEL_SMALL);
+    find_features(lib, features, sizeof features);
     char *cpu = fn->GetHostCPUName();
-    char *features = fn->GetHostCPUFeatures();
     void *machine = fn->CreateTargetMachine(target, conf->triple, cpu, features, conf->level,
                                             RELOC_PIC, MODEL_SMALL);
     fn->DisposeMessage(cpu);
-    fn->DisposeMessage(features);
     return machine;
 }
 
@@ -230,7 +242,7 @@ static void *take_machine(dc_llvm *l, char **message)
     pthread_mutex_lock(&l->lock);
     void *machine = l->nmachine > 0 ? l->machine[--l->nmachine] : NULL;
     pthread_mutex_unlock(&l->lock);
-    return machine != NULL ? machine : make_machine(&l->lib.fn, &l->conf, message);
+    return machine != NULL ? machine : make_machine(&l->lib, &l->conf, message);
 }
 
 static dc_status refuse_target(const dc_llvm *l, dc_job *j, char *message)
