@@ -252,7 +252,6 @@ local function examine(system, options, say)
   local report = { version = system.version, lua = system.lua, program = system.exe, broken = {} }
   report.machine, report.settings = machine.facts(system), system.settings()
   report.cache = system.cache()
-  report.prompt_edits_lines = system.editing
   report.c_compiler = find_compiler(system)
   say "libraries"
   report.libraries = machine.find_libraries(system, part)

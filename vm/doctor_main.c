@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* dlinfo, nftw, RTLD_DEFAULT, sched_getaffinity */
+#define _GNU_SOURCE /* dlinfo, nftw, sched_getaffinity */
 #include "vm/doctor_main.h"
 
 #include "backends/cpu/toolchain.h"
@@ -8,6 +8,7 @@
 #include "vm/deepc.h"
 #include "vm/doctor_run.h"
 #include "vm/luaerror.h"
+#include "vm/prompt.h"
 #include "vm/sink.h"
 
 #include <lauxlib.h>
@@ -196,6 +197,15 @@ static const luaL_Reg functions[] = {
     {"remove", l_remove},   {"settings", l_settings}, {NULL, NULL},
 };
 
+static void push_names(lua_State *L, const char *const *name)
+{
+    lua_newtable(L);
+    for (size_t i = 0; name[i] != NULL; i++) {
+        lua_pushstring(L, name[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+}
+
 static void push_system(lua_State *L)
 {
     char exe[4096];
@@ -207,14 +217,10 @@ static void push_system(lua_State *L)
     lua_setfield(L, -2, "version");
     lua_pushliteral(L, LUA_RELEASE);
     lua_setfield(L, -2, "lua");
-    lua_pushboolean(L, dlsym(RTLD_DEFAULT, "el_init") != NULL);
-    lua_setfield(L, -2, "editing");
-    lua_newtable(L);
-    for (size_t i = 0; dc_toolchain_llvm[i] != NULL; i++) {
-        lua_pushstring(L, dc_toolchain_llvm[i]);
-        lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
+    push_names(L, dc_toolchain_llvm);
     lua_setfield(L, -2, "llvm");
+    push_names(L, dc_edit_libraries);
+    lua_setfield(L, -2, "edit");
 }
 
 typedef struct request {

@@ -92,6 +92,9 @@ void dc_lines_remember(dc_lines *l, const char *piece);
 
 /* Editing of lines; NULL where there is none. */
 typedef struct dc_edit dc_edit;
+/* The names of libedit, which the first prompt opens; none: built without. NULL at the end. */
+extern const char *const dc_edit_libraries[];
+/* NULL where the library is not there. */
 dc_edit *dc_edit_open(dc_prompt *p);
 void dc_edit_close(dc_edit *e);
 dc_line_end dc_edit_read(dc_edit *e, bool more, const char **out);

@@ -2,6 +2,9 @@
  * Editing of lines on a terminal with libedit, its keys as in Emacs: history by arrows and Ctrl-R,
  * completion by Tab, Ctrl-C for a new line. The program's own function reads characters, since a
  * signal has to end a line and a resized terminal has to be drawn anew.
+ *
+ * The library is opened by the first prompt: what is only run by scripts starts without it, and where it is not
+ * installed lines are read as they come.
  */
 #define _DEFAULT_SOURCE /* the signals SIGWINCH and SIGCONT, wcwidth of libedit's header */
 #include "vm/prompt.h"
@@ -9,6 +12,7 @@
 
 #include <lauxlib.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <histedit.h>
 #include <locale.h>
@@ -32,6 +36,39 @@ struct dc_edit {
     struct sigaction before[2];
 };
 
+/* What is used of the library; its header has the types. Filled in once, by the first prompt. */
+#define FUNCTIONS(row)                                                                           \
+    row(el_init) row(el_end) row(el_get) row(el_set) row(el_gets) row(el_line) row(el_insertstr) \
+        row(el_resize) row(el_source) row(history_init) row(history) row(history_end)
+static struct {
+#define FIELD(name) __typeof__(&name) name;
+    FUNCTIONS(FIELD)
+#undef FIELD
+} lib;
+
+/* Debian's, others'. */
+const char *const dc_edit_libraries[] = {"libedit.so.2", "libedit.so.0", NULL};
+
+static bool find_function(void *handle, const char *name, void *field)
+{
+    void *found = dlsym(handle, name);
+    memcpy(field, &found, sizeof found);
+    return found != NULL;
+}
+
+/* It stays open: the terminal is given back by it. */
+static bool open_library(void)
+{
+    void *handle = NULL;
+    for (int i = 0; handle == NULL && dc_edit_libraries[i] != NULL; i++)
+        handle = dlopen(dc_edit_libraries[i], RTLD_NOW | RTLD_LOCAL);
+    bool all = handle != NULL;
+#define FIND(name) all = all && find_function(handle, #name, &lib.name);
+    FUNCTIONS(FIND)
+#undef FIND
+    return all;
+}
+
 static const int watched[] = {SIGWINCH, SIGCONT};
 static volatile sig_atomic_t resized, continued;
 
@@ -46,7 +83,7 @@ static void on_change(int sig)
 static dc_edit *edit_of(EditLine *el)
 {
     void *e = NULL;
-    el_get(el, EL_CLIENTDATA, &e);
+    lib.el_get(el, EL_CLIENTDATA, &e);
     return e;
 }
 
@@ -68,13 +105,13 @@ static char *prompt(EditLine *el)
 static void redraw(EditLine *el)
 {
     if (resized)
-        el_resize(el);
+        lib.el_resize(el);
     if (continued) {
-        el_set(el, EL_PREP_TERM, 0);
-        el_set(el, EL_PREP_TERM, 1);
+        lib.el_set(el, EL_PREP_TERM, 0);
+        lib.el_set(el, EL_PREP_TERM, 1);
     }
     resized = continued = 0;
-    el_set(el, EL_REFRESH);
+    lib.el_set(el, EL_REFRESH);
 }
 
 /* Waits for input; false when Ctrl-C came. Signals are let in while it waits and at no other time. */
@@ -189,7 +226,7 @@ static int l_complete(lua_State *L)
     if (same > typed) {
         lua_rawgeti(L, -1, 1);
         lua_pushlstring(L, lua_tostring(L, -1) + typed, same - typed);
-        c->result = el_insertstr(c->e->el, lua_tostring(L, -1)) == 0 ? CC_REFRESH : CC_ERROR;
+        c->result = lib.el_insertstr(c->e->el, lua_tostring(L, -1)) == 0 ? CC_REFRESH : CC_ERROR;
     } else if (n > 1) {
         list_words(L);
         c->result = CC_REDISPLAY;
@@ -200,11 +237,11 @@ static int l_complete(lua_State *L)
 static unsigned char complete(EditLine *el, int key)
 {
     dc_edit *e = edit_of(el);
-    const LineInfo *at = el_line(el);
+    const LineInfo *at = lib.el_line(el);
     completing c = {.e = e, .at = (size_t)(at->cursor - at->buffer), .result = CC_ERROR};
     DC_UNUSED(key);
     if (strspn(at->buffer, " \t\n") >= c.at)
-        return el_insertstr(el, "  ") == 0 ? CC_REFRESH : CC_ERROR;
+        return lib.el_insertstr(el, "  ") == 0 ? CC_REFRESH : CC_ERROR;
     lua_State *L = e->p->L;
     char *line = strndup(at->buffer, (size_t)(at->lastchar - at->buffer));
     if (line == NULL || !lua_checkstack(L, 2)) {
@@ -233,28 +270,28 @@ static void watch(dc_edit *e)
 dc_edit *dc_edit_open(dc_prompt *p)
 {
     HistEvent ev;
-    dc_edit *e = calloc(1, sizeof *e);
+    dc_edit *e = open_library() ? calloc(1, sizeof *e) : NULL;
     if (e == NULL)
         return NULL;
     e->p = p;
     setlocale(LC_CTYPE, ""); /* which bytes are one character */
-    e->el = el_init("deepc", stdin, stdout, stderr);
-    e->history = history_init();
+    e->el = lib.el_init("deepc", stdin, stdout, stderr);
+    e->history = lib.history_init();
     if (e->el == NULL || e->history == NULL) {
         dc_edit_close(e);
         return NULL;
     }
     watch(e);
-    history(e->history, &ev, H_SETSIZE, KEPT);
-    el_set(e->el, EL_CLIENTDATA, e);
-    el_set(e->el, EL_EDITOR, "emacs");
-    el_set(e->el, EL_HIST, history, e->history);
-    el_set(e->el, EL_GETCFN, read_char);
-    el_set(e->el, EL_PROMPT_ESC, prompt, ESCAPE);
-    el_set(e->el, EL_ADDFN, "deepc-complete", "completes a name", complete);
-    el_set(e->el, EL_BIND, "^I", "deepc-complete", NULL);
-    el_set(e->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
-    el_source(e->el, NULL);
+    lib.history(e->history, &ev, H_SETSIZE, KEPT);
+    lib.el_set(e->el, EL_CLIENTDATA, e);
+    lib.el_set(e->el, EL_EDITOR, "emacs");
+    lib.el_set(e->el, EL_HIST, lib.history, e->history);
+    lib.el_set(e->el, EL_GETCFN, read_char);
+    lib.el_set(e->el, EL_PROMPT_ESC, prompt, ESCAPE);
+    lib.el_set(e->el, EL_ADDFN, "deepc-complete", "completes a name", complete);
+    lib.el_set(e->el, EL_BIND, "^I", "deepc-complete", NULL);
+    lib.el_set(e->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
+    lib.el_source(e->el, NULL);
     return e;
 }
 
@@ -265,9 +302,9 @@ void dc_edit_close(dc_edit *e)
     for (int i = 0; e->el != NULL && e->history != NULL && i < 2; i++)
         sigaction(watched[i], &e->before[i], NULL);
     if (e->el != NULL)
-        el_end(e->el);
+        lib.el_end(e->el);
     if (e->history != NULL)
-        history_end(e->history);
+        lib.history_end(e->history);
     free(e->line);
     free(e);
 }
@@ -279,8 +316,8 @@ dc_line_end dc_edit_read(dc_edit *e, bool more, const char **out)
     e->interrupted = false;
     memset(&e->shift, 0, sizeof e->shift);
     fflush(stdout);
-    el_set(e->el, EL_PREP_TERM, 1); /* before the sign is shown: what is typed then is for us */
-    const char *got = el_gets(e->el, &n);
+    lib.el_set(e->el, EL_PREP_TERM, 1); /* before the sign is shown: what is typed then is for us */
+    const char *got = lib.el_gets(e->el, &n);
     if (e->interrupted || got == NULL || n <= 0) {
         putchar('\n');
         return e->interrupted ? DC_LINE_INTERRUPTED : DC_LINE_END;
@@ -297,5 +334,5 @@ dc_line_end dc_edit_read(dc_edit *e, bool more, const char **out)
 void dc_edit_remember(dc_edit *e, const char *piece)
 {
     HistEvent ev;
-    history(e->history, &ev, H_ENTER, piece);
+    lib.history(e->history, &ev, H_ENTER, piece);
 }

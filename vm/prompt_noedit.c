@@ -1,5 +1,7 @@
-/* Instead of prompt_edit.c where libedit was not found: lines are read as they come. */
+/* Instead of prompt_edit.c where the header of libedit was not found: lines are read as they come. */
 #include "vm/prompt.h"
+
+const char *const dc_edit_libraries[] = {NULL};
 
 dc_edit *dc_edit_open(dc_prompt *p)
 {

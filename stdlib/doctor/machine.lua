@@ -99,6 +99,8 @@ machine.libraries = {
     files = { "libopenblas.so.0", "liblapack.so.3", "libopenblas.so", "liblapack.so" },
     version = { "openblas_get_config", "text" },
     debian = "libopenblas0-serial", fedora = "openblas-serial", arch = "openblas" },
+  { key = "edit", title = "libedit", use = "editing at the prompt", wanted = true,
+    debian = "libedit2", fedora = "libedit", arch = "libedit" },
   { key = "png", title = "libpng", files = { "libpng16.so.16" }, use = "PNG files", wanted = true,
     version = { "png_get_libpng_ver", "text" }, debian = "libpng16-16", fedora = "libpng", arch = "libpng" },
   { key = "jpeg", title = "TurboJPEG", files = { "libturbojpeg.so.0" }, use = "JPEG files", wanted = true,
@@ -167,7 +169,7 @@ local function find(system, part, row)
   end
   local names = {}
   for _, folder in ipairs { "", table.unpack(row.folders or {}) } do
-    for _, name in ipairs(row.files or system.llvm) do
+    for _, name in ipairs(row.files or system[row.key]) do
       names[#names + 1] = folder == "" and name or folder .. "/" .. name
     end
   end

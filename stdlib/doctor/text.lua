@@ -66,7 +66,6 @@ local function machine_lines(add, r)
     add(i == 1 and "settings" or "", setting)
   end
   add("C compiler", r.c_compiler or "absent; the device cpu:cc needs one")
-  add("prompt", r.prompt_edits_lines and "edits lines, by libedit" or "reads plain lines: built without libedit")
 end
 
 local function device_lines(add, r)
