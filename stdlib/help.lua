@@ -467,8 +467,21 @@ local function build_index()
   end
 end
 
+-- What names of PyTorch, JAX and Torch7 are called here, with the texts.
+local function of_others(name)
+  local names = require("deepc.counterparts").find(name)
+  if not names then
+    return nil
+  end
+  local texts = { ("%s: here %s"):format(name, table.concat(names, ", ")) }
+  for i, own in ipairs(names) do
+    texts[i + 1] = help.find(own)
+  end
+  return table.concat(texts, "\n\n")
+end
+
 ---The text about "sum", "dc.sum", "x:sum", "nn.Linear", "Tensor", or nil. Several, if the name has
----several meanings.
+---several meanings. A name of PyTorch, JAX or Torch7, "torch.cat", gives what it is called here.
 ---@param name string
 ---@return string?
 function help.find(name)
@@ -478,7 +491,7 @@ function help.find(name)
   name = name:gsub("^%s+", ""):gsub("%s*%(?%)?%s*$", ""):gsub(":", "."):gsub("^%.", "")
   local list = index[name] or index[name:gsub("^deepc%.", "")]
   if not list then
-    return nil
+    return of_others(name)
   end
   local texts = {}
   for i, e in ipairs(list) do

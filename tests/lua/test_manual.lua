@@ -229,6 +229,7 @@ local chapters = {
   lazy = { 6, 4 },
   errors = { 3, 1 },
   embedding = { 1, 0 },
+  ["coming-from"] = { 1, 0 },
 }
 
 for name, least in pairs(chapters) do
