@@ -137,6 +137,47 @@ want_examples() {
     missing=
 }
 
+# The programs and libraries of examples/hosts, 15 MB. They are unpacked into build/hosts, not installed: packages of servers
+# start them. What cannot be had is a test that is skipped. Packages are listed with what they need that Debian's base system
+# and the packages above do not have.
+want_hosts() {
+    [ -x /usr/bin/apt-get ] && [ "$(dpkg --print-architecture)" = amd64 ] || return 0
+    hosts=$root/build/hosts
+    missing=
+    need curl command -v curl
+    need libsdl2-2.0-0 test -e /usr/lib/x86_64-linux-gnu/libSDL2-2.0.so.0
+    [ -z "$missing" ] || (install_missing) 2>/dev/null || say "not installed, so some of examples/hosts are not tested:$missing"
+    missing=
+    unpack game libsdl2-dev libsdl2-2.0-0
+    unpack http libmicrohttpd-dev libmicrohttpd12 libjansson-dev libjansson4
+    unpack redis redis-server redis-tools libjemalloc2 liblzf1
+    unpack nginx nginx libnginx-mod-http-lua libnginx-mod-http-ndk lua-resty-core lua-resty-lrucache lua-cjson libpcre3 \
+        libluajit2-5.1-2 libluajit2-5.1-common
+    unpack neovim neovim neovim-runtime lua-luv libluajit2-5.1-2 libluajit2-5.1-common libmsgpackc2 libtermkey1 \
+        libtree-sitter0 libunibilium4 libuv1 libvterm0
+}
+
+# unpack NAME PACKAGE...: into build/hosts; whole, or not at all
+unpack() {
+    name=$1
+    shift
+    [ ! -e "$hosts/$name" ] || return 0
+    rm -rf "$hosts/debs"
+    mkdir -p "$hosts/debs"
+    (cd "$hosts/debs" && { apt-get download -q "$@" || { $(as_root) apt-get update -q && apt-get download -q "$@"; } } &&
+        for deb in *.deb; do dpkg-deb -x "$deb" "$hosts" || exit 1; done) >"$root/build/hosts.log" 2>&1 || {
+        say "not to be had, so examples/hosts/$name is not tested: $*"
+        return 0
+    }
+    find "$hosts/usr/lib" -name '*.pc' -exec sed -i "s,=/usr,=$hosts/usr," {} +
+    rm -rf "$hosts/debs"
+    : >"$hosts/$name"
+}
+
+as_root() {
+    [ "$(id -u)" -eq 0 ] || echo sudo
+}
+
 install_missing() {
     [ -n "$missing" ] || return 0
     if ! command -v apt-get >/dev/null 2>&1; then
@@ -144,8 +185,7 @@ install_missing() {
         exit 1
     fi
     say "installing with apt-get:$missing"
-    sudo=
-    [ "$(id -u)" -eq 0 ] || sudo=sudo
+    sudo=$(as_root)
     quiet apt-update $sudo apt-get update
     # shellcheck disable=SC2086
     quiet apt-install $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y \

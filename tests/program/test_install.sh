@@ -195,6 +195,16 @@ check "the host with Lua runs" says "after 500 steps 0.00"
 run "$dir/hosts/run_host" "$dir/policy.dcfn"
 check "the host without Lua runs" test $status -eq 0
 
+# Those of examples/hosts, with libraries of the system or of build/hosts.
+export PKG_CONFIG_PATH="$libdir/pkgconfig:$root/build/hosts/usr/lib/x86_64-linux-gnu/pkgconfig"
+if pkg-config --exists libmicrohttpd jansson; then
+    run $cc -std=gnu11 $strict $sanitize examples/hosts/http/*.c -o "$dir/http_host" \
+        $(pkg-config --cflags --libs deepc libmicrohttpd jansson) -pthread -lm
+    check "the HTTP server is built with one line" test $status -eq 0
+else
+    skip "libmicrohttpd-dev or libjansson-dev is not installed"
+fi
+
 # ---- the manual ----
 
 work=$dir/work
