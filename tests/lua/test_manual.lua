@@ -229,6 +229,7 @@ local chapters = {
   lazy = { 6, 4 },
   errors = { 3, 1 },
   embedding = { 1, 0 },
+  tutorial = { 14, 2 },
   ["coming-from"] = { 1, 0 },
 }
 
@@ -414,6 +415,20 @@ function TestCommands.test_embedding()
     end
   end
   lu.assertTrue(count >= 8, count)
+end
+
+-- Blocks of docs/tutorial.md that name a file are parts of it; tests/program/test_install.sh runs these files.
+function TestCommands.test_tutorial()
+  local count = 0
+  for _, block in ipairs(blocks "docs/tutorial.md") do
+    local name = block.language:match "^%l+ ([%w.]+)$"
+    if name then
+      local text = read("examples/tutorial/" .. name)
+      lu.assertTrue(text:find(block.text, 1, true) ~= nil, "docs/tutorial.md:" .. block.line)
+      count = count + 1
+    end
+  end
+  lu.assertTrue(count >= 6, count)
 end
 
 TestNames = {}

@@ -230,6 +230,39 @@ check "they are eight" says "8 commands, 0 differ"
 run "$prefix/bin/deepc" scripts/links.lua "$prefix/share/doc/deepc"
 check "links of the installed manual lead somewhere" says " links, 0 lead nowhere"
 
+# ---- the tutorial, with the files that are installed ----
+
+tutorial() { # the server answers a request: tutorial PORT
+    bash -c "exec 3<>/dev/tcp/127.0.0.1/$1 && { printf 'POST / HTTP/1.1\r\nContent-Length: 784\r\n\r\n'
+        cat boot.raw; } >&3 && cat <&3" 2>/dev/null
+}
+images=/usr/share/datasets/fashion-mnist
+if [ ! -e $images/train-images-idx3-ubyte.gz ]; then
+    skip "dataset-fashion-mnist is not installed: the tutorial's network is not trained"
+else
+    cp "$prefix"/share/doc/deepc/examples/tutorial/* "$work"
+    rm "$work/README.md"
+    run env -C "$work" "$prefix/bin/deepc" train.lua --images 4000 --epochs 3
+    check "the tutorial's network is trained" says "epoch 3  loss 0."
+    check "and tells clothes apart" grep -qE 'epoch 3 .* accuracy 0\.[78]' "$dir/out"
+    run env -C "$work" "$prefix/bin/deepc" train.lua --images 4000 --epochs 4
+    check "it goes on where it ended" sh -c "grep -q 'epoch 4' '$dir/out' && ! grep -q 'epoch 3' '$dir/out'"
+    page tutorial
+    check "they are five" says "5 commands, 0 differ"
+    port=$((20000 + $$ % 20000))
+    (cd "$work" && exec env "LD_LIBRARY_PATH=$libdir" ./server clothes.dcfn $port) 2>"$dir/server" &
+    server=$!
+    tries=0
+    answer=
+    while [ -z "$answer" ] && [ $tries -lt 100 ]; do
+        answer=$(cd "$work" && tutorial $port)
+        tries=$((tries + 1))
+        [ -n "$answer" ] || sleep 0.1
+    done
+    kill $server 2>/dev/null
+    check "the server tells what it is shown" sh -c "echo '$answer' | grep -q '^ankle boot 0'"
+fi
+
 # ---- and away again ----
 
 install "$dir/again"
