@@ -412,16 +412,8 @@ static int l_written(lua_State *L)
 {
     const int row = (int)lua_tointeger(L, lua_upvalueindex(2));
     const int n = lua_gettop(L);
-    luaL_checkstack(L, 4, "arguments");
-    if (luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE) &&
-        lua_getfield(L, -1, written_in_lua[row].module) != LUA_TTABLE) {
-        lua_pop(L, 1);
-        luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-        lua_getfield(L, -1, written_in_lua[row].module);
-        lua_call(L, 0, 1);
-        lua_pushvalue(L, -1);
-        lua_setfield(L, n + 1, written_in_lua[row].module);
-    }
+    luaL_checkstack(L, 5, "arguments");
+    dc_binding_require(L, written_in_lua[row].module);
     lua_getfield(L, -1, written_in_lua[row].name);
     lua_insert(L, 1);
     lua_settop(L, n + 1);

@@ -56,10 +56,8 @@ local function read_node(here, list)
   here.nodes[#here.nodes + 1], here.by_ref[node.ref] = node, node
 end
 
-function core.graph_of(op, f, n, compiled)
-  local text, number, count = core.function_graph(op, f, n, compiled)
-  local graph = { specialisation = number, of = count, functions = {} }
-  local main, here
+local function parse(text)
+  local graph, main, here = { functions = {} }, nil, nil
   local function new(name)
     here = { name = name, nodes = {}, by_ref = {}, results = {}, bodies = {} }
     return here
@@ -82,6 +80,22 @@ function core.graph_of(op, f, n, compiled)
   return graph
 end
 
+function core.graph_of(op, f, n, compiled)
+  local text, number, count = core.function_graph(op, f, n, compiled)
+  local graph = parse(text)
+  graph.specialisation, graph.of = number, count
+  return graph
+end
+
+-- Of all specialisations there are, the oldest one first.
+function core.all_graphs()
+  local texts, list = core.function_graphs(), {}
+  for i = #texts, 1, -1 do
+    list[#list + 1] = parse(texts[i])
+  end
+  return list
+end
+
 -- What describes layers, by path: "nn.Linear 784 -> 10". A node knows of the innermost one alone.
 function core.layers_of(nodes)
   local about = {}
@@ -99,6 +113,20 @@ function core.layer_above(name, about)
     name = name:match "^(.*)%.[^.]*$"
   until not name or about[name]
   return name
+end
+
+local CROWD = 8 -- nodes of one line that are put together, where no layer made them
+
+-- Lines that make many nodes outside of layers, as that of opt:step(loss) makes gradients and updates.
+function core.crowded_lines(nodes)
+  local count, crowded = {}, {}
+  for _, node in ipairs(nodes) do
+    if not node.layer and node.where ~= "" then
+      count[node.where] = (count[node.where] or 0) + 1
+      crowded[node.where] = count[node.where] >= CROWD or nil
+    end
+  end
+  return crowded
 end
 
 return core.graph_of

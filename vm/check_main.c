@@ -22,16 +22,16 @@ static const char SECONDS[] = "20";
 
 /* ---- what is told ----------------------------------------------------------------------------- */
 
-static void print_problems(const dc_check *c)
+static void print_problems(const dc_check *c, FILE *to)
 {
     for (uint32_t i = 0; i < c->found.n; i++) {
         const dc_check_problem *p = &c->found.at[i];
         if (p->line > 0)
-            printf("%s:%d: %s: %s\n", p->file, p->line, p->kind, p->sentence);
+            fprintf(to, "%s:%d: %s: %s\n", p->file, p->line, p->kind, p->sentence);
         else
-            printf("%s: %s: %s\n", p->file, p->kind, p->sentence);
+            fprintf(to, "%s: %s: %s\n", p->file, p->kind, p->sentence);
         if (p->hint != NULL)
-            printf("  hint: %s\n", p->hint);
+            fprintf(to, "  hint: %s\n", p->hint);
     }
 }
 
@@ -118,7 +118,7 @@ static int check_file(const request *r)
     if (r->run->json)
         print_json(c);
     else
-        print_problems(c);
+        print_problems(c, r->run->aside ? stderr : stdout);
     const bool attached = dc_dsl_rt(L) != NULL;
     lua_close(L);
     if (!attached)

@@ -21,6 +21,7 @@ typedef struct dc_check_run {
     int argc;
     char **argv;                            /* the file and what follows */
     bool json;                              /* problems as JSON (vm/check.h) */
+    bool aside;                             /* problems go to stderr */
     void (*prepare)(dc_rt *rt, void *ctx);  /* before the script; NULL: nothing */
     int (*finish)(lua_State *L, void *ctx); /* after it, unless there were errors; may raise */
     void *ctx;

@@ -1,7 +1,7 @@
 /*
  * The program: runs scripts as `lua` does, with a context attached.
  *
- *   deepc [-e CODE] [-l MODULE] [-i] [-v] [--ranks N] [FILE ARGS | -] | plan FILE | kernel FILE | explain CODE |
+ *   deepc [-e CODE] [-l MODULE] [-i] [-v] [--ranks N] [FILE ARGS | -] | plan FILE | dot FILE | kernel FILE | explain CODE |
  *         sandbox FILE | inspect FILE | convert FROM TO | cache | doctor | --replay FILE | --devices | --options | --help
  */
 #define _POSIX_C_SOURCE 200809L
@@ -13,6 +13,7 @@
 #include "vm/cache_main.h"
 #include "vm/check_main.h"
 #include "vm/deepc.h"
+#include "vm/dot_main.h"
 #include "vm/doctor_main.h"
 #include "vm/explain.h"
 #include "vm/kernel.h"
@@ -52,6 +53,7 @@ static const char usage[] =
     "how long; --json: as JSON)\n"
     "  plan --mesh data=8 FILE ARGS  time and memory of a step on ranks that are not there; deepc "
     "plan tells more\n"
+    "  dot FILE ARGS    graphs of the script's typed functions, for Graphviz; deepc dot tells more\n"
     "  kernel FILE      schedule a kernel and print one of its forms; deepc kernel tells more\n"
     "  explain DC0301   what the code of an error means; without a code, all codes\n"
     "  sandbox FILE ARGS  run a script that may compute and print, and nothing else; deepc sandbox "
@@ -416,6 +418,8 @@ static int choose(int argc, char **argv)
         return dc_check_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "plan") == 0)
         return dc_plan_main(argc - 2, argv + 2);
+    if (argc >= 2 && strcmp(argv[1], "dot") == 0)
+        return dc_dot_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "kernel") == 0)
         return dc_vm_kernel(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "explain") == 0)

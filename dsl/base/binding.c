@@ -176,3 +176,19 @@ void dc_binding_set_number(lua_State *L, const char *name, uint64_t n)
     lua_pushinteger(L, (lua_Integer)n);
     lua_setfield(L, -2, name);
 }
+
+void dc_binding_require(lua_State *L, const char *module)
+{
+    const int top = lua_gettop(L);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    if (lua_getfield(L, -1, module) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+        lua_getfield(L, -1, module);
+        lua_call(L, 0, 1);
+        lua_pushvalue(L, -1);
+        lua_setfield(L, top + 1, module);
+    }
+    lua_replace(L, top + 1);
+    lua_settop(L, top + 1);
+}

@@ -418,6 +418,7 @@ static const dc_binding of_fn[] = {
     {"source", dc_fnreport_source, 3, DC_IN_METHODS},
     {"exchanges", dc_fn_push_exchanges, 1, DC_IN_METHODS},
     {"plan", dc_fnreport_plan, 1, DC_IN_METHODS},
+    {"dot", dc_fngraph_dot, 2, DC_IN_METHODS},
     {"__call", dc_fn_call, DC_ANY, DC_IN_META},
     {"__index", l_index, DC_ANY, DC_IN_META},
     {"__tostring", l_tostring, DC_ANY, DC_IN_META},

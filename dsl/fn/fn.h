@@ -263,6 +263,10 @@ int dc_fnreport_plan(lua_State *L);
 dc_text *dc_fntext_push(lua_State *L);
 void dc_fntext_finish(lua_State *L);
 
+/* ---- fngraph.c ------------------------------------------------------------------------------- */
+
+int dc_fngraph_dot(lua_State *L);
+
 /* ---- fncall.c: __call ------------------------------------------------------------------------ */
 
 int dc_fn_call(lua_State *L);

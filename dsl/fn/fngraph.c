@@ -3,6 +3,8 @@
  *
  *   function_graph(op, f, n, compiled)   a text of the n-th specialisation, nil for the last one; its number, how many
  *                         there are. As it was traced, or if `compiled` as it is simplified and split, with groups
+ *   function_graphs()     those of all specialisations there are, the first one first, with groups
+ *   f:dot(options)        stdlib/dot.lua
  *   trace_length()        nodes of the function that is being traced
  *   trace_work(marks, ...)   operations (core/graph/flops.h) of what the tensors and the cells that were set need, between
  *                         each of the marks and the next one, the last one and the end
@@ -260,6 +262,42 @@ static int l_function_graph(lua_State *L)
     return 3;
 }
 
+static int l_function_graphs(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    lua_settop(L, 0);
+    lua_newtable(L);
+    lua_gc(L, LUA_GCSTOP, 0); /* a finalizer would drop specialisations from the list */
+    for (dc_spec *s = d->specs; s != NULL; s = s->next) {
+        drawing a = {.d = d, .s = s, .compiled = true};
+        if (s->exec == NULL)
+            continue;
+        dc_spec_wait(L, d, s);
+        a.out = dc_fntext_push(L);
+        const dc_status status = dc_run_once(d, draw_body, &a);
+        if (status == DC_OK) {
+            dc_fntext_finish(L);
+            lua_rawseti(L, 1, (lua_Integer)lua_rawlen(L, 1) + 1);
+        } else {
+            d->rt->job.err = (dc_err){0};
+        }
+        lua_settop(L, 1);
+    }
+    lua_gc(L, LUA_GCRESTART, 0);
+    return 1;
+}
+
+int dc_fngraph_dot(lua_State *L)
+{
+    dc_fn_check(L, 1);
+    dc_binding_require(L, "deepc.dot");
+    lua_getfield(L, -1, "dot");
+    lua_insert(L, 1);
+    lua_pop(L, 1);
+    lua_call(L, lua_gettop(L) - 1, 1);
+    return 1;
+}
+
 /* ---- the trace at hand ------------------------------------------------------------------------ */
 
 static int l_trace_length(lua_State *L)
@@ -331,6 +369,7 @@ static int l_trace_work(lua_State *L)
 
 static const dc_binding bindings[] = {
     {"function_graph", l_function_graph, DC_ANY, DC_IN_LIBRARY},
+    {"function_graphs", l_function_graphs, DC_ANY, DC_IN_LIBRARY},
     {"trace_length", l_trace_length, DC_ANY, DC_IN_LIBRARY},
     {"trace_work", l_trace_work, DC_ANY, DC_IN_LIBRARY},
 };

@@ -195,6 +195,19 @@ function dc.tune(f, options) end
 ---@return string
 function Function:plan() end
 
+---The graph of a specialisation, the last one unless it is told, as a text for Graphviz: `dot -Tsvg step.dot -o
+---step.svg`. Nodes have their operation, type and line, edges the type of what goes along them. It is the graph that
+---is compiled: each colour is a group, which becomes a kernel (a node may be computed in several); numbers are those
+---of DEEPC_DEBUG=fuse. Clusters are layers, or the groups with `by = "group"`. `compiled = false` gives the graph as
+---it was traced. `path` also writes it to a file.
+---
+---    io.open("/dev/null", "w"):write(f:dot { by = "group" })
+---
+---Errors: DC0101 for options, and where it has not been traced yet.
+---@param options? { by?: "layer"|"group", compiled?: boolean, specialisation?: integer, path?: string }
+---@return string
+function Function:dot(options) end
+
 -- ---- Parameters, states, gradients ----
 
 ---A parameter: a cell that is trained. "f32[784, 10 @ model]" with a whole initial value: each rank keeps its part.

@@ -38,25 +38,12 @@ local function free_name(taken, scope, title)
   return name
 end
 
-local CROWD = 8 -- nodes of one line that are folded, where no layer made them
-
--- Gradients and updates are made by a line alone, such as that of opt:step(loss).
-local function crowded_lines(nodes)
-  local count = {}
-  for _, node in ipairs(nodes) do
-    if not node.layer and node.where ~= "" then
-      count[node.where] = (count[node.where] or 0) + 1
-    end
-  end
-  return count
-end
-
 local function node_scope(self, node)
   if node.layer then
     return scope_of(node.layer, self.about)
   end
   local line = node.where
-  return (self.lines[line] or 0) >= CROWD and clean(line:match "[^/]*$") or ""
+  return self.lines[line] and clean(line:match "[^/]*$") or ""
 end
 
 -- The scope of a node, and what to call it there.
@@ -195,8 +182,8 @@ local function graph_def(graph)
   for _, body in pairs(f.bodies) do
     table.move(body.nodes, 1, #body.nodes, #all + 1, all)
   end
-  local self = setmetatable({ about = core.layers_of(all), lines = crowded_lines(all), taken = {}, names = {}, out = {},
-    bodies = f.bodies }, Drawing)
+  local self = setmetatable({ about = core.layers_of(all), lines = core.crowded_lines(all), bodies = f.bodies,
+    taken = {}, names = {}, out = {} }, Drawing)
   self:nodes(f, "", "", {})
   result_nodes(self, f)
   return table.concat(self.out) .. bytes(4, int(1, 22)) -- versions { producer }
