@@ -354,6 +354,7 @@ static dc_world *new_world(dc_job *j)
         strcpy(w->here, "localhost");
     pthread_mutex_init(&w->lock, NULL);
     pthread_mutex_init(&w->failing, NULL);
+    pthread_mutex_init(&w->looking, NULL);
     pthread_cond_init(&w->wake, NULL);
     pthread_cond_init(&w->done, NULL);
     return w;
@@ -368,6 +369,7 @@ static void free_world(dc_world *w)
     pthread_cond_destroy(&w->done);
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->failing);
+    pthread_mutex_destroy(&w->looking);
     pthread_mutex_destroy(&w->lock);
     dc_xfree(w);
 }
