@@ -1,4 +1,4 @@
--- dc.progress: a loop that shows on stderr how far it is. Its annotation is in api/scripts.lua.
+-- dc.progress: a loop that shows on stderr how far it is; dc.metric. Their annotations are in api/scripts.lua.
 --
 -- On a terminal one line is drawn again and again, elsewhere lines follow each other, seldom. Metrics are
 -- read from the device when a line is written and at no other time. A line that was begun is ended when
@@ -33,20 +33,24 @@ local function rate_text(rate)
   return core.number(rate >= 100 and "%.0f" or rate >= 10 and "%.1f" or "%.2f", rate)
 end
 
-local function value_text(name, value)
+local function read_value(name, value)
   if core.kind(value) then
     if #value:reshape(-1) ~= 1 then
       fail(":mean() of many", "metric '%s' is %s, not one number", tostring(name), core.describe(value))
     end
     value = value:item()
   end
+  return value
+end
+
+local function value_text(value)
   if math.type(value) == "float" then
     return core.number("%.4g", value)
   end
   return tostring(value)
 end
 
--- "accuracy 0.91  loss 0.2731", in the order of the names.
+-- "accuracy 0.91  loss 0.2731", in the order of the names. Those who watch are told, too.
 local function metrics_text(metrics)
   if type(metrics) == "function" then
     metrics = metrics()
@@ -57,7 +61,11 @@ local function metrics_text(metrics)
   end
   table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
   for i, name in ipairs(names) do
-    parts[i] = ("%s %s"):format(tostring(name), value_text(name, metrics[name]))
+    local value = read_value(name, metrics[name])
+    parts[i] = ("%s %s"):format(tostring(name), value_text(value))
+    if type(value) == "number" then
+      core.tell_metric(tostring(name), value)
+    end
   end
   return table.concat(parts, "  ")
 end
@@ -145,9 +153,22 @@ function Loop:draw(now)
   self:write("\r" .. text .. (" "):rep(before - self.width))
 end
 
--- Before the first value and after each. The clock is asked, nothing else happens until it is time for a line.
+-- Metrics for those who watch. What is wrong with them is told when a line shows them, and never because somebody
+-- watches; but Ctrl-C ends this, too.
+function Loop:tell()
+  local ok, err = pcall(metrics_text, self.metrics)
+  if not ok and type(err) == "table" and err.code == "DC0708" then
+    error(err, 0)
+  end
+end
+
+-- Before the first value and after each. The clock is asked, nothing else happens until it is time for a line, or until
+-- somebody who watches (docs/monitoring.md) wants to know.
 function Loop:tick()
   self.done = self.done + 1
+  if self.watched and core.loop_at(self.watched, self.done) then
+    self:tell()
+  end
   if self.show ~= "off" then
     local now = core.clock()
     if self.done == 1 then
@@ -165,6 +186,9 @@ function Loop:finish(broken)
     return
   end
   self.over = true
+  if self.watched then
+    core.loop_end(self.watched)
+  end
   if self.show ~= "off" and not broken and (self.shown ~= self.done or self.done == 0) then
     self:draw(core.clock())
   end
@@ -272,6 +296,7 @@ function progress.progress(source, ...)
     total = o.total or total, size = o.size or size, title = o.title, metrics = o.metrics, show = show,
     every = o.every or EVERY[show], out = io and io.stderr, started = now, drawn = now, done = -1, width = 0,
   }, Loop)
+  loop.watched = core.loop_begin(type(o.title) == "string" and o.title or nil, loop.total, loop.size)
 
   local f, state, control = values[1], values[2], values[3]
   local function pass(first, ...)
@@ -292,6 +317,32 @@ function progress.progress(source, ...)
   return function()
     return pass(f(state, control))
   end, nil, nil, closer
+end
+
+function progress.metric(name, value)
+  if type(name) ~= "string" or name == "" then
+    core.fail("ARG", "metric", "the name of a metric is a text, not " .. core.shown(name), 'dc.metric("loss", loss)')
+  end
+  core.refuse_tracing("metric")
+  local is_tensor = core.kind(value)
+  if not is_tensor and type(value) ~= "number" then
+    core.fail("ARG", "metric", ("metric '%s' is %s, not a number"):format(name, core.shown(value)))
+  end
+  if is_tensor then
+    for _, size in ipairs(value.shape) do
+      if size ~= 1 then
+        core.fail("ARG", "metric", ("metric '%s' is %s, not one number"):format(name, core.describe(value)),
+          ":mean() of many")
+      end
+    end
+    if not core.metric_due(name) then
+      return
+    end
+    value = value:item()
+  end
+  if type(value) == "number" then
+    core.tell_metric(name, value)
+  end
 end
 
 return core.entries(progress)

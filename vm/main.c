@@ -2,7 +2,7 @@
  * The program: runs scripts as `lua` does, with a context attached.
  *
  *   deepc [-e CODE] [-l MODULE] [-i] [-v] [--ranks N] [FILE ARGS | -] | plan FILE | dot FILE | kernel FILE | explain CODE |
- *         sandbox FILE | inspect FILE | convert FROM TO | cache | doctor | --replay FILE | --devices | --options | --help
+ *         sandbox FILE | inspect FILE | convert FROM TO | top | cache | doctor | --replay FILE | --devices | --options | --help
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -19,6 +19,7 @@
 #include "vm/kernel.h"
 #include "vm/launched.h"
 #include "vm/luaerror.h"
+#include "vm/monitor.h"
 #include "vm/plan_main.h"
 #include "vm/prompt.h"
 #include "vm/ranks_main.h"
@@ -26,6 +27,7 @@
 #include "vm/sandbox_main.h"
 #include "vm/signals.h"
 #include "vm/sink.h"
+#include "vm/top_main.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -60,6 +62,8 @@ static const char usage[] =
     "tells more\n"
     "  inspect FILE     what is in a file of tensors; deepc inspect --help tells more\n"
     "  convert FROM TO  writes its tensors as another file\n"
+    "  top [PID]        what a running script is doing; without PID those that may be watched; deepc "
+    "top --help tells more\n"
     "  cache [--clear]  what the cache of compiled kernels holds; empties it\n"
     "  doctor [--json]  what is here, what is missing, and a test of it in some ten seconds\n"
     "  --replay FILE    run again what a file about a bug tells; ends with 1 if it still fails\n"
@@ -160,6 +164,27 @@ static void set_arg(lua_State *L, int argc, char **argv, int script)
         lua_rawseti(L, -2, i - script);
     }
     lua_setglobal(L, "arg");
+}
+
+/* Upvalue: os.exit. Without an end of the state, which closes the context, the socket of a monitor would stay. */
+static int l_exit(lua_State *L)
+{
+    dc_rt *rt = dc_dsl_rt(L);
+    if (rt != NULL)
+        dc_monitor_close(rt);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, 0);
+    return 0;
+}
+
+static void wrap_exit(lua_State *L)
+{
+    lua_getglobal(L, "os");
+    lua_getfield(L, -1, "exit");
+    lua_pushcclosure(L, l_exit, 1);
+    lua_setfield(L, -2, "exit");
+    lua_pop(L, 1);
 }
 
 typedef struct command {
@@ -295,6 +320,7 @@ static int run_command(lua_State *L)
     lua_settop(L, 0);
     luaL_openlibs(L);
     set_arg(L, c->argc, c->argv, c->script < c->argc ? c->script : 0);
+    wrap_exit(L);
     dc_launched_guard(L);
     if (dc_attach(L, c->rt) != DC_OK)
         return luaL_error(L, "%s", dc_errmsg(c->rt));
@@ -428,6 +454,8 @@ static int choose(int argc, char **argv)
         return dc_sandbox_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "doctor") == 0)
         return dc_doctor_main(argc - 2, argv + 2);
+    if (argc >= 2 && strcmp(argv[1], "top") == 0)
+        return dc_top_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "cache") == 0)
         return dc_vm_cache(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "--compile-server") == 0) /* for ourselves: not in the usage */

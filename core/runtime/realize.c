@@ -16,6 +16,8 @@
 #include "core/graph/dot.h"
 #include "core/runtime/realize_impl.h"
 
+#include "core/runtime/monitor.h"
+
 #include <string.h>
 
 /* ---- collecting ------------------------------------------------------------------------------ */
@@ -302,11 +304,9 @@ static dc_status realize(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked, dc_lazy_l
     return DC_OK;
 }
 
-static dc_status realize_all(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked)
+static dc_status realize_pending(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked)
 {
     dc_lazy_list todo = {0};
-    if (n->value != NULL)
-        return DC_OK;
     dc_lazy_of(rt);
     dc_lazies *l = dc_lazy_of(rt->first);
     const dc_mark mark = dc_arena_mark(&j->scratch);
@@ -322,6 +322,23 @@ static dc_status realize_all(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked)
     l->where = l->path = NULL;
     dc_arena_rewind(&j->scratch, mark);
     return DC_OK;
+}
+
+/* With a monitor it is seen, and its end is a safe point. */
+static dc_status realize_all(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked)
+{
+    dc_monitor *m = rt->first->monitor;
+    if (n->value != NULL)
+        return DC_OK;
+    if (m == NULL)
+        return realize_pending(rt, j, n, asked);
+    const uint64_t before = dc_monitor_enter(m, DC_DOING_EXPRESSION, 0, dc_clock_ns());
+    dc_job_defer(j, dc_monitor_drop, m);
+    const dc_status status = realize_pending(rt, j, n, asked);
+    dc_job_keep(j, m);
+    dc_monitor_leave(m, before, dc_clock_ns());
+    dc_monitor_breathe(rt);
+    return status;
 }
 
 dc_status dc_lazy_realize(dc_rt *rt, dc_job *j, dc_lazy *n)

@@ -42,6 +42,7 @@ void dc_exec_drop_kernels(dc_exec *e)
 void dc_exec_destroy(dc_exec *e)
 {
     dc_exec_drop_kernels(e);
+    dc_profile_drop_late(e);
     for (uint32_t i = 0; i < e->nprogram; i++)
         e->rt->device->ops->program_free(e->rt->device, e->program[i]);
     if (e->module != NULL)

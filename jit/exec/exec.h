@@ -45,6 +45,7 @@ typedef struct dc_profile { /* DEEPC_DEBUG=time */
     uint64_t *command_ns;   /* one per command; NULL when nothing is measured */
     void *rows;             /* room for the report, which may be printed while nothing can fail */
     uint64_t calls, call_ns, prologues;
+    void *late; /* memory of both where somebody began to measure later; NULL: they are of the executable's */
 } dc_profile;
 
 struct dc_exec {
@@ -91,6 +92,7 @@ struct dc_exec {
 
     dc_exec_info info;
     dc_profile profile;
+    uint32_t monitored; /* 1 + its row among functions that are watched (core/runtime/monitor.h); 0: it has none yet */
 };
 
 typedef enum dc_inst_state {
@@ -141,7 +143,7 @@ struct dc_inst {
     dc_run_info run;   /* that runs, or ran last */
     bool locked;       /* the cells that it sets are its own */
     uint32_t at, next; /* recording, and where in it to go on (dc_run_info.next) */
-    uint64_t spent_ns; /* by the slices so far; DEEPC_DEBUG=time */
+    uint64_t spent_ns; /* by the slices so far; DEEPC_DEBUG=time, monitors */
     dc_tensor **held;  /* by slot: arguments and cells read, which move when they are written */
 };
 

@@ -1,5 +1,6 @@
 #include "jit/exec/exec_task.h"
 
+#include "jit/exec/monitored.h"
 #include "jit/exec/profile.h"
 
 /* Channels of compile stages, which report every function, called or not. */
@@ -56,10 +57,14 @@ dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e)
     if (t == NULL || (t->profiled && !t->pending))
         return DC_OK;
     DC_TRY(dc_rt_check(rt, j, e->desc.name));
-    if (t->pending && !dc_work_await(rt->work, &t->task, rt->first->entry != NULL, j->cancel))
-        return dc_fail(j, DC_ERR_INTERRUPTED, &(dc_fact){.op = e->desc.name});
-    if (t->pending)
+    const uint64_t before = dc_monitored_begin_wait(e, j);
+    const bool awaited = !t->pending || dc_work_await(rt->work, &t->task,
+                                                      rt->first->entry != NULL, j->cancel);
+    if (awaited && t->pending)
         dc_work_finish(rt->work, &t->task);
+    dc_monitored_end_wait(e, j, before);
+    if (!awaited)
+        return dc_fail(j, DC_ERR_INTERRUPTED, &(dc_fact){.op = e->desc.name});
     if (may_succeed_now(t)) {
         t->pending = true;
         t->told = false;

@@ -15,6 +15,7 @@
 #include "jit/exec/exec.h"
 #include "jit/exec/finite_check.h"
 #include "jit/exec/interpret.h"
+#include "jit/exec/monitored.h"
 #include "jit/exec/profile.h"
 #include "jit/exec/red_zone.h"
 #include "jit/exec/temp_arena.h"
@@ -195,7 +196,7 @@ static bool is_over(const dc_inst *i, uint64_t deadline)
 static dc_status run_recording(dc_inst *i, dc_job *j, uint64_t deadline, dc_fault *fault)
 {
     const uint32_t first = i->recorded[i->at];
-    uint64_t *ns = i->exec->profile.command_ns;
+    uint64_t *ns = dc_profile_on(i->exec) ? i->exec->profile.command_ns : NULL;
     dc_device *d = i->rt->device;
     dc_run_info *info = &i->run; /* to be looked at when the run unwinds */
     *info = (dc_run_info){.fault_command = -1,
@@ -404,6 +405,8 @@ static void end_call(dc_inst *i, dc_inst_state state)
 static void drop_call(void *what)
 {
     dc_inst *i = what;
+    if (i->rt->first->monitor != NULL)
+        dc_monitor_drop(i->rt->first->monitor);
     if (i->running && (i->begun || i->run.begun))
         mark_cells(i, true);
     i->running = false;
@@ -504,8 +507,9 @@ dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out
     i->later = i->late != NULL && i->rt->device->answers_later;
     if (i->later)
         dc_outcomes_room(i->rt);
-    const bool timed = i->rt->first->measure || dc_log_on(&i->rt->log, DC_CH_TIME);
-    const uint64_t start = timed ? dc_clock_ns() : 0;
+    const bool timed = dc_profile_on(e);
+    const uint64_t start = timed || dc_is_monitored(e) ? dc_clock_ns() : 0;
+    const uint64_t before = dc_monitored_begin(e, start);
     const dc_mark mark = dc_arena_mark(&j->scratch);
 
     i->state = DC_INST_BUSY;
@@ -521,6 +525,7 @@ dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out
         e->profile.calls++;
         e->profile.call_ns += dc_clock_ns() - start;
     }
+    dc_monitored_end(e, before, start, 1);
     if (status == DC_OK)
         give_results(i, out);
     return status;
@@ -560,7 +565,7 @@ static uint64_t deadline_of(uint64_t start, uint64_t budget_ns)
 static void count_time(dc_inst *i, uint64_t start, bool ended)
 {
     i->spent_ns += dc_clock_ns() - start;
-    if (!ended || (!i->rt->first->measure && !dc_log_on(&i->rt->log, DC_CH_TIME)))
+    if (!ended || !dc_profile_on(i->exec))
         return;
     i->exec->profile.calls++;
     i->exec->profile.call_ns += i->spent_ns;
@@ -579,6 +584,7 @@ dc_status dc_inst_poll(dc_inst *i, dc_job *j, uint64_t budget_ns, bool *done, dc
                         i->state == DC_INST_FREE ? "no job of it has been started"
                                                  : "a slice of it is still running");
     const dc_mark mark = dc_arena_mark(&j->scratch);
+    const uint64_t before = dc_monitored_begin(i->exec, start);
     j->about = i->exec;
     i->state = DC_INST_BUSY;
     dc_job_defer(j, drop_call, i);
@@ -594,6 +600,7 @@ dc_status dc_inst_poll(dc_inst *i, dc_job *j, uint64_t budget_ns, bool *done, dc
     dc_job_keep(j, i);
     dc_arena_rewind(&j->scratch, mark);
     count_time(i, start, status != DC_OK || *done);
+    dc_monitored_end(i->exec, before, start, status != DC_OK || *done);
     if (status != DC_OK)
         end_call(i, DC_INST_FREE);
     else if (*done)

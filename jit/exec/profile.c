@@ -17,11 +17,32 @@ typedef struct row {
 
 void dc_profile_init(dc_exec *e)
 {
-    const bool wanted = e->rt->first->measure || dc_log_on(&e->rt->log, DC_CH_TIME);
-    if (wanted && e->ncommand > 0 && e->profile.command_ns == NULL) {
+    if (dc_profile_on(e) && e->ncommand > 0 && e->profile.command_ns == NULL) {
         e->profile.command_ns = DC_NEW_ARRAY(&e->mem, uint64_t, e->ncommand);
         e->profile.rows = DC_NEW_ARRAY(&e->mem, row, e->ncommand);
     }
+}
+
+void dc_profile_late(dc_exec *e)
+{
+    const size_t ns = sizeof *e->profile.command_ns * e->ncommand;
+    if (e->profile.command_ns != NULL || e->ncommand == 0)
+        return;
+    char *block = dc_try_alloc(ns + sizeof(row) * e->ncommand);
+    if (block == NULL)
+        return;
+    e->profile.late = block;
+    e->profile.command_ns = (uint64_t *)(void *)block;
+    e->profile.rows = block + ns;
+    e->profile.calls = e->profile.call_ns = e->profile.prologues = 0;
+}
+
+void dc_profile_drop_late(dc_exec *e)
+{
+    if (e->profile.late != NULL)
+        e->profile.command_ns = NULL;
+    dc_xfree(e->profile.late);
+    e->profile.late = NULL;
 }
 
 static bool same_row(const row *r, const dc_command *command, const dc_command_fact *f)

@@ -154,6 +154,29 @@ function dc.progress(source, options) end
 
 -- ---- Looking at it ----
 
+---Lets `deepc top` watch this process from another terminal (docs/monitoring.md), and gives the path of the socket
+---through which it does; nil under `deepc check` and `deepc plan`. DEEPC_MONITOR=on does the same before a script
+---begins. It costs a thread that sleeps, and some hundred nanoseconds at each call of a typed function.
+---
+---    print(dc.monitor())
+---
+---Errors: DC0801 where there can be no socket; DC0805 where no files may be opened.
+---@return string?
+function dc.monitor() end
+
+---Tells those who watch this process (`deepc top`) a number: what dc.progress and train.fit do with their metrics. A
+---tensor of one element is read from the device when somebody watches, about once in a second, and at no other time.
+---Where the process may not be watched nothing happens.
+---
+---    for step = 1, 3 do
+---      dc.metric("loss", dc.tensor(1 / step))
+---    end
+---
+---Errors: DC0101 for what is no number.
+---@param name string
+---@param value number|deepc.Tensor
+function dc.metric(name, value) end
+
 ---Counters since the context was opened: traces, compiles and compile_ns (nanoseconds), kernels, kernels_shared
 ---(found compiled already), kernels_cached (found on disk), launches, prologues (times that values kept from call
 ---to call were computed), calls, fallbacks and interpreted (calls and programs on the interpreter); denormals

@@ -11,7 +11,7 @@
 typedef struct hostmem {
     _Atomic size_t bytes;    /* that are given out */
     _Atomic long n, refused; /* blocks asked for that grow; those of them that were refused */
-    long first, last;        /* these are; 0: none */
+    _Atomic long first, last; /* these are; 0: none. Others may allocate meanwhile */
 } hostmem;
 
 void *hostmem_give(void *m, void *block, size_t old_size, size_t new_size);

@@ -1,0 +1,293 @@
+#define _GNU_SOURCE /* dprintf, poll */
+#include "vm/top_client.h"
+
+#include "core/base/base.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    ANSWER_MS = 2000, /* a monitor answers within a quarter of a second */
+    LARGEST = 4 << 20 /* bytes of an answer */
+};
+
+/* ---- finding --------------------------------------------------------------------------------- */
+
+typedef struct found {
+    int process, number;
+    char file[DC_MONITOR_FILE];
+} found;
+
+typedef struct finding {
+    int process; /* wanted; 0: all */
+    uint32_t n;
+    found at[DC_TOP_MOST];
+} finding;
+
+static void note(void *ctx, const char *name, int process, int number)
+{
+    finding *f = ctx;
+    if ((f->process != 0 && f->process != process) || f->n == DC_TOP_MOST)
+        return;
+    found *x = &f->at[f->n++];
+    *x = (found){.process = process, .number = number};
+    snprintf(x->file, sizeof x->file, "%s", name);
+}
+
+static int by_process(const void *x, const void *y)
+{
+    const found *a = x, *b = y;
+    return a->process != b->process ? (a->process < b->process ? -1 : 1) : a->number - b->number;
+}
+
+/* A connection that fails leaves why. */
+static void add(dc_top_clients *all, const dc_monitor_folder *f, const char *file, uid_t user,
+                char *why)
+{
+    char reason[DC_MONITOR_WHY];
+    const int fd = all->n < DC_TOP_MOST ? dc_monitor_connect(f, file, user, reason) : -1;
+    if (fd >= 0)
+        all->at[all->n++] = (dc_top_client){.fd = fd};
+    else if (all->n < DC_TOP_MOST)
+        snprintf(why, DC_MONITOR_WHY, "%s", reason);
+}
+
+/* The owner of a process, for root; else this user. */
+static uid_t owner_of(int process)
+{
+    struct stat s;
+    char path[40];
+    snprintf(path, sizeof path, "/proc/%d", process);
+    return geteuid() == 0 && process != 0 && stat(path, &s) == 0 ? s.st_uid : geteuid();
+}
+
+bool dc_top_find(dc_top_clients *all, const char *setting, int process, char why[DC_MONITOR_WHY])
+{
+    dc_monitor_folder folder;
+    char bad[DC_MONITOR_WHY];
+    const uid_t user = owner_of(process);
+    int which = 0;
+    why[0] = '\0';
+    while (dc_monitor_folder_open(setting, user, false, &which, &folder, bad)) {
+        finding f = {.process = process};
+        dc_monitor_folder_each(&folder, note, &f);
+        qsort(f.at, f.n, sizeof *f.at, by_process);
+        for (uint32_t i = 0; i < f.n; i++)
+            add(all, &folder, f.at[i].file, user, why);
+        dc_monitor_folder_close(&folder);
+    }
+    if (bad[0] != '\0')
+        snprintf(why, DC_MONITOR_WHY, "%s", bad);
+    return all->n > 0;
+}
+
+bool dc_top_connect(dc_top_clients *all, const char *path, char why[DC_MONITOR_WHY])
+{
+    char where[DC_MONITOR_PATH];
+    dc_monitor_folder folder;
+    int which = 0;
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL || slash == path || (size_t)(slash - path) >= sizeof where) {
+        snprintf(why, DC_MONITOR_WHY, "%s: no path of a socket in a folder", path);
+        return false;
+    }
+    snprintf(where, sizeof where, "%.*s", (int)(slash - path), path);
+    if (!dc_monitor_folder_open(where, geteuid(), false, &which, &folder, why)) {
+        if (why[0] == '\0')
+            snprintf(why, DC_MONITOR_WHY, "%s: there is no such folder", where);
+        return false;
+    }
+    add(all, &folder, slash + 1, geteuid(), why);
+    dc_monitor_folder_close(&folder);
+    return all->n > 0;
+}
+
+static void end(dc_top_client *c, const char *why)
+{
+    if (c->fd >= 0)
+        close(c->fd);
+    c->fd = -1;
+    if (why != NULL)
+        snprintf(c->why, sizeof c->why, "%s", why);
+}
+
+static void drop(dc_top_client *c)
+{
+    end(c, NULL);
+    free(c->text);
+    free(c->now);
+    free(c->last);
+    *c = (dc_top_client){.fd = -1};
+}
+
+void dc_top_close(dc_top_clients *all)
+{
+    for (uint32_t i = 0; i < all->n; i++)
+        drop(&all->at[i]);
+    all->n = 0;
+}
+
+/* ---- ranks ----------------------------------------------------------------------------------- */
+
+static bool is_same_run(const dc_top_snapshot *a, const dc_top_snapshot *b)
+{
+    return a->ranks > 1 && a->ranks == b->ranks && a->pid != b->pid && a->parent == b->parent &&
+           strcmp(a->host, b->host) == 0;
+}
+
+static int by_rank(const void *x, const void *y)
+{
+    const dc_top_client *a = x, *b = y;
+    const double p = a->now != NULL ? a->now->rank : 0, q = b->now != NULL ? b->now->rank : 0;
+    return p < q ? -1 : p > q;
+}
+
+void dc_top_add_ranks(dc_top_clients *all, const char *setting)
+{
+    dc_top_clients others = {0};
+    char why[DC_MONITOR_WHY];
+    const dc_top_snapshot *first = all->at[0].now;
+    if (first == NULL || first->ranks <= 1)
+        return;
+    if (all->n < first->ranks && dc_top_find(&others, setting, 0, why))
+        dc_top_ask(&others, false);
+    for (uint32_t i = 0; i < others.n; i++) {
+        dc_top_client *c = &others.at[i];
+        if (c->now == NULL || all->n == DC_TOP_MOST || !is_same_run(first, c->now))
+            continue;
+        all->at[all->n++] = *c;
+        *c = (dc_top_client){.fd = -1};
+    }
+    dc_top_close(&others);
+    qsort(all->at, all->n, sizeof *all->at, by_rank);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static bool send_request(dc_top_client *c, bool kernels)
+{
+    const char *request = kernels ? "snapshot kernels\n" : "snapshot\n";
+    c->n = 0;
+    return send(c->fd, request, strlen(request), MSG_NOSIGNAL) == (ssize_t)strlen(request);
+}
+
+static bool make_room(dc_top_client *c)
+{
+    if (c->n < c->room)
+        return true;
+    const size_t room = c->room == 0 ? 1 << 16 : 2 * c->room;
+    char *text = room <= LARGEST ? realloc(c->text, room) : NULL;
+    if (text == NULL)
+        return false;
+    c->text = text;
+    c->room = room;
+    return true;
+}
+
+/* A whole line has come, or it has ended. */
+static bool has_answered(const dc_top_client *c)
+{
+    return c->fd < 0 || (c->n > 0 && c->text[c->n - 1] == '\n');
+}
+
+static void receive(dc_top_client *c)
+{
+    if (!make_room(c)) {
+        end(c, "the answer is too long");
+        return;
+    }
+    const ssize_t n = recv(c->fd, c->text + c->n, c->room - c->n, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0)
+        end(c, "it has ended");
+    else
+        c->n += (size_t)n;
+}
+
+static void wait_for_all(dc_top_clients *all)
+{
+    struct pollfd p[DC_TOP_MOST];
+    const uint64_t until = dc_clock_ns() + ANSWER_MS * UINT64_C(1000000);
+    for (uint64_t now; (now = dc_clock_ns()) < until;) {
+        uint32_t open = 0;
+        for (uint32_t i = 0; i < all->n; i++) {
+            const bool waits = !has_answered(&all->at[i]);
+            p[i] = (struct pollfd){.fd = waits ? all->at[i].fd : -1, .events = POLLIN};
+            open += waits;
+        }
+        if (open == 0)
+            return;
+        poll(p, all->n, (int)((until - now) / 1000000 + 1));
+        for (uint32_t i = 0; i < all->n; i++)
+            if (p[i].fd >= 0 && p[i].revents != 0)
+                receive(&all->at[i]);
+    }
+}
+
+/* When its counters were taken, on the clock of the process. */
+static double time_of(const dc_top_snapshot *s)
+{
+    return s->age < 0 ? -1 : s->open - s->age;
+}
+
+/* `text` stays as it is, for --json. */
+static void read_answer(dc_top_client *c)
+{
+    char why[96];
+    char *copy = malloc(c->n);
+    dc_top_snapshot *s = malloc(sizeof *s);
+    if (copy == NULL || s == NULL) {
+        free(copy);
+        free(s);
+        return;
+    }
+    memcpy(copy, c->text, c->n);
+    const bool fine = dc_top_read(s, copy, c->n - 1, why);
+    free(copy);
+    if (!fine || s->error[0] != '\0') {
+        end(c, fine ? s->error : why);
+        free(s);
+        return;
+    }
+    if (c->now != NULL && time_of(s) > time_of(c->now)) {
+        free(c->last);
+        c->last = c->now;
+    } else
+        free(c->now);
+    c->now = s;
+}
+
+static void ask_all(dc_top_clients *all, bool kernels)
+{
+    for (uint32_t i = 0; i < all->n; i++)
+        if (all->at[i].fd >= 0 && !send_request(&all->at[i], kernels))
+            receive(&all->at[i]); /* what it said when it let go of us */
+    wait_for_all(all);
+}
+
+void dc_top_keep(dc_top_clients *all, bool kernels)
+{
+    ask_all(all, kernels);
+}
+
+bool dc_top_ask(dc_top_clients *all, bool kernels)
+{
+    bool lives = false;
+    ask_all(all, kernels);
+    for (uint32_t i = 0; i < all->n; i++) {
+        dc_top_client *c = &all->at[i];
+        if (!has_answered(c))
+            end(c, "it does not answer");
+        else if (c->n > 0 && c->text[c->n - 1] == '\n')
+            read_answer(c);
+        lives = lives || c->fd >= 0;
+    }
+    return lives;
+}
