@@ -2,6 +2,7 @@
 #
 #   need_built FILE     $host: a program or module that the build made of examples/hosts; without it the test ends here
 #   need_program NAME   $program: of the system, or of build/hosts (want_hosts of scripts/setup.sh), likewise
+#   in_unpacked COMMAND...   with the libraries that came with it; not behind begin, where it is env LD_LIBRARY_PATH="$libraries"
 #   begin COMMAND...    starts it in the background, its output in $dir/host, its number in $pid
 #   ready PATTERN       waits until that output has a line with PATTERN
 #   finish [SIGNAL]     ends it; its status in $status
@@ -25,18 +26,19 @@ need_built() {
 }
 
 need_program() {
-    for program in "$unpacked/usr/bin/$1" "$unpacked/usr/sbin/$1" "$(command -v "$1" || echo "/usr/sbin/$1")"; do
+    libraries=$unpacked/usr/lib/x86_64-linux-gnu:$unpacked/lib/x86_64-linux-gnu
+    for program in "$unpacked/usr/bin/$1" "$unpacked/usr/sbin/$1"; do
         [ ! -x "$program" ] || return 0
     done
+    libraries=
+    program=$(command -v "$1" || echo "/usr/sbin/$1")
+    [ ! -x "$program" ] || return 0
     end_here "$1 is not installed"
 }
 
-# in_unpacked COMMAND...: with the libraries that came with the program
+# in_unpacked COMMAND...: with the libraries that came with the last program that was needed
 in_unpacked() {
-    case $program in
-    "$unpacked"/*) env LD_LIBRARY_PATH="$unpacked/usr/lib/x86_64-linux-gnu:$unpacked/lib/x86_64-linux-gnu" "$@" ;;
-    *) "$@" ;;
-    esac
+    env LD_LIBRARY_PATH="$libraries" "$@"
 }
 
 begin() {

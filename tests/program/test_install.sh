@@ -204,6 +204,9 @@ if pkg-config --exists libmicrohttpd jansson; then
 else
     skip "libmicrohttpd-dev or libjansson-dev is not installed"
 fi
+run $cc -std=gnu11 $strict $sanitize -shared -fPIC examples/hosts/redis/*.c -o "$dir/deepc_redis.so" \
+    $(pkg-config --cflags --libs deepc) -pthread
+check "the Redis module is built with one line" test $status -eq 0
 
 # ---- the manual ----
 

@@ -1,0 +1,204 @@
+/* The thread that uses deepc: loads, calls and unloads functions, one job after the other. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "module.h"
+
+enum { LOAD_MS = 60000 };
+
+static struct worker {
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    pthread_t thread;
+    job *first, **last;
+    int64_t length;
+    _Atomic bool running;
+    dc_rt *ctx;
+    worker_settings s;
+} w = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
+
+void say(char *error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = snprintf(error, TEXT, "ERR ");
+    vsnprintf(error + n, TEXT - (size_t)n, format, args);
+    va_end(args);
+    error[strcspn(error, "\r\n")] = 0;
+}
+
+/* ---- jobs and models ---- */
+
+job *job_new(job_kind kind, model *m, size_t n)
+{
+    job *j = calloc(1, sizeof *j + n * sizeof *j->in);
+    if (j == NULL)
+        return NULL;
+    j->kind = kind;
+    j->m = m;
+    j->n = n;
+    m->holders++;
+    return j;
+}
+
+void worker_free(job *j)
+{
+    for (size_t i = 0; i < j->n; i++)
+        free(j->in[i].at);
+    for (size_t i = 0; i < j->nout; i++)
+        free(j->out[i].at);
+    model_leave(j->m);
+    free(j);
+}
+
+model *model_new(const char *path, size_t n)
+{
+    model *m = calloc(1, sizeof *m);
+    if (m == NULL || (m->path = strndup(path, n)) == NULL) {
+        free(m);
+        return NULL;
+    }
+    m->holders = 1;
+    return m;
+}
+
+/* On any thread. A function belongs to the worker, which unloads it. */
+void model_leave(model *m)
+{
+    if (--m->holders > 0)
+        return;
+    if (m->fn != NULL) {
+        job *j = job_new(JOB_UNLOAD, m, 0);
+        if (j != NULL && worker_add(j))
+            return;
+        free(j); /* the worker has stopped, and with its context went the function */
+    }
+    free(m->path);
+    free(m);
+}
+
+/* ---- the list ---- */
+
+bool worker_add(job *j)
+{
+    bool added = false;
+    pthread_mutex_lock(&w.lock);
+    if (w.running && (w.length < w.s.queue || j->client == NULL)) {
+        *w.last = j;
+        w.last = &j->next;
+        w.length++;
+        added = true;
+        pthread_cond_signal(&w.more);
+    }
+    pthread_mutex_unlock(&w.lock);
+    return added;
+}
+
+static job *next_job(void)
+{
+    pthread_mutex_lock(&w.lock);
+    while (w.running && w.first == NULL)
+        pthread_cond_wait(&w.more, &w.lock);
+    job *j = w.first;
+    if (j != NULL) {
+        w.first = j->next;
+        if (w.first == NULL)
+            w.last = &w.first;
+        w.length--;
+    }
+    pthread_mutex_unlock(&w.lock);
+    return j;
+}
+
+/* ---- the work ---- */
+
+static void load(model *m)
+{
+    const char *name;
+    dc_array a;
+    size_t bytes = 0;
+    dc_deadline(w.ctx, LOAD_MS);
+    if (dc_load(w.ctx, m->path, &m->fn) != DC_OK) {
+        say(m->error, "%s", dc_errmsg(w.ctx));
+        return;
+    }
+    for (size_t i = 0; dc_function_cell(m->fn, i, &name, &a); i++)
+        bytes += a.bytes;
+    m->bytes = bytes;
+}
+
+static void work(job *j)
+{
+    model *m = j->m;
+    if (j->kind == JOB_UNLOAD) {
+        dc_unload(m->fn);
+        m->fn = NULL;
+        return;
+    }
+    if (m->fn == NULL && *m->error == 0)
+        load(m);
+    dc_deadline(w.ctx, w.s.timeout_ms);
+    if (m->fn == NULL) {
+        memcpy(j->error, m->error, TEXT);
+    } else if (j->kind == JOB_RUN) {
+        m->calls++;
+        m->failures += !values_run(w.ctx, j);
+    } else if (j->kind == JOB_INFO) {
+        values_info(j);
+    }
+}
+
+static void *run(void *unused)
+{
+    (void)unused;
+    for (job *j; (j = next_job()) != NULL;) {
+        bool unload = j->kind == JOB_UNLOAD;
+        if (w.running)
+            work(j);
+        else
+            say(j->error, "the server is going down");
+        if (unload) { /* its job was the last one to hold the model */
+            free(j->m->path);
+            free(j->m);
+            free(j);
+        } else if (j->client != NULL) {
+            RedisModule_UnblockClient(j->client, j);
+        } else {
+            worker_free(j);
+        }
+    }
+    return NULL;
+}
+
+bool worker_start(const worker_settings *s, char *error)
+{
+    dc_config cfg = DC_CONFIG_INIT;
+    w.s = *s;
+    w.last = &w.first;
+    cfg.threads = s->threads;
+    cfg.memory_limit = s->memory;
+    cfg.alloc = s->alloc;
+    if (dc_open(&cfg, &w.ctx) != DC_OK) {
+        say(error, "%s", dc_errmsg(w.ctx));
+        dc_close(w.ctx);
+        return false;
+    }
+    w.running = true;
+    return pthread_create(&w.thread, NULL, run, NULL) == 0;
+}
+
+void worker_stop(void)
+{
+    pthread_mutex_lock(&w.lock);
+    bool was = w.running;
+    w.running = false;
+    pthread_cond_signal(&w.more);
+    pthread_mutex_unlock(&w.lock);
+    if (!was)
+        return;
+    dc_stop(w.ctx); /* what runs ends in a few milliseconds */
+    pthread_join(w.thread, NULL);
+    dc_close(w.ctx);
+}
