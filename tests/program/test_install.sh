@@ -204,6 +204,14 @@ if pkg-config --exists libmicrohttpd jansson; then
 else
     skip "libmicrohttpd-dev or libjansson-dev is not installed"
 fi
+if pkg-config --exists sdl2; then
+    sdl=$(pkg-config --variable=includedir sdl2)/$($cc -print-multiarch) # where Debian has SDL_config.h
+    run $cc -std=gnu11 $strict $sanitize examples/hosts/game/*.c -o "$dir/game" -isystem "$sdl" \
+        $(pkg-config --cflags --libs deepc-lua lua5.4 sdl2) -lm
+    check "the game is built with one line" test $status -eq 0
+else
+    skip "libsdl2-dev is not installed"
+fi
 run $cc -std=gnu11 $strict $sanitize -shared -fPIC examples/hosts/redis/*.c -o "$dir/deepc_redis.so" \
     $(pkg-config --cflags --libs deepc) -pthread
 check "the Redis module is built with one line" test $status -eq 0

@@ -153,8 +153,8 @@ local function fill_arguments(self, arguments)
   end
 end
 
--- Arguments by their names, as nested lists, to a list of results. Where something does not fit, nil and a sentence; and true
--- where that is no matter of the arguments.
+-- Arguments by their names, as nested lists, to a list of results. Where something does not fit, nil and a sentence;
+-- and true where that is no matter of the arguments.
 function Function:call(arguments)
   local ok, why = pcall(fill_arguments, self, arguments)
   if not ok then
@@ -183,7 +183,7 @@ function Context:message()
   return (ffi.string(lib.dc_errmsg(self.handle)):match "^[^\n]*")
 end
 
--- options: memory (bytes), threads, deadline (ms of a call), device, cache, compile; the last four as in dc_config
+-- options: memory (bytes), threads, deadline (ms of a call); device, cache, compile as in dc_config
 local function open(options)
   local config, out = ffi.new "dc_config", ffi.new "dc_rt *[1]"
   config.size = ffi.sizeof(config)
