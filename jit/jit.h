@@ -8,6 +8,7 @@
 #include "jit/base/exec_desc.h"
 #include "jit/cache/disk_cache.h"
 #include "jit/compile/compile.h"
+#include "jit/compile/exec_graph.h"
 #include "jit/compile/kernel_forms.h"
 #include "jit/exec/executable.h"
 #include "jit/exec/instance.h"

@@ -280,6 +280,7 @@ static dc_status compile_body(dc_job *j, void *arg)
     s->in_place = a->d->rt->cells_moved;
     uint32_t *set = DC_NEW_ARRAY(&j->scratch, uint32_t, t->cell.n + 1);
     dc_exec_desc desc = {.name = a->fn->name,
+                         .where = t->where,
                          .nfree = t->arg.n + t->captured.n,
                          .nfixed = t->captured.n,
                          .ncell = t->cell.n,

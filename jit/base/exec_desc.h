@@ -15,6 +15,7 @@
 typedef struct dc_exec_desc {
     const dc_func *fn; /* copied; simplified and checked by the builder */
     const char *name;  /* of the typed function, for logs */
+    const char *where; /* the line of the script that defines it; NULL: not known */
     uint32_t nfree, ncell, nresult, nset, ncheck;
     const uint32_t *set;
     const bool *

@@ -10,6 +10,7 @@ static void free_jit(dc_rt *rt)
 {
     if (rt->work != NULL && dc_exec_task_wants_all(rt))
         dc_work_drain(rt->work);
+    dc_exec_forget(rt);
     dc_work_free(rt->work);
     rt->work = NULL;
     if (rt->jit != NULL) {

@@ -11,6 +11,7 @@ static void copy_desc(dc_exec *e, const dc_exec_desc *d)
     e->desc = *d;
     e->desc.fn = dc_func_clone(e->module, d->fn, NULL);
     e->desc.name = dc_arena_strdup(&e->mem, d->name != NULL ? d->name : "function");
+    e->desc.where = d->where != NULL ? dc_arena_strdup(&e->mem, d->where) : NULL;
     uint32_t *set = DC_NEW_ARRAY(&e->mem, uint32_t, d->nset);
     for (uint32_t i = 0; i < d->nset; i++)
         set[i] = d->set[i];

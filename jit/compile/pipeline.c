@@ -551,7 +551,8 @@ static dc_status refuse_many_bodies(dc_compiling *p)
                                        "more than %d bodies of loops and branches", MOST_BODIES);
 }
 
-static dc_status run_stages(dc_compiling *p)
+/* To kernels that could be compiled, and what launches them. */
+static dc_status make_kernels(dc_compiling *p)
 {
     DC_TRY(refuse_many_bodies(p));
     DC_TRY(simplify(p)); /* graph to smaller graph */
@@ -565,8 +566,14 @@ static dc_status run_stages(dc_compiling *p)
     DC_TRY(dc_codegen_schedule(&p->gen, p->j)); /* nest to fast nest */
     DC_TRY(dc_codegen_flatten(&p->gen, p->j));  /* nest to flat form */
     dc_pipeline_launches(p);                    /* bundles to kernels that are joined */
-    DC_TRY(compile(p));                         /* flat form to text to machine code */
-    dc_pipeline_make_items(p);                  /* steps to what a device records */
+    return DC_OK;
+}
+
+static dc_status run_stages(dc_compiling *p)
+{
+    DC_TRY(make_kernels(p));
+    DC_TRY(compile(p));        /* flat form to text to machine code */
+    dc_pipeline_make_items(p); /* steps to what a device records */
     dc_pipeline_keep(p);
     return DC_OK;
 }
@@ -617,6 +624,17 @@ dc_status dc_pipeline_groups(const dc_env *env, dc_job *j, dc_exec *e,
     const dc_status status = make_groups(p);
     for (uint32_t n = 0; n < p->nwhole && status == DC_OK; n++)
         see(ctx, p->part.at[n]);
+    end(p);
+    return status;
+}
+
+dc_status dc_pipeline_again(const dc_env *env, dc_job *j, dc_exec *e,
+                            void (*look)(const dc_compiling *p, void *ctx), void *ctx)
+{
+    dc_compiling *p = begin(env, j, e);
+    const dc_status status = make_kernels(p);
+    if (status == DC_OK)
+        look(p, ctx);
     end(p);
     return status;
 }

@@ -115,6 +115,13 @@ typedef struct dc_start {
 
 uint32_t dc_pipeline_starts(const dc_part *x, uint32_t group, dc_start *out);
 
+/*
+ * The stages before the compiler once more, for an executable that stands in for another one; look sees what they made
+ * (jit/compile/pipeline_graph.c).
+ */
+dc_status dc_pipeline_again(const dc_env *env, dc_job *j, dc_exec *e,
+                            void (*look)(const dc_compiling *p, void *ctx), void *ctx);
+
 /* Which launches there are: kernels are flat, entries that are launched by themselves are numbered. */
 void dc_pipeline_launches(dc_compiling *p);
 

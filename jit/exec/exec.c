@@ -72,10 +72,48 @@ dc_exec *dc_exec_retain(dc_exec *e)
     return e;
 }
 
+/* Nothing uses it any more, but it was called and may be asked for. */
+static bool is_kept(const dc_exec *e)
+{
+    enum { MOST = 1000 };
+    dc_rt *first = e->rt->first;
+    const bool kept = first->keeps_execs && first->nkept < MOST && e->profile.calls > 0;
+    first->nkept += kept;
+    return kept;
+}
+
 void dc_exec_release(dc_exec *e)
 {
-    if (e != NULL && --e->refs == 0)
+    if (e != NULL && --e->refs == 0 && !is_kept(e))
         dc_exec_free(e);
+}
+
+void dc_exec_keep(dc_rt *rt)
+{
+    rt->first->keeps_execs = true;
+}
+
+void dc_exec_forget(dc_rt *rt)
+{
+    for (dc_exec *e = rt->execs, *next; e != NULL; e = next) {
+        next = e->next;
+        if (e->refs == 0)
+            dc_exec_free(e);
+    }
+}
+
+dc_exec *dc_exec_next(dc_rt *rt, const dc_exec *e)
+{
+    dc_rt *at = e != NULL ? e->rt : rt->first;
+    dc_exec *next = e != NULL ? e->next : at->execs;
+    for (; next == NULL && at->next != NULL; next = at->execs)
+        at = at->next;
+    return next;
+}
+
+const char *dc_exec_device(const dc_exec *e)
+{
+    return e->rt->device_name;
 }
 
 const dc_exec_desc *dc_exec_desc_of(const dc_exec *e)

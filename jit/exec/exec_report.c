@@ -103,12 +103,20 @@ static void print_bind(const dc_exec *e, dc_bind b, dc_text *out)
     else if (b.slot == DC_SLOT_DERIVED)
         print_derived(e, b.offset, out);
     else {
-        if (b.slot < dc_slot_result(e, 0))
-            dc_text_puts(out, e->desc.fn->label.at[b.slot - DC_SLOT_FIRST]);
+        const uint32_t param = b.slot - DC_SLOT_FIRST;
+        if (b.slot < dc_slot_result(e, 0) && e->desc.fn->label.at[param] != NULL)
+            dc_text_puts(out, e->desc.fn->label.at[param]);
+        else if (b.slot < dc_slot_result(e, 0)) /* of a lazy expression */
+            dc_text_printf(out, "argument %u", param + 1);
         else
             dc_text_printf(out, "result %u", b.slot - dc_slot_result(e, 0) + 1);
         print_offset(b.offset, out);
     }
+}
+
+void dc_exec_print_bind(const dc_exec *e, uint32_t command, uint32_t bind, dc_text *out)
+{
+    print_bind(e, e->command[command].bind[bind], out);
 }
 
 static void print_list(const dc_exec *e, const dc_bind *at, uint32_t n, dc_text *out)

@@ -1,6 +1,8 @@
-/* The commands of an executable with the time that each took, for models of what it takes elsewhere. */
+/* The commands of an executable with the time that each took: for models of what it takes elsewhere, and for people. */
 #include "core/graph/host_call.h"
 #include "jit/exec/exec.h"
+
+#include <string.h>
 
 uint32_t dc_exec_step_count(const dc_exec *e)
 {
@@ -48,4 +50,94 @@ void dc_exec_step_of(const dc_exec *e, uint32_t i, dc_exec_step *out)
     out->attr = dc_exchange_read(c.attr);
     out->op = c.op;
     out->type = *dc_host_call_moved(&c);
+}
+
+/* ---- for people -------------------------------------------------------------------------------- */
+
+dc_exec_calls dc_exec_calls_of(const dc_exec *e)
+{
+    return (dc_exec_calls){e->profile.calls, e->profile.call_ns, e->profile.prologues};
+}
+
+uint32_t dc_exec_command_count(const dc_exec *e)
+{
+    return e->info.interpreted || e->command == NULL ? 0 : e->ncommand;
+}
+
+static const char *kind_of(const dc_command *x)
+{
+    switch (x->kind) {
+    case DC_COMMAND_LAUNCH:
+        return "launch";
+    case DC_COMMAND_COPY:
+        return "copy";
+    case DC_COMMAND_CHECK:
+        return "check";
+    case DC_COMMAND_HOST:
+        return "host";
+    case DC_COMMAND_LOOP:
+        return "loop";
+    case DC_COMMAND_BRANCH:
+        return "branch";
+    case DC_COMMAND_BUNDLE:
+        return "bundle";
+    }
+    DC_BUG("a command of kind %d", x->kind);
+}
+
+/* Does a loop around a command, or a branch, run it as often as is said? */
+static void count_runs(const dc_exec *e, uint32_t i, dc_exec_command *out)
+{
+    for (uint32_t k = i < e->nprologue ? 0 : e->nprologue; k < i; k++) {
+        const dc_command *x = &e->command[k];
+        if (x->kind == DC_COMMAND_BUNDLE || k + x->nbody + x->nelse < i)
+            continue;
+        const bool loop = x->kind == DC_COMMAND_LOOP;
+        out->inside = true;
+        out->at_most = out->at_most || !loop || !x->untested || x->nbind > 2;
+        out->runs *= loop ? (double)x->grid : 1;
+    }
+}
+
+static int64_t kernel_of(const dc_exec *e, const dc_command *x)
+{
+    for (uint32_t k = 0; x->kind == DC_COMMAND_LAUNCH && k < e->nkernel; k++)
+        if (strcmp(e->kept[k].name, x->label) == 0)
+            return k;
+    return -1;
+}
+
+void dc_exec_command_of(const dc_exec *e, uint32_t i, dc_exec_command *out)
+{
+    const dc_command *x = &e->command[i];
+    const dc_command_fact *f = &e->fact[i];
+    const bool timed = e->profile.command_ns != NULL && x->kind != DC_COMMAND_BUNDLE;
+    *out = (dc_exec_command){
+        .kind = kind_of(x),
+        .label = x->label,
+        .where = {f->where[0], f->where[1], f->where[2]},
+        .kernel = kernel_of(e, x),
+        .grid = x->grid,
+        .flops = f->flops,
+        .bytes = x->kind == DC_COMMAND_COPY ? 2 * (int64_t)x->bytes : f->bytes,
+        .ns = timed ? e->profile.command_ns[i] : 0,
+        .runs = (double)(i < e->nprologue ? e->profile.prologues : e->profile.calls),
+        .prologue = i < e->nprologue,
+        .nbody = x->nbody,
+        .nelse = x->nelse,
+        .nout = x->kind == DC_COMMAND_LAUNCH ? f->nout : x->nbind > 0,
+        .nbind = x->nbind,
+    };
+    count_runs(e, i, out);
+}
+
+uint32_t dc_exec_temp_count(const dc_exec *e)
+{
+    return e->info.interpreted ? 0 : e->ntemp;
+}
+
+dc_exec_temp dc_exec_temp_of(const dc_exec *e, uint32_t i)
+{
+    const dc_guarded *t = &e->temp[i];
+    return (dc_exec_temp){t->offset, t->bytes, t->first, t->last};
 }

@@ -11,8 +11,19 @@ typedef struct dc_exec dc_exec;
 /* What an executable was made from; its copy. */
 const dc_exec_desc *dc_exec_desc_of(const dc_exec *e);
 
+const char *dc_exec_device(const dc_exec *e); /* "opencl:0" */
+
 dc_exec *dc_exec_retain(dc_exec *e);
 void dc_exec_release(dc_exec *e);
+
+/*
+ * From now on executables that were called stay when their users are gone, up to a thousand; and so to the end of the
+ * context, whose closing forgets those of each device.
+ */
+void dc_exec_keep(dc_rt *rt);
+void dc_exec_forget(dc_rt *rt);
+/* The executables of all devices, the youngest of each first; NULL begins and ends. */
+dc_exec *dc_exec_next(dc_rt *rt, const dc_exec *e);
 
 /*
  * Until the compilation has ended, here if it has not begun, and its failure, if any. A failure for lack of memory is
@@ -85,6 +96,43 @@ typedef struct dc_exec_derived {
 
 /* Value i of info.derived. */
 dc_exec_derived dc_exec_derived_of(const dc_exec *e, uint32_t i);
+
+/* Calls of it that were timed, and what they took in all. */
+typedef struct dc_exec_calls {
+    uint64_t calls, ns, prologues;
+} dc_exec_calls;
+
+dc_exec_calls dc_exec_calls_of(const dc_exec *e);
+
+/* A command as people look at it. */
+typedef struct dc_exec_command {
+    const char *kind;  /* "launch", "copy", "check", "host", "loop", "branch", "bundle" */
+    const char *label; /* of a launch its kernel's name; or NULL */
+    const char *where[3];
+    int64_t kernel; /* of a launch, by number; -1 */
+    int64_t grid;   /* positions of a launch; iterations of a loop, at most */
+    int64_t flops, bytes;  /* of a launch */
+    uint64_t ns;           /* that was timed */
+    double runs;           /* how often it ran meanwhile; of a loop that may end, or a branch: at most */
+    bool at_most, inside, prologue;
+    uint32_t nbody, nelse; /* commands behind it that are inside: of a loop, branch or bundle */
+    uint32_t nout, nbind;  /* what it writes, the first ones, and reads */
+} dc_exec_command;
+
+/* Those of the prologue first; none where the interpreter runs it. */
+uint32_t dc_exec_command_count(const dc_exec *e);
+void dc_exec_command_of(const dc_exec *e, uint32_t i, dc_exec_command *out);
+/* "x", "+4096" in the arena, "result 1", as in the plan. */
+void dc_exec_print_bind(const dc_exec *e, uint32_t command, uint32_t bind, dc_text *out);
+
+/* A temporary of the arena, alive between two commands, both included. */
+typedef struct dc_exec_temp {
+    size_t offset, bytes;
+    uint32_t first, last;
+} dc_exec_temp;
+
+uint32_t dc_exec_temp_count(const dc_exec *e);
+dc_exec_temp dc_exec_temp_of(const dc_exec *e, uint32_t i);
 
 /* A command of the body, as `deepc plan` looks at it: what it took, on average, and what it waits for. */
 typedef struct dc_exec_step {
