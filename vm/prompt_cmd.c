@@ -207,24 +207,10 @@ static double number_field(lua_State *L, const char *name)
     return v;
 }
 
-/*
- * What the machine does at its best, measured once for a prompt: GFLOP/s of a product, GB/s of an
- * addition that does not fit into caches. 0 where kernels are interpreted.
- */
+/* What the machine does at its best (stdlib/peaks.lua), measured once for a prompt. 0 where kernels are interpreted. */
 static void measure_peak(dc_prompt *p)
 {
-    static const char code[] =
-        "local dc = require 'deepc'\n"
-        "local f = dc.fn('peak(a: f32[1024, 1024]) -> f32[1024, 1024]', function(a)\n"
-        "  return a:matmul(a)\n"
-        "end)\n"
-        "local g = dc.fn('stream(a: f32[8388608]) -> f32[8388608]', function(a)\n"
-        "  return a + 1\n"
-        "end)\n"
-        "if #f:kernels() ~= 1 or #g:kernels() ~= 1 then return 0, 0 end\n"
-        "local a, b = dc.ones 'f32[1024, 1024]', dc.ones 'f32[8388608]'\n"
-        "for _ = 1, 3 do f(a) g(b) end\n"
-        "return f:kernels()[1].gflops, g:kernels()[1].gbs\n";
+    static const char code[] = "return require 'deepc.peaks'()\n";
     lua_State *L = p->L;
     const int base = lua_gettop(L);
     if (p->peak_known || p->rt->interpret || dc_sim_is(p->rt->opt.device))
