@@ -1,7 +1,8 @@
 # Turns files into one C file with their bytes: the Lua files of stdlib/ (interface: dsl/stdlib.h),
-# or with -DPAGES=1 the pages about errors of docs/errors/ (interface: vm/pages.h).
+# with -DPAGES=1 the pages about errors of docs/errors/ (interface: vm/pages.h), with -DVIZ=1 the files of
+# viz/ (interface: dsl/viz_files.h).
 #
-#   cmake -DROOT=stdlib -DLIST=file -DOUT=stdlib.c [-DPAGES=1] -P scripts/embed.cmake
+#   cmake -DROOT=stdlib -DLIST=file -DOUT=stdlib.c [-DPAGES=1|-DVIZ=1] -P scripts/embed.cmake
 #
 # LIST holds the paths below ROOT, separated by semicolons. A module's name comes from its path:
 # nn.lua and nn/init.lua are deepc.nn, nn/conv.lua is deepc.nn.conv. A page is called as its file is.
@@ -30,6 +31,8 @@ foreach(path IN LISTS files)
     string(APPEND arrays "static const unsigned char text_${count}[] =\n\"${text}\";\n\n")
     if(PAGES)
         string(APPEND rows "    {\"${module}\", (const char *)text_${count}, ${size}},\n")
+    elseif(VIZ)
+        string(APPEND rows "    {\"${path}\", (const char *)text_${count}, ${size}},\n")
     else()
         string(APPEND rows "    {\"${module}\", \"=deepc/${path}\", text_${count}, ${size}},\n")
     endif()
@@ -43,6 +46,17 @@ ${arrays}const struct dc_page dc_pages[] = {
 ${rows}    {0, 0, 0},
 };
 const size_t dc_pages_count = ${count};
+")
+    return()
+endif()
+if(VIZ)
+    file(WRITE "${OUT}" "/* Made by scripts/embed.cmake from viz/. */
+#include \"dsl/viz_files.h\"
+
+${arrays}const struct dc_viz_file dc_viz_files[] = {
+${rows}    {0, 0, 0},
+};
+const size_t dc_viz_file_count = ${count};
 ")
     return()
 endif()

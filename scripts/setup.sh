@@ -178,6 +178,16 @@ as_root() {
     [ "$(id -u)" -eq 0 ] || echo sudo
 }
 
+# What tests/program/test_viz.sh opens pages with, 64 MB to fetch. The test is skipped where it cannot be installed.
+want_browser() {
+    missing=
+    need chromium-headless-shell sh -c 'command -v chromium-headless-shell || command -v chromium || command -v google-chrome'
+    if [ -n "$missing" ] && ! (install_missing) 2>/dev/null; then
+        say "not installed, so no page is opened in a browser:$missing"
+    fi
+    missing=
+}
+
 install_missing() {
     [ -n "$missing" ] || return 0
     if ! command -v apt-get >/dev/null 2>&1; then

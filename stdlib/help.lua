@@ -263,6 +263,7 @@ local modules = {
     "deepc.models.generate", "deepc.models.lora" },
   { "deepc.serve", "deepc.serve.server", "deepc.serve.request", "deepc.serve.masks" },
   { "deepc.plot", "deepc.plot" },
+  { "deepc.viz", "deepc.viz" },
 }
 
 local entries

@@ -1,7 +1,7 @@
 /*
  * The program: runs scripts as `lua` does, with a context attached.
  *
- *   deepc [-e CODE] [-l MODULE] [-i] [-v] [--ranks N] [FILE ARGS | -] | plan FILE | dot FILE | kernel FILE | explain CODE |
+ *   deepc [-e CODE] [-l MODULE] [-i] [-v] [--ranks N] [--viz PAGE] [FILE ARGS | -] | plan FILE | dot FILE | kernel FILE | explain CODE |
  *         sandbox FILE | inspect FILE | convert FROM TO | top | cache | doctor | --replay FILE | --devices | --options | --help
  */
 #define _POSIX_C_SOURCE 200809L
@@ -28,6 +28,7 @@
 #include "vm/signals.h"
 #include "vm/sink.h"
 #include "vm/top_main.h"
+#include "vm/viz_main.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -50,6 +51,8 @@ static const char usage[] =
     "  -v          print the version\n"
     "  --ranks N   run it as N ranks, threads of this process; --ranks cuda:0,cuda:1: one on each "
     "device\n"
+    "  --viz PAGE  writes a page about what it computed: graphs, kernels with times, lines, "
+    "memory; PAGE.html opens in a browser\n"
     "  --          no more options\n"
     "  check FILE ARGS  look for mistakes: trace without a device, list what is wrong (-t SECONDS: "
     "how long; --json: as JSON)\n"
@@ -96,6 +99,7 @@ static int report_error(lua_State *L, int status, bool interrupted)
         return LUA_OK;
     dc_luaerror e;
     dc_luaerror_read(L, -1, &e);
+    dc_viz_failed(L, e.text, e.n);
     if (!dc_launched_report(dc_dsl_rt(L), e.text, interrupted))
         fprintf(stderr, "deepc: %.*s\n", (int)e.n, e.text);
     lua_pop(L, 1);
@@ -195,6 +199,7 @@ typedef struct command {
     int script;        /* its index, or argc */
     bool i, e, v;      /* options given */
     const char *ranks; /* --ranks; NULL */
+    const char *viz;   /* --viz; NULL */
     int status;
 } command;
 
@@ -228,6 +233,11 @@ static const char *argument_of(const command *c, int *at)
     return *at + 1 < c->argc ? c->argv[++*at] : NULL;
 }
 
+static bool takes_word(const char *option)
+{
+    return strcmp(option, "--ranks") == 0 || strcmp(option, "--viz") == 0;
+}
+
 /* What is asked for, before anything is done. */
 static bool read_options(command *c)
 {
@@ -249,12 +259,12 @@ static bool read_options(command *c)
                 c->status = missing(a);
                 return false;
             }
-        } else if (strcmp(a, "--ranks") == 0) {
+        } else if (takes_word(a)) {
             if (i + 1 == c->argc) {
                 c->status = missing(a);
                 return false;
             }
-            c->ranks = c->argv[++i];
+            *(a[2] == 'r' ? &c->ranks : &c->viz) = c->argv[++i];
         } else {
             c->status = unknown_option(a);
             return false;
@@ -269,7 +279,7 @@ static int run_options(lua_State *L, const command *c)
 {
     for (int i = 1; i < c->script && strcmp(c->argv[i], "--") != 0; i++) {
         const char kind = c->argv[i][1];
-        i += strcmp(c->argv[i], "--ranks") == 0;
+        i += takes_word(c->argv[i]);
         if (kind != 'e' && kind != 'l')
             continue;
         const char *text = argument_of(c, &i);
@@ -314,6 +324,19 @@ static int run_rest(lua_State *L, const command *c)
     return isatty(STDIN_FILENO) ? dc_prompt_run(L, c->rt) : run_file(L, NULL, 0, NULL) != LUA_OK;
 }
 
+/* A page that cannot be written is an error before anything runs. */
+static int docall_viz(lua_State *L, command *c)
+{
+    const char *script = c->script < c->argc ? c->argv[c->script] : NULL;
+    dc_viz_push_begin(L);
+    lua_pushstring(L, c->viz);
+    lua_pushstring(L, script);
+    lua_getglobal(L, "arg");
+    const int status = docall(L, 3, 0);
+    c->status = status != LUA_OK;
+    return status;
+}
+
 static int run_command(lua_State *L)
 {
     command *c = lua_touserdata(L, 1);
@@ -325,9 +348,13 @@ static int run_command(lua_State *L)
     if (dc_attach(L, c->rt) != DC_OK)
         return luaL_error(L, "%s", dc_errmsg(c->rt));
     lua_gc(L, LUA_GCGEN, 0, 0);
+    if (c->viz != NULL && docall_viz(L, c) != LUA_OK)
+        return 0;
     c->status = run_options(L, c);
     if (c->status == 0)
         c->status = run_rest(L, c);
+    if (dc_viz_push_end(L) && docall(L, 0, 0) != LUA_OK)
+        c->status = 1;
     dc_profile_report_all(c->rt);
     return 0;
 }

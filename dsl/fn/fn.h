@@ -195,11 +195,11 @@ void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_
 
 extern const dc_bindings dc_fn_bindings, dc_static_bindings, dc_dim_print_bindings,
     dc_layer_bindings, dc_fntune_bindings, dc_fnplan_bindings,
-    dc_fngraph_bindings;
+    dc_fngraph_bindings, dc_fnviz_bindings;
 extern const dc_utype dc_fn_type, dc_spec_type, dc_tracing_type, dc_frame_type, dc_fnjob_type,
-    dc_fntext_type, dc_static_type, dc_fntune_type;
+    dc_fntext_type, dc_static_type, dc_fntune_type, dc_fnviz_type;
 extern const dc_bindings dc_fn_methods, dc_spec_methods, dc_tracing_methods, dc_frame_methods,
-    dc_fnjob_methods, dc_fntext_methods, dc_static_methods, dc_fntune_methods;
+    dc_fnjob_methods, dc_fntext_methods, dc_static_methods, dc_fntune_methods, dc_fnviz_methods;
 
 /* ---- fnjob.c: f:start ------------------------------------------------------------------------ */
 
@@ -262,6 +262,8 @@ int dc_fnreport_plan(lua_State *L);
 /* Pushes an empty text that is freed with its userdata; the text on top becomes a string. */
 dc_text *dc_fntext_push(lua_State *L);
 void dc_fntext_finish(lua_State *L);
+/* Pushes the table of f:kernels(). */
+void dc_fnreport_push_kernel(lua_State *L, const dc_exec_kernel *k, int spec);
 
 /* ---- fngraph.c ------------------------------------------------------------------------------- */
 

@@ -115,7 +115,7 @@ static void push_lines(lua_State *L, const dc_exec_kernel *k)
     luaL_pushresult(&b);
 }
 
-static void push_kernel(lua_State *L, const dc_exec_kernel *k, int spec)
+void dc_fnreport_push_kernel(lua_State *L, const dc_exec_kernel *k, int spec)
 {
     const uint32_t launches = k->launches > 0 ? k->launches : k->prologue;
     const double calls = launches > 0 ? (double)k->calls / launches : 0;
@@ -155,7 +155,7 @@ int dc_fnreport_kernels(lua_State *L)
         for (uint32_t k = 0; k < dc_exec_kernel_count(a.s->exec); k++) {
             dc_exec_kernel facts;
             dc_exec_kernel_of(a.s->exec, k, &facts);
-            push_kernel(L, &facts, i);
+            dc_fnreport_push_kernel(L, &facts, i);
             lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
         }
         dc_run(L, d, measure_body, &a);

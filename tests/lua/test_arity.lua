@@ -6,6 +6,7 @@ local nn = require "deepc.nn"
 local optim = require "deepc.optim"
 local data = require "deepc.data"
 local plot = require "deepc.plot"
+local viz = require "deepc.viz"
 local schedules = require "deepc.schedules"
 local metrics = require "deepc.metrics"
 local train = require "deepc.train"
@@ -80,7 +81,7 @@ local modules = {
   tensorboard = tensorboard,
   random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers, models = models,
   serve = serve, pipeline = pipeline,
-  ["nn.init"] = nn.init,
+  ["nn.init"] = nn.init, viz = viz,
 }
 
 local function code_of(fn, ...)

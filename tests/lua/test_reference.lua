@@ -6,6 +6,7 @@ local nn = require "deepc.nn"
 local optim = require "deepc.optim"
 local data = require "deepc.data"
 local plot = require "deepc.plot"
+local viz = require "deepc.viz"
 local schedules = require "deepc.schedules"
 local metrics = require "deepc.metrics"
 local train = require "deepc.train"
@@ -140,6 +141,7 @@ end
 function TestAnnotations:test_every_function_about_data()
   check_all("data", data)
   check_all("plot", plot)
+  check_all("viz", viz)
   check_all("data.Set", getmetatable(data.set(dc.iota(2), dc.iota(2))).__index)
   check_all("data.Vocabulary", getmetatable(data.Vocabulary "a").__index)
   check_all("data.Stream", getmetatable(data.stream(print)).__index)
@@ -161,7 +163,7 @@ function TestAnnotations:test_every_annotated_name_exists()
   local of = {
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
     random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers, models = models,
-    pipeline = pipeline, ["pipeline.Schedule"] = stages(),
+    pipeline = pipeline, ["pipeline.Schedule"] = stages(), viz = viz,
     serve = serve, ["serve.Server"] = server, ["serve.Request"] = server:submit { prompt = { 1 } },
     ["serve.Grammar"] = serve.regex(tokenizers.load { vocab = { "[UNK]" }, kind = "bert" }, "a"),
     ["tokenizers.Tokenizer"] = tokenizers.load { vocab = { "[UNK]" }, kind = "bert" },
@@ -309,7 +311,7 @@ end
 function TestExamples:test_all_run()
   local net = nn.Linear(2, 2)
   local env = setmetatable({
-    dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics,
+    dc = dc, nn = nn, optim = optim, data = data, plot = plot, viz = viz, schedules = schedules, metrics = metrics,
     pipeline = pipeline,
     random = random, fft = fft, linalg = linalg, signal = signal, net = net, tokenizers = tokenizers, models = models,
     serve = serve, server = serve.new(models.llama(TINY), tokenizers.load { vocab = { "[UNK]", "to", "be", "or" },
@@ -391,5 +393,5 @@ function TestFiles:test_are_up_to_date()
     lu.assertTrue(there == text, path .. " is not what ./scripts/reference writes")
     count = count + 1
   end
-  lu.assertEquals(count, 18)
+  lu.assertEquals(count, 19)
 end

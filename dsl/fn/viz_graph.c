@@ -1,0 +1,208 @@
+/* The graph of an executable as tables for stdlib/viz: its nodes, and the parts that they are in. */
+#include "core/base/number.h"
+#include "dsl/base/run.h"
+#include "dsl/fn/viz_impl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- nodes ------------------------------------------------------------------------------------- */
+
+/* Nodes that results depend on, and all parameters of the call, numbered through all parts. */
+static bool is_told(const dc_exec_part *x, dc_ref r)
+{
+    return x->live[r] || (x->kind == DC_PART_CALL && dc_node_at(x->fn, r)->op == DC_OP_PARAM);
+}
+
+dc_status dc_viz_number_body(dc_job *j, void *arg)
+{
+    dc_viz_holder *h = arg;
+    uint32_t n = 0;
+    DC_TRY(dc_exec_graph_make(h->exec, j, &h->graph));
+    h->number = DC_NEW_ARRAY(&h->graph.mem, uint32_t *, h->graph.npart);
+    for (uint32_t p = 0; p < h->graph.npart; p++) {
+        const dc_exec_part *x = &h->graph.part[p];
+        h->number[p] = DC_NEW_ARRAY(&h->graph.mem, uint32_t, x->fn->node.n);
+        for (dc_ref r = 1; r < x->fn->node.n; r++)
+            h->number[p][r] = is_told(x, r) ? n++ : DC_EXEC_NONE;
+    }
+    return DC_OK;
+}
+
+static void push_origins(lua_State *L, const dc_func *fn, const dc_node *n)
+{
+    lua_newtable(L);
+    for (uint32_t o = n->origin; o != 0; o = fn->origins.at[o].next) {
+        const dc_origin *x = &fn->origins.at[o];
+        lua_pushstring(L, x->where != NULL ? x->where : "");
+        dc_viz_append(L);
+        lua_pushstring(L, x->path != NULL ? x->path : "");
+        dc_viz_append(L);
+    }
+}
+
+/* A number as it is written, else attributes as they are. */
+static void push_attributes(lua_State *L, const dc_node *n)
+{
+    enum { MOST = 48 };
+    const dc_dtype t = (dc_dtype)n->dtype;
+    char text[40];
+    lua_newtable(L);
+    if (n->op == DC_OP_CONST) {
+        const uint64_t bits = (uint64_t)n->attr[0];
+        if (dc_dtype_is_float(t))
+            dc_number_format(text, sizeof text, "%.9g", dc_value_of(t, bits));
+        else
+            snprintf(text, sizeof text, "%" PRId64, n->attr[0]);
+        lua_pushstring(L, text);
+        dc_viz_append(L);
+        return;
+    }
+    for (int i = 0; i < n->nattr && i < MOST && n->op != DC_OP_PARAM; i++) {
+        lua_pushinteger(L, (lua_Integer)n->attr[i]);
+        dc_viz_append(L);
+    }
+}
+
+static const char *class_of(const dc_node *n)
+{
+    switch ((dc_op_class)dc_op_row_of((dc_op)n->op)->cls) {
+    case DC_CLASS_EW:
+        return "element-wise";
+    case DC_CLASS_RED:
+        return "reduction";
+    case DC_CLASS_MOV:
+        return "movement";
+    case DC_CLASS_SRC:
+        return n->op == DC_OP_PARAM ? "input" : "source";
+    case DC_CLASS_CON:
+        return "contraction";
+    case DC_CLASS_IDX:
+        return "indexing";
+    case DC_CLASS_HST:
+        return "host";
+    case DC_CLASS_FFT:
+        return "transform";
+    case DC_CLASS_COM:
+        return "exchange";
+    case DC_CLASS_CTL:
+        return "control";
+    case DC_CLASS_SAME:
+    case DC_CLASS_PART:
+        break;
+    }
+    return "other";
+}
+
+static const char *role_of(const dc_exec_part *x, uint32_t index, uint32_t fixed)
+{
+    if (x->parent != DC_EXEC_NONE)
+        return index < x->nfree ? "value" : "carry";
+    if (index < x->nfree)
+        return index + fixed < x->nfree ? "argument" : "captured";
+    return index < x->nfree + x->ncell ? "cell" : "derived";
+}
+
+/* Which parameter a node is, and what it is called. */
+static void set_parameter(lua_State *L, const dc_exec_part *x, const dc_node *n, uint32_t fixed)
+{
+    if (n->op != DC_OP_PARAM)
+        return;
+    const uint32_t index = (uint32_t)n->attr[0];
+    if (index >= x->fn->param.n)
+        return;
+    dc_viz_set_text(L, "label", x->fn->label.at[index]);
+    dc_viz_set_text(L, "role", role_of(x, index, fixed));
+}
+
+static void push_node(lua_State *L, const dc_viz_holder *h, uint32_t part, dc_ref r)
+{
+    const dc_exec_part *x = &h->graph.part[part];
+    const dc_node *n = dc_node_at(x->fn, r);
+    const dc_type t = dc_node_type(x->fn, r);
+    lua_createtable(L, 0, 12);
+    dc_viz_set_text(L, "op", dc_op_row_of((dc_op)n->op)->name);
+    dc_viz_set_text(L, "class", class_of(n));
+    dc_viz_set_type(L, &t);
+    dc_viz_set_number(L, "part", part);
+    dc_viz_set_number(L, "bytes", dc_viz_type_bytes(&t));
+    dc_viz_set_number(L, "work", dc_exec_node_work(x->fn, r));
+    set_parameter(L, x, n, dc_exec_desc_of(h->exec)->nfixed);
+    if (x->home[r] != DC_EXEC_NONE)
+        dc_viz_set_number(L, "home", x->home[r]);
+    lua_createtable(L, n->nin, 0);
+    for (int i = 0; i < n->nin; i++)
+        dc_viz_append_number(L, h->number[part][n->in[i]]);
+    lua_setfield(L, -2, "ins");
+    push_attributes(L, n);
+    lua_setfield(L, -2, "attributes");
+    push_origins(L, x->fn, n);
+    lua_setfield(L, -2, "origins");
+}
+
+void dc_viz_set_nodes(lua_State *L, const dc_viz_holder *h)
+{
+    lua_newtable(L);
+    for (uint32_t p = 0; p < h->graph.npart; p++)
+        for (dc_ref r = 1; r < h->graph.part[p].fn->node.n; r++)
+            if (h->number[p][r] != DC_EXEC_NONE) {
+                push_node(L, h, p, r);
+                dc_viz_append(L);
+            }
+    lua_setfield(L, -2, "nodes");
+}
+
+/* ---- parts ------------------------------------------------------------------------------------- */
+
+static const char *kind_of(dc_exec_part_kind kind)
+{
+    switch (kind) {
+    case DC_PART_PROLOGUE:
+        return "prologue";
+    case DC_PART_CALL:
+        return "call";
+    case DC_PART_LOOP:
+        return "loop";
+    case DC_PART_THEN:
+        return "then";
+    case DC_PART_ELSE:
+        return "else";
+    }
+    return "";
+}
+
+/* Results of calls, then new values of cells by their number; those behind are checks. */
+static void push_results(lua_State *L, const dc_viz_holder *h, uint32_t part)
+{
+    const dc_exec_part *x = &h->graph.part[part];
+    const dc_exec_desc *desc = dc_exec_desc_of(h->exec);
+    lua_newtable(L);
+    for (uint32_t i = 0; i < x->fn->result.n; i++) {
+        const uint32_t set = i - x->nresult;
+        lua_createtable(L, 0, 3);
+        dc_viz_set_number(L, "node", h->number[part][x->fn->result.at[i]]);
+        dc_viz_set_text(L, "role", i < x->nresult ? "result" : set < x->nset ? "set" : "check");
+        if (i >= x->nresult && set < x->nset && x->parent == DC_EXEC_NONE)
+            dc_viz_set_number(L, "cell", desc->set[set]);
+        dc_viz_append(L);
+    }
+}
+
+void dc_viz_set_parts(lua_State *L, const dc_viz_holder *h)
+{
+    lua_newtable(L);
+    for (uint32_t p = 0; p < h->graph.npart; p++) {
+        const dc_exec_part *x = &h->graph.part[p];
+        lua_newtable(L);
+        dc_viz_set_text(L, "kind", kind_of(x->kind));
+        if (x->parent != DC_EXEC_NONE) {
+            dc_viz_set_number(L, "parent", x->parent);
+            dc_viz_set_number(L, "node", h->number[x->parent][x->control]);
+        }
+        push_results(L, h, p);
+        lua_setfield(L, -2, "results");
+        dc_viz_append(L);
+    }
+    lua_setfield(L, -2, "parts");
+    dc_viz_set_flag(L, "exact", h->graph.exact);
+}
