@@ -28,6 +28,7 @@
  * device behind the step before, which nothing waits for. Where nothing is compiled, rows are gathered from a copy of
  * the data on the host and a batch is an upload. Rows of files are filled ahead into memory of the host, and uploaded.
  */
+#include "core/base/spans.h"
 #include "core/runtime/devices.h"
 #include "core/runtime/outcome.h"
 #include "core/runtime/work.h"
@@ -199,10 +200,13 @@ static piece *slot_of(dc_batches *b, stretch *s, int i)
 
 static dc_status fill_share(dc_batches *b, stretch *s, dc_job *j, int which, int shares)
 {
+    static const dc_span_name name = {.kind = DC_SPAN_DATA, .text = "batch"};
     for (int i = 0; i < s->n; i++) {
+        const uint64_t begun = dc_span_begin(j->log);
         DC_TRY(dc_job_ended(j));
         for (int k = 0; k < b->nparts; k++)
             DC_TRY(gather(b, j, k, s->first + i, &slot_of(b, s, i)[k], which, shares));
+        dc_span_end_of(j->log, begun, &name, s->first + i + 1);
     }
     return DC_OK;
 }
@@ -457,8 +461,10 @@ static dc_status end_stretch(dc_batches *b, dc_job *j, stretch *s)
 {
     if (!s->filling)
         return DC_OK;
+    const uint64_t begun = dc_span_begin(j->log);
     for (int i = 0; i < b->ntasks; i++)
         DC_TRY(end_share(b, j, &s->share[i]));
+    dc_span_end(j->log, begun, DC_SPAN_WAIT, "wait for batches");
     s->filling = false;
     return DC_OK;
 }
@@ -654,7 +660,7 @@ static dc_status open_batches_body(dc_job *j, void *arg)
     DC_TRY(dc_jit_open(a->d->rt, j)); /* for its threads */
     DC_TRY(take_parts(b, j, a));
     if (b->reads && a->d->loader == NULL)
-        a->d->loader = dc_work_new(&a->d->rt->log, MOST_TASKS);
+        a->d->loader = dc_work_new(&a->d->rt->log, "deepc data", MOST_TASKS);
     const int64_t rest = b->n % b->whole;
     b->count = b->n / b->whole + (rest > 0 && b->last != LAST_DROP);
     b->start = b->at = dc_min_i64(a->start, b->count);

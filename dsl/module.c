@@ -320,6 +320,7 @@ static const struct {
     {"progress", "deepc.progress", FUNCTION},
     {"metric", "deepc.progress", FUNCTION},
     {"save", "deepc.files", FUNCTION},
+    {"span", "deepc.trace", FUNCTION},
     {"cond", "deepc.control", FUNCTION},
     {"fori", "deepc.control", FUNCTION},
     {"loop", "deepc.control", FUNCTION},
@@ -522,8 +523,8 @@ static const dc_bindings *const all[] = {
     &dc_sort_bindings,        &dc_pad_bindings,         &dc_host_bindings,        &dc_exchange_bindings, &dc_messages_bindings,
     &dc_bytes_bindings,       &dc_tables_bindings,      &dc_order_bindings,
     &dc_source_bindings,      &dc_media_bindings,       &dc_fetch_bindings,
-    &dc_folder_bindings,      &dc_complex_bindings,     &dc_fft_bindings,
-    &dc_tensor_file_bindings,   &dc_summary_bindings,
+    &dc_folder_bindings,      &dc_span_bindings,        &dc_complex_bindings,     &dc_fft_bindings,
+    &dc_tensor_file_bindings, &dc_summary_bindings,
     &dc_tokenizer_bindings,
     &dc_quantized_bindings,   &dc_quantized_product_bindings,
 };

@@ -126,7 +126,16 @@ function arrange.diagonal(x, offset, axis1, axis2)
   return y
 end
 
+-- Of a path it is another function: stdlib/trace.lua.
 function arrange.trace(x, offset, axis1, axis2)
+  if type(x) == "string" then
+    require "deepc.trace"
+    if axis1 ~= nil or axis2 ~= nil then
+      core.fail("SURPLUS", "trace", "a path and options are taken")
+    end
+    local recording = core.record_trace(x, offset)
+    return recording
+  end
   core.check_tensor("trace", x)
   local y = diagonal_of("trace", x, offset or 0, axis1, axis2):sum(-1)
   return y

@@ -65,7 +65,7 @@ local function items(list, metadata)
 end
 
 -- By this rank alone, or by all of them.
-local function write(path, list, metadata, piece, alone)
+local function write_tensors(path, list, metadata, piece, alone)
   local names, values, all, as = items(list, metadata)
   if not alone and ranks.are_many() then
     ranks.write(path, list, all, as)
@@ -78,6 +78,14 @@ local function write(path, list, metadata, piece, alone)
   ranks.replace(path, function()
     core.file_save(path, names, values, keys, texts, piece, as)
   end)
+end
+
+local function write(path, ...)
+  local moment = core.span_begin()
+  write_tensors(path, ...)
+  if moment then
+    core.span_end(moment, "save " .. path, true)
+  end
 end
 
 -- The first rank writes what all have.

@@ -525,8 +525,15 @@ local function load(path, list, o)
   return metadata, missing
 end
 
+local function end_span(moment, name)
+  if moment then
+    core.span_end(moment, name, true)
+  end
+end
+
 function files.load(path, into, options)
   core.refuse_tracing("dc.load")
+  local moment, name = core.span_begin(), "load " .. tostring(path)
   cells_of.check_path("load", path)
   local o = read_options(into, options)
   local list = into ~= nil and cells_of.collect("load", into)
@@ -536,9 +543,11 @@ function files.load(path, into, options)
   path = ranks.find(path, "load")
   if list and not o.alone then
     local metadata, missing = ranks.all("load", load, path, list, o)
+    end_span(moment, name)
     return metadata, missing
   end
   local tensors, metadata, told = load(path, list, o)
+  end_span(moment, name)
   return tensors, metadata, told
 end
 

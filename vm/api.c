@@ -8,6 +8,7 @@
 #include "core/runtime/outcome.h"
 #include "core/runtime/rt.h"
 #include "core/world/threads.h"
+#include "formats/trace_events.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
 #include "vm/monitor.h"
@@ -184,13 +185,15 @@ static dc_status open_threads(dc_rt *rt, dc_job *j, dc_world **out)
 static dc_status take_rank(dc_rt *rt, const dc_config *cfg)
 {
     char why[80];
-    int size;
     if (cfg->ranks == NULL && cfg->rank != 0)
         return refuse_setting(&rt->job, "dc_config.rank", "none, where dc_config.ranks is NULL");
     if (cfg->ranks == NULL) {
         rt->open_world = open_processes;
-        if (dc_mpi_launcher(&rt->opt) == NULL || !dc_mpi_place(&rt->launched, &size))
-            rt->launched = 0;
+        if (dc_mpi_launcher(&rt->opt) != NULL &&
+            dc_mpi_place(&rt->launched, &rt->launched_size))
+            return DC_OK;
+        rt->launched = 0;
+        rt->launched_size = 1;
         return DC_OK;
     }
     dc_threads *t = (dc_threads *)cfg->ranks;
@@ -202,6 +205,7 @@ static dc_status take_rank(dc_rt *rt, const dc_config *cfg)
         return refuse_setting(&rt->job, "dc_config.rank", "one that no other context is");
     rt->ranks = t;
     rt->launched = cfg->rank;
+    rt->launched_size = dc_threads_size(t);
     rt->open_world = open_threads;
     return DC_OK;
 }
@@ -310,6 +314,7 @@ static void close_context(dc_rt *rt)
     dc_threads *ranks = rt->ranks;
     const int rank = rt->launched;
     dc_monitor_close(rt);
+    dc_trace_end(rt);
     while (rt->functions != NULL)
         dc_unload(rt->functions);
     dc_rt_free(rt);

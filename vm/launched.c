@@ -104,7 +104,7 @@ static void catch_terminate(void)
     struct sigaction action = {.sa_handler = on_terminate, .sa_flags = SA_RESTART};
     pthread_t thread;
     sigemptyset(&action.sa_mask);
-    if (sem_init(&wake, 0, 0) != 0 || !dc_thread_start(&thread, 0, await_signal, NULL))
+    if (sem_init(&wake, 0, 0) != 0 || !dc_thread_start(&thread, "deepc signals", 0, await_signal, NULL))
         return;
     pthread_detach(thread);
     sigaction(SIGTERM, &action, NULL);

@@ -1,14 +1,16 @@
 /*
  * The program: runs scripts as `lua` does, with a context attached.
  *
- *   deepc [-e CODE] [-l MODULE] [-i] [-v] [--ranks N] [--viz PAGE] [FILE ARGS | -] | plan FILE | dot FILE | kernel FILE | explain CODE |
- *         sandbox FILE | inspect FILE | convert FROM TO | top | cache | doctor | --replay FILE | --devices | --options | --help
+ *   deepc [-e CODE] [-l MODULE] [-i] [-v] [--ranks N] [--trace FILE] [--viz PAGE] [FILE ARGS | -] | plan FILE |
+ *         dot FILE | kernel FILE | explain CODE | sandbox FILE | inspect FILE | convert FROM TO | top | cache | doctor |
+ *         --replay FILE | --devices | --options | --help
  */
 #define _POSIX_C_SOURCE 200809L
 
 #include "backends/cpu/server.h"
 #include "backends/registry.h"
 #include "dsl/dsl.h"
+#include "formats/trace_events.h"
 #include "jit/jit.h"
 #include "vm/cache_main.h"
 #include "vm/check_main.h"
@@ -53,6 +55,7 @@ static const char usage[] =
     "device\n"
     "  --viz PAGE  writes a page about what it computed: graphs, kernels with times, lines, "
     "memory; PAGE.html opens in a browser\n"
+    "  --trace FILE  record what runs when, for https://ui.perfetto.dev: run.json, run.json.gz\n"
     "  --          no more options\n"
     "  check FILE ARGS  look for mistakes: trace without a device, list what is wrong (-t SECONDS: "
     "how long; --json: as JSON)\n"
@@ -170,12 +173,14 @@ static void set_arg(lua_State *L, int argc, char **argv, int script)
     lua_setglobal(L, "arg");
 }
 
-/* Upvalue: os.exit. Without an end of the state, which closes the context, the socket of a monitor would stay. */
+/* Upvalue: os.exit. Without an end of the state, which closes the context, the socket of a monitor would stay, and no trace be written. */
 static int l_exit(lua_State *L)
 {
     dc_rt *rt = dc_dsl_rt(L);
-    if (rt != NULL)
+    if (rt != NULL) {
         dc_monitor_close(rt);
+        dc_trace_end(rt);
+    }
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
     lua_call(L, lua_gettop(L) - 1, 0);
@@ -200,6 +205,7 @@ typedef struct command {
     bool i, e, v;      /* options given */
     const char *ranks; /* --ranks; NULL */
     const char *viz;   /* --viz; NULL */
+    const char *trace; /* --trace; NULL */
     int status;
 } command;
 
@@ -233,9 +239,14 @@ static const char *argument_of(const command *c, int *at)
     return *at + 1 < c->argc ? c->argv[++*at] : NULL;
 }
 
-static bool takes_word(const char *option)
+/* Long options with an argument, and where it goes; NULL: it is none. */
+static const char **word_of(command *c, const char *option)
 {
-    return strcmp(option, "--ranks") == 0 || strcmp(option, "--viz") == 0;
+    if (strcmp(option, "--ranks") == 0)
+        return &c->ranks;
+    if (strcmp(option, "--trace") == 0)
+        return &c->trace;
+    return strcmp(option, "--viz") == 0 ? &c->viz : NULL;
 }
 
 /* What is asked for, before anything is done. */
@@ -259,12 +270,12 @@ static bool read_options(command *c)
                 c->status = missing(a);
                 return false;
             }
-        } else if (takes_word(a)) {
+        } else if (word_of(c, a) != NULL) {
             if (i + 1 == c->argc) {
                 c->status = missing(a);
                 return false;
             }
-            *(a[2] == 'r' ? &c->ranks : &c->viz) = c->argv[++i];
+            *word_of(c, a) = c->argv[++i];
         } else {
             c->status = unknown_option(a);
             return false;
@@ -275,11 +286,11 @@ static bool read_options(command *c)
 }
 
 /* Runs -e and -l in their order. */
-static int run_options(lua_State *L, const command *c)
+static int run_options(lua_State *L, command *c)
 {
     for (int i = 1; i < c->script && strcmp(c->argv[i], "--") != 0; i++) {
         const char kind = c->argv[i][1];
-        i += takes_word(c->argv[i]);
+        i += word_of(c, c->argv[i]) != NULL;
         if (kind != 'e' && kind != 'l')
             continue;
         const char *text = argument_of(c, &i);
@@ -324,6 +335,24 @@ static int run_rest(lua_State *L, const command *c)
     return isatty(STDIN_FILENO) ? dc_prompt_run(L, c->rt) : run_file(L, NULL, 0, NULL) != LUA_OK;
 }
 
+typedef struct recording {
+    dc_rt *rt;
+    const char *path;
+} recording;
+
+static dc_status start_trace_body(dc_job *j, void *arg)
+{
+    const recording *r = arg;
+    return dc_trace_start(r->rt, j, r->path, DC_TRACE_SPANS);
+}
+
+static void start_trace(lua_State *L, const command *c)
+{
+    recording r = {c->rt, c->trace};
+    if (c->trace != NULL && dc_protect(&c->rt->job, start_trace_body, &r) != DC_OK)
+        luaL_error(L, "%s", dc_errmsg(c->rt));
+}
+
 /* A page that cannot be written is an error before anything runs. */
 static int docall_viz(lua_State *L, command *c)
 {
@@ -343,10 +372,11 @@ static int run_command(lua_State *L)
     lua_settop(L, 0);
     luaL_openlibs(L);
     set_arg(L, c->argc, c->argv, c->script < c->argc ? c->script : 0);
-    wrap_exit(L);
     dc_launched_guard(L);
+    wrap_exit(L);
     if (dc_attach(L, c->rt) != DC_OK)
         return luaL_error(L, "%s", dc_errmsg(c->rt));
+    start_trace(L, c);
     lua_gc(L, LUA_GCGEN, 0, 0);
     if (c->viz != NULL && docall_viz(L, c) != LUA_OK)
         return 0;

@@ -383,7 +383,7 @@ static bool start(server *s, dc_rt *rt, char *why)
     s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     describe(s, rt);
     dc_job_init(&s->job, &s->opt, NULL);
-    if (s->wake >= 0 && dc_thread_start(&s->thread, STACK, serve, s))
+    if (s->wake >= 0 && dc_thread_start(&s->thread, "deepc monitor", STACK, serve, s))
         return true;
     snprintf(why, DC_MONITOR_WHY, "%s", s->wake < 0 ? strerror(errno) : "no thread can be started");
     dc_job_fini(&s->job);

@@ -191,11 +191,15 @@ static int run_threads(const wanted *w, const dc_opts *opt,
         fputs("deepc: out of memory\n", stderr);
         return 1;
     }
-    for (; all.n < w->n; all.n++)
-        if (!dc_thread_start(&all.at[all.n].id, DC_THREAD_DEEP_STACK, run_thread, &all.at[all.n])) {
+    for (; all.n < w->n; all.n++) {
+        char name[16];
+        snprintf(name, sizeof name, "deepc rank %u", (unsigned)all.n % 10000);
+        if (!dc_thread_start(&all.at[all.n].id, name, DC_THREAD_DEEP_STACK, run_thread,
+                             &all.at[all.n])) {
             fprintf(stderr, "deepc: there is no thread for rank %d\n", all.n);
             _exit(1);
         }
+    }
     await_all(&all);
     for (int i = 0; i < all.n; i++)
         pthread_join(all.at[i].id, NULL);

@@ -66,6 +66,7 @@ typedef struct run {
     dc_job *j;
     dc_halt *halt; /* NULL: it is not ended early */
     dc_look look;
+    const dc_run_spans *spans; /* NULL: nobody is told */
     uint32_t last; /* command of the launch at hand, the last one of a bundle */
 } run;
 
@@ -229,6 +230,13 @@ static void run_pieces(void *ctx, void *scratch, int64_t begin, int64_t end)
         begin -= n;
         end -= n;
     }
+}
+
+/* A thread of the pool has had a part of it; that of the job tells of the whole. */
+static void tell_part(void *ctx, uint64_t begun)
+{
+    const parts *p = ctx;
+    dc_run_tell(p->x->spans, p->x->last, begun, dc_clock_ns());
 }
 
 static void run_whole(void *ctx, void *scratch, int64_t begin, int64_t end)
@@ -492,7 +500,9 @@ dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot
              .slot = slot,
              .split_all = cpu->split_all,
              .j = j,
-             .halt = info != NULL ? info->halt : NULL};
+             .halt = info != NULL ? info->halt : NULL,
+             .spans = info != NULL ? info->spans : NULL};
+    dc_cpu_pool_watch(x.pool, x.spans != NULL ? tell_part : NULL);
     x.look = (dc_look){x.halt != NULL ? x.halt->asked : &never, ask, &x};
     resolve_all(&x);
     const uint64_t control = dc_control_word();

@@ -24,6 +24,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -64,6 +65,7 @@ struct dc_cpu_pool {
     /* The work, constant while it is open or a thread is inside. */
     _Alignas(LINE) dc_cpu_pool_work work;
     void *ctx;
+    dc_cpu_pool_seen seen; /* NULL: nobody asks */
     int64_t step;
     uint32_t nshare;
     uint64_t control; /* control word of the caller: all threads compute as it does */
@@ -76,6 +78,7 @@ struct dc_cpu_pool {
     /* Of the caller. */
     uint32_t width, started;
     bool tried, spins;
+    dc_cpu_pool_seen next_seen; /* of the works to come */
     cpu_set_t allowed;
     size_t scratch;
     share *share;
@@ -193,8 +196,11 @@ static void *run_worker(void *arg)
             continue;
         const bool stop = p->stop;
         if (!stop) {
+            const uint64_t begun = p->seen != NULL ? dc_clock_ns() : 0;
             dc_set_control_word(p->control);
             take_part(p, w);
+            if (p->seen != NULL)
+                p->seen(p->ctx, begun);
         }
         leave(p);
         if (stop)
@@ -207,8 +213,10 @@ static void start_workers(dc_cpu_pool *p)
 {
     p->tried = true;
     while (p->started + 1 < p->width) {
+        char name[16];
         worker *w = &p->worker[p->started + 1];
-        if (!dc_thread_start(&w->thread, 0, run_worker, w))
+        snprintf(name, sizeof name, "deepc worker %u", (unsigned)(p->started + 1) % 100);
+        if (!dc_thread_start(&w->thread, name, 0, run_worker, w))
             break;
         p->started++;
     }
@@ -278,6 +286,11 @@ void dc_cpu_pool_run_here(dc_cpu_pool *p, dc_cpu_pool_work work, void *ctx, int6
     work(ctx, p->worker[0].scratch, 0, n);
 }
 
+void dc_cpu_pool_watch(dc_cpu_pool *p, dc_cpu_pool_seen seen)
+{
+    p->next_seen = seen;
+}
+
 void dc_cpu_pool_run(dc_cpu_pool *p, dc_cpu_pool_work work, void *ctx, int64_t n, int64_t step)
 {
     if (n <= 0)
@@ -291,6 +304,7 @@ void dc_cpu_pool_run(dc_cpu_pool *p, dc_cpu_pool_work work, void *ctx, int64_t n
     }
     p->work = work;
     p->ctx = ctx;
+    p->seen = p->next_seen;
     p->control = dc_control_word();
     atomic_store(&p->core, sched_getcpu());
     cut_shares(p, n, step);

@@ -23,6 +23,9 @@ typedef struct dc_cpu_pool dc_cpu_pool;
 /* Runs work items begin..end-1. May not unwind. */
 typedef void (*dc_cpu_pool_work)(void *ctx, void *scratch, int64_t begin, int64_t end);
 
+/* The thread that calls it, one of the pool's, has taken part in the work of ctx since then, and takes nothing more. */
+typedef void (*dc_cpu_pool_seen)(void *ctx, uint64_t begun_ns);
+
 /* `threads` threads, the caller counted; 0: one per core that the process may use. */
 dc_cpu_pool *dc_cpu_pool_new(int64_t threads);
 void dc_cpu_pool_free(dc_cpu_pool *p);
@@ -33,6 +36,9 @@ uint32_t dc_cpu_pool_width(const dc_cpu_pool *p); /* threads, the caller counted
 
 /* Each thread's scratch holds so much at least, aligned to 64; room for a dc_look is in front. NOMEM is a status. */
 dc_status dc_cpu_pool_scratch(dc_cpu_pool *p, dc_job *j, size_t bytes);
+
+/* From now on threads of the pool tell what they took part in; NULL: they do not. */
+void dc_cpu_pool_watch(dc_cpu_pool *p, dc_cpu_pool_seen seen);
 
 /* On the calling thread alone. */
 void dc_cpu_pool_run_here(dc_cpu_pool *p, dc_cpu_pool_work work, void *ctx, int64_t n);

@@ -15,6 +15,7 @@ typedef struct run {
     void *const *slot;
     dc_halt *halt;   /* NULL: it is not ended early */
     uint64_t *spent; /* NULL: not measured */
+    const dc_run_spans *spans;
     bool wait;       /* for each command before the next */
     bool begun;      /* the stream has taken a command */
 } run;
@@ -58,7 +59,9 @@ static dc_status end_clock(run *c, uint32_t step)
         error = fn->EventElapsedTime(&ms, c->r->cu->clock[0], c->r->cu->clock[1]);
     if (error != CU_SUCCESS)
         return failed(c, step, error);
-    c->spent[step] += (uint64_t)((double)ms * 1e6);
+    const uint64_t ns = (uint64_t)((double)ms * 1e6), now = dc_clock_ns();
+    c->spent[step] += ns;
+    dc_run_tell(c->spans, step, now - ns, now);
     return DC_OK;
 }
 
@@ -234,6 +237,7 @@ static dc_status run_steps(run *c, dc_run_info *info)
         return dc_walk_run(c->r->walk, c->j, &ops, c, NULL);
     c->halt = info->halt;
     c->spent = info->nanoseconds;
+    c->spans = info->spans;
     c->wait = cu->launch == DC_CU_WAIT || info->deadline_ns != 0;
     if (c->spent != NULL)
         DC_TRY(make_clock(cu, c->j));
@@ -241,6 +245,7 @@ static dc_status run_steps(run *c, dc_run_info *info)
         DC_TRY(dc_cu_send(cu, c->j, dc_cu_at(c->slot[0]), info->block, info->block_bytes));
     own = *info;
     own.nanoseconds = NULL;
+    own.spans = NULL;
     const dc_status status = dc_walk_run(c->r->walk, c->j, &ops, c, &own);
     info->fault_command = own.fault_command;
     info->fault_value = own.fault_value;

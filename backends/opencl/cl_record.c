@@ -47,6 +47,7 @@ typedef struct run {
     void *const *slot;
     cl_queue queue;
     uint64_t *spent; /* NULL: not measured */
+    const dc_run_spans *spans;
     bool wait;       /* for each command before the next: times are taken, or a deadline counts */
     bool pending;    /* there is something to wait for */
     dc_halt *halt;   /* NULL: it is not ended early */
@@ -287,8 +288,11 @@ static dc_status given(run *c, uint32_t item, cl_event event)
     c->pending = true;
     if (event != NULL) {
         error = fn->WaitForEvents(1, &event);
-        if (c->spent != NULL && error == CL_SUCCESS)
-            c->spent[item] += event_ns(c, event);
+        if (c->spent != NULL && error == CL_SUCCESS) {
+            const uint64_t ns = event_ns(c, event), now = dc_clock_ns();
+            c->spent[item] += ns;
+            dc_run_tell(c->spans, item, now - ns, now);
+        }
         fn->ReleaseEvent(event);
     } else if (c->wait) {
         return drain(c, item);
@@ -481,6 +485,7 @@ dc_status dc_cl_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
         return end_run(&c, dc_walk_run(r->walk, j, &ops, &c, NULL));
     c.halt = info->halt;
     c.spent = info->nanoseconds;
+    c.spans = info->spans;
     c.wait = c.spent != NULL || info->deadline_ns != 0;
     if (c.spent != NULL) {
         DC_TRY(timed_queue(cl, j));
@@ -489,6 +494,7 @@ dc_status dc_cl_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
     }
     own = *info;
     own.nanoseconds = NULL;
+    own.spans = NULL;
     const dc_status status = end_run(&c, dc_walk_run(r->walk, j, &ops, &c, &own));
     info->fault_command = own.fault_command;
     info->fault_value = own.fault_value;

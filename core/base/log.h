@@ -34,6 +34,7 @@ typedef struct dc_log {
     /* Whole lines of a channel, whose name is given; it stays. */
     void (*write)(void *ctx, const char *channel, const char *text, size_t n);
     void *ctx;
+    struct dc_spans *spans; /* what is timed (core/base/spans.h); NULL: nothing ever was */
 } dc_log;
 
 /* "graph, fuse, ..." for messages. */

@@ -1,5 +1,5 @@
 /* pthread_create with signals as core/base/thread.h says: a new thread inherits the mask of the one that starts it. */
-#define _POSIX_C_SOURCE 200809L /* pthread_sigmask */
+#define _GNU_SOURCE /* pthread_setname_np */
 #include "core/base/thread.h"
 
 #include <signal.h>
@@ -14,7 +14,8 @@ static void block_sent_signals(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &sent, before);
 }
 
-bool dc_thread_start(pthread_t *t, size_t stack_bytes, void *(*body)(void *), void *arg)
+bool dc_thread_start(pthread_t *t, const char *name, size_t stack_bytes, void *(*body)(void *),
+                     void *arg)
 {
     pthread_attr_t attr;
     sigset_t before;
@@ -24,6 +25,8 @@ bool dc_thread_start(pthread_t *t, size_t stack_bytes, void *(*body)(void *), vo
         pthread_attr_setstacksize(&attr, stack_bytes);
     block_sent_signals(&before);
     const bool started = pthread_create(t, &attr, body, arg) == 0;
+    if (started)
+        pthread_setname_np(*t, name);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     return started;

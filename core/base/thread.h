@@ -13,7 +13,11 @@
 /* A stack for compilers, which recurse deeply. */
 enum { DC_THREAD_DEEP_STACK = 8 << 20 };
 
-/* stack_bytes 0: the system's usual size. False where there is no thread to be had; *t is then unset. */
-bool dc_thread_start(pthread_t *t, size_t stack_bytes, void *(*body)(void *), void *arg);
+/*
+ * name: what top, debuggers and traces call it, 15 bytes at most. stack_bytes 0: the system's usual size. False where there is no
+ * thread to be had; *t is then unset.
+ */
+bool dc_thread_start(pthread_t *t, const char *name, size_t stack_bytes, void *(*body)(void *),
+                     void *arg);
 
 #endif

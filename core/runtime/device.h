@@ -125,6 +125,13 @@ typedef struct dc_source {
     uint32_t nentry;
 } dc_source;
 
+/* Whom a run tells when each of its commands ran, and which names and which lane these spans have (core/base/spans.h). */
+typedef struct dc_run_spans {
+    struct dc_spans *to;
+    const uint32_t *name; /* by command; 0: it is not told */
+    uint32_t lane;        /* of the device; 0: of the thread that runs the command */
+} dc_run_spans;
+
 /*
  * One run, or a slice of one. A run that has reached its deadline returns between two commands, with
  * `next` where to go on: the position of the next command, 1 at least; neither it nor any command behind
@@ -138,6 +145,7 @@ typedef struct dc_run_info {
     uint64_t fault_bits;     /* out: what stood at its bind[1] */
     bool begun;              /* in and out: set once anything has been given to the device */
     uint64_t *nanoseconds;   /* in: NULL, or one counter per command to add to */
+    const dc_run_spans *spans; /* in: NULL, or who hears of each command; there are counters, too */
     uint64_t deadline_ns;    /* in: of dc_clock_ns(); 0 none. At least one command runs */
     const atomic_bool *stop; /* in: NULL, or true makes it as if the deadline were reached */
     dc_halt *halt;     /* in: NULL, or what ends it in the middle of a launch, with INTERRUPTED */

@@ -1,6 +1,7 @@
 #include "core/runtime/devices.h"
 
 #include "core/base/err.h"
+#include "core/base/spans.h"
 #include "core/runtime/outcome.h"
 
 #include <stdio.h>
@@ -85,8 +86,8 @@ static dc_status copy_by_host(dc_storage *to, dc_job *j, dc_device *of, const ch
     return DC_OK;
 }
 
-dc_status dc_storage_copy(dc_storage *to, dc_job *j, const dc_storage *from, size_t offset,
-                          size_t bytes)
+static dc_status copy_bytes(dc_storage *to, dc_job *j, const dc_storage *from, size_t offset,
+                            size_t bytes)
 {
     const char *at = (const char *)from->mem + offset;
     dc_device *d = to->rt->device, *of = from->rt->device;
@@ -97,6 +98,20 @@ dc_status dc_storage_copy(dc_storage *to, dc_job *j, const dc_storage *from, siz
     if (d->ops->host)
         return of->ops->download(of, j, to->mem, at, bytes);
     return copy_by_host(to, j, of, at, bytes);
+}
+
+dc_status dc_storage_copy(dc_storage *to, dc_job *j, const dc_storage *from, size_t offset,
+                          size_t bytes)
+{
+    const uint64_t begun = dc_span_begin(j->log);
+    const dc_status status = copy_bytes(to, j, from, offset, bytes);
+    if (begun != 0) {
+        char text[600];
+        snprintf(text, sizeof text, "copy %s to %s", from->rt->device_name, to->rt->device_name);
+        dc_span_end_of(j->log, begun, &(dc_span_name){.kind = DC_SPAN_COPY, .text = text},
+                       (int64_t)bytes);
+    }
+    return status;
 }
 
 dc_status dc_tensor_copy_to(dc_rt *rt, dc_job *j, const dc_tensor *t, dc_tensor **out)

@@ -110,7 +110,7 @@ static dc_status make_timer(dc_job *j, void *arg)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&t->wake, &attr);
     pthread_condattr_destroy(&attr);
-    if (!dc_thread_start(&t->thread, 0, wait_for_deadlines, t)) {
+    if (!dc_thread_start(&t->thread, "deepc deadlines", 0, wait_for_deadlines, t)) {
         free_timer(t);
         return dc_failf(j, DC_ERR_DEVICE, NULL,
                         "no thread can be started that waits for deadlines");

@@ -58,7 +58,7 @@ dc_status dc_filling_start(dc_rt *rt, dc_job *j, dc_cell *const *cell, uint32_t 
 {
     dc_job_defer(j, by->release, by->arg);
     if (rt->filling == NULL)
-        rt->filling = dc_work_new(&rt->log, 1);
+        rt->filling = dc_work_new(&rt->log, "deepc values", 1);
     dc_filling *f = dc_xalloc(sizeof *f + n * sizeof(dc_cell *));
     dc_job_keep(j, by->arg);
     f->rt = rt;

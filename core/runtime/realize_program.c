@@ -6,9 +6,11 @@
  *   run       leaves are arguments; results become the values of their nodes
  *   check     DEEPC_CHECK=nan: which operation made the first infinity or NaN
  */
+#include "core/base/spans.h"
 #include "core/eval/eval_find.h"
 #include "core/runtime/realize_impl.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { PROGRAMS = 256 };
@@ -195,6 +197,22 @@ static dc_status run_compiled(const dc_realize_task *t, const dc_lazy_entry *e, 
     return e->exec->run(e->program, t->j, arg, made);
 }
 
+/* Of operations outside typed functions a trace has the line that made the first result. */
+static void tell(const dc_realize_task *t, const dc_lazy_entry *e, uint64_t begun)
+{
+    char text[64];
+    const dc_lazy *n = t->result.n > 0 ? t->result.at[0] : NULL;
+    if (begun == 0 || n == NULL)
+        return;
+    snprintf(text, sizeof text, "%s, %u operations", dc_op_row_of(n->op)->name,
+             (unsigned)(t->walk.order.n - t->walk.leaf.n));
+    const dc_span_name name = {.kind = e->program != NULL ? DC_SPAN_CALL : DC_SPAN_EVAL,
+                               .text = text,
+                               .where = n->where,
+                               .layer = n->path};
+    dc_span_end_of(t->j->log, begun, &name, 0);
+}
+
 static void stop_running(void *e)
 {
     ((dc_lazy_entry *)e)->running = false;
@@ -208,7 +226,9 @@ static dc_status run_entry(const dc_realize_task *t, dc_lazy_entry *e, dc_tensor
         e->running = true;
         dc_job_defer(t->j, stop_running, e);
     }
+    const uint64_t begun = dc_span_begin(t->j->log);
     const dc_status status = e->program != NULL ? run_compiled(t, e, made) : interpret(t, e, made);
+    tell(t, e, begun);
     if (!nested) {
         dc_job_keep(t->j, e);
         e->running = false;

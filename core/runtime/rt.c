@@ -8,6 +8,7 @@
 
 #include "core/base/extent.h"
 #include "core/base/path.h"
+#include "core/base/spans.h"
 #include "core/runtime/entry.h"
 #include "core/runtime/filling.h"
 #include "core/runtime/lazy.h"
@@ -169,6 +170,8 @@ void dc_rt_free(dc_rt *rt)
     dc_xfree(rt->mesh);
     dc_names_free(rt->names);
     dc_folders_free(rt->folders);
+    dc_spans_free(rt->log.spans);
+    dc_xfree(rt->trace_path);
     dc_job_fini(&rt->job);
     dc_owner_fini(&rt->owner);
     dc_xfree(rt);

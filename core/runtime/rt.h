@@ -51,6 +51,7 @@ typedef struct dc_rt {
     dc_names *names;  /* names of dims, labels */
     struct dc_extents *extents; /* sizes that are known at run time */
     int launched;               /* the rank, as the launcher of this process or the host says; 0 without one */
+    int launched_size;          /* of how many; 0: the launcher does not say */
     struct dc_threads *ranks;   /* of this process, one of which this is; NULL: the process is a rank */
     dc_world *world;            /* the ranks; NULL before it is asked for, or where there is one */
     struct dc_mesh *mesh;       /* of them, and of the types of scripts; NULL before it is made */
@@ -110,6 +111,7 @@ typedef struct dc_rt {
     void (*stop_lua)(void *ctx);
     void *stop_lua_ctx;
     struct dc_folders *folders; /* of the scripts (dc_sandbox), which rt->job has; NULL: any path */
+    char *trace_path;   /* what is recorded goes there (formats/trace_events.h); NULL: nothing is */
     bool broken;        /* after BUG (dc_protect sets it): can only be closed */
     char message[1100];  /* what dc_errmsg gave out last */
 } dc_rt;

@@ -89,11 +89,14 @@ static void start_helpers(split *s, dc_job *j)
     for (; s->nhelper < wanted; s->nhelper++) {
         helper *h = &s->helper[s->nhelper];
         h->of = s;
-        h->log = (dc_log){.on = j->log != NULL ? j->log->on : 0, .write = dc_log_keep};
-        h->log.ctx = &h->said;
+        h->log = (dc_log){.write = dc_log_keep, .ctx = &h->said};
+        if (j->log != NULL) {
+            h->log.on = j->log->on;
+            h->log.spans = j->log->spans;
+        }
         dc_job_init(&h->job, j->opt, &h->log);
         h->job.cancel = j->cancel;
-        if (!dc_thread_start(&h->thread, DC_THREAD_DEEP_STACK, help, h))
+        if (!dc_thread_start(&h->thread, "deepc compile", DC_THREAD_DEEP_STACK, help, h))
             break;
     }
 }

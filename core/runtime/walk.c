@@ -43,6 +43,7 @@ typedef struct run {
     const dc_walk_ops *ops;
     void *ctx;
     uint64_t *spent;
+    const dc_run_spans *spans;
     uint64_t deadline;
     const atomic_bool *stop;
     bool moved; /* something ran in this slice */
@@ -379,7 +380,9 @@ static dc_status do_timed(run *r)
     const uint32_t i = r->w->at;
     const uint64_t start = dc_clock_ns();
     const dc_status status = do_item(r);
-    r->spent[i] += dc_clock_ns() - start;
+    const uint64_t end = dc_clock_ns();
+    r->spent[i] += end - start;
+    dc_run_tell(r->spans, i, start, end);
     return status;
 }
 
@@ -436,6 +439,7 @@ dc_status dc_walk_run(dc_walk *w, dc_job *j, const dc_walk_ops *ops, void *ctx, 
         info->fault_value = -1;
         info->fault_bits = 0;
         r.spent = info->nanoseconds;
+        r.spans = info->spans;
         r.deadline = info->deadline_ns;
         r.stop = info->stop;
     }

@@ -13,9 +13,18 @@
 #ifndef DC_CORE_RUNTIME_WALK_H
 #define DC_CORE_RUNTIME_WALK_H
 
+#include "core/base/spans.h"
 #include "core/runtime/device.h"
 
 typedef struct dc_walk dc_walk;
+
+/* A command ran. */
+static inline void dc_run_tell(const dc_run_spans *s, uint32_t command, uint64_t begun_ns,
+                               uint64_t ended_ns)
+{
+    if (s != NULL && s->name[command] != 0)
+        dc_spans_add(s->to, s->name[command], s->lane, begun_ns, ended_ns, 0);
+}
 
 /* `command` is the position in the recorded list. What fails ends the run with that status. */
 typedef struct dc_walk_ops {
@@ -67,8 +76,8 @@ int64_t dc_walk_element(const dc_walk *w, uint32_t loop);
  * comes to its end. `next` is then the next command's position, 1 at least.
  *
  * A CHECK that finds something ends the run with DC_OK and info->fault_command; without info it is a
- * failure, DEVICE. info->nanoseconds receives the time that each function took; a device that
- * measures in another way passes a copy of info without it.
+ * failure, DEVICE. info->nanoseconds receives the time that each function took, and info->spans
+ * hear of it; a device that measures in another way passes a copy of info without both.
  */
 dc_status dc_walk_run(dc_walk *w, dc_job *j, const dc_walk_ops *ops, void *ctx, dc_run_info *info);
 

@@ -18,6 +18,7 @@ enum { MOST_THREADS = 16 };
 
 struct dc_work {
     dc_log *log; /* of the context: where lines are delivered to */
+    const char *name;
     pthread_mutex_t lock;
     pthread_cond_t wake; /* threads: something is queued, or `stop` */
     pthread_cond_t done; /* the context's thread: a task is done */
@@ -28,11 +29,12 @@ struct dc_work {
     bool stop;
 };
 
-dc_work *dc_work_new(dc_log *log, int threads)
+dc_work *dc_work_new(dc_log *log, const char *name, int threads)
 {
     const int64_t cores = (int64_t)sysconf(_SC_NPROCESSORS_ONLN);
     dc_work *w = dc_xalloc(sizeof *w);
     w->log = log;
+    w->name = name;
     w->most = (uint32_t)dc_max_i64(1, dc_min_i64(cores, dc_min_i64(threads, MOST_THREADS)));
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
@@ -101,7 +103,7 @@ static void *serve(void *arg)
 /* Failure is no harm: tasks run where they are needed. */
 static void start_thread(dc_work *w)
 {
-    if (dc_thread_start(&w->thread[w->nthread], DC_THREAD_DEEP_STACK, serve, w))
+    if (dc_thread_start(&w->thread[w->nthread], w->name, DC_THREAD_DEEP_STACK, serve, w))
         w->nthread++;
 }
 
@@ -111,7 +113,8 @@ void dc_work_add(dc_work *w, dc_task *t)
 {
     DC_ASSERT(!t->listed && (t->state == DC_TASK_IDLE || t->state == DC_TASK_DONE),
               "a task of state %d is added", (int)t->state);
-    t->log = (dc_log){.on = w->log->on, .write = dc_log_keep, .ctx = &t->said};
+    t->log =
+        (dc_log){.on = w->log->on, .write = dc_log_keep, .ctx = &t->said, .spans = w->log->spans};
     t->job.err = (dc_err){0};
     atomic_store(&t->cancel, false);
     t->listed = true;

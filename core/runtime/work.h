@@ -44,8 +44,8 @@ typedef struct dc_task {
 
 typedef struct dc_work dc_work;
 
-/* Threads are started when tasks are queued: as many as there are cores, at most so many. */
-dc_work *dc_work_new(dc_log *log, int threads);
+/* Threads, of that name, are started when tasks are queued: as many as there are cores, at most so many. */
+dc_work *dc_work_new(dc_log *log, const char *name, int threads);
 
 /* Queued tasks go back to idle, running ones are told to stop and waited for; all are settled. */
 void dc_work_free(dc_work *w);

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE /* sysconf, gethostname, sched_getaffinity */
 #include "core/base/heap.h"
+#include "core/base/spans.h"
 #include "core/base/thread.h"
 #include "core/world/world_impl.h"
 
@@ -35,6 +36,8 @@ typedef struct dc_item {
     const dc_team *team;
     dc_exchange x;
     dc_pair *pair; /* of one that is under way with others */
+    uint64_t begun_ns;
+    dc_spans *spans; /* who hears of it; NULL: nobody */
     dc_transfer at[];
 } item;
 
@@ -88,6 +91,34 @@ static void end_ticket(dc_world *w, uint64_t ticket, bool ok)
     pthread_cond_broadcast(&w->done);
 }
 
+static int64_t bytes_of(const dc_exchange *x)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < x->n; i++)
+        bytes += x->at[i].outer * x->at[i].inner * (int64_t)dc_dtype_size(x->dtype);
+    return bytes;
+}
+
+/* Its span, with its bytes. A label may have the line behind it: "all_reduce, train.lua:12". */
+static void tell_spans(dc_spans *s, const dc_exchange *x, uint64_t begun)
+{
+    char text[120];
+    const char *line = strstr(x->label, ", ");
+    if (s == NULL || dc_spans_recording(s) == 0)
+        return;
+    snprintf(text, sizeof text, "%.*s", (int)strcspn(x->label, ","), x->label);
+    const dc_span_name name = {.kind = DC_SPAN_EXCHANGE,
+                               .text = text,
+                               .where = x->where != NULL || line == NULL ? x->where : line + 2,
+                               .bytes = (double)bytes_of(x)};
+    dc_spans_add(s, dc_spans_name(s, &name), 0, begun, dc_clock_ns(), bytes_of(x));
+}
+
+static void tell(const item *it, uint64_t begun)
+{
+    tell_spans(it->spans, &it->x, begun);
+}
+
 /* With the lock, which is not held while the exchange is performed. */
 static void perform_first(dc_world *w)
 {
@@ -98,9 +129,11 @@ static void perform_first(dc_world *w)
     w->taken = true;
     pthread_mutex_unlock(&w->lock);
     dc_call c = dc_call_of(w, &it->x, it->team, NULL);
+    const uint64_t begun = dc_clock_ns();
     if (it->x.time != NULL)
-        it->x.time->begun_ns = dc_clock_ns();
+        it->x.time->begun_ns = begun;
     const bool ok = dc_call_run(&c);
+    tell(it, begun);
     if (it->x.time != NULL)
         it->x.time->ended_ns = dc_clock_ns();
     if (!ok)
@@ -137,6 +170,7 @@ static bool step_pairs(dc_world *w, item *all, bool *moved)
         bool turn = true;
         if (it->pair == NULL && (it->pair = dc_pair_new(&c)) == NULL)
             return dc_world_no_memory(&c);
+        it->begun_ns = it->begun_ns == 0 ? dc_clock_ns() : it->begun_ns;
         for (const item *before = all; before != it && turn; before = before->next)
             turn = !dc_pair_waits_for(it->pair, before->pair);
         if (turn && !dc_pair_step(it->pair, moved))
@@ -160,9 +194,10 @@ static item **end_pairs(dc_world *w, item **all, bool ok)
             continue;
         }
         *all = it->next;
-        if (ok)
+        if (ok) {
+            tell(it, it->begun_ns);
             dc_pair_free(it->pair);
-        else if (it->pair != NULL)
+        } else if (it->pair != NULL)
             dc_pair_give_up(it->pair);
         end_ticket(w, it->ticket, ok);
         dc_xfree(it);
@@ -424,7 +459,7 @@ dc_status dc_world_open(dc_job *j, dc_engine *e, dc_world **out)
     dc_world *w = new_world(j);
     dc_job_keep(j, e);
     w->engine = e;
-    if (!dc_thread_start(&w->thread, 0, run_thread, w)) {
+    if (!dc_thread_start(&w->thread, "deepc exchanges", 0, run_thread, w)) {
         e->ops->close(e, false);
         free_world(w);
         return dc_failf(j, DC_ERR_WORLD, NULL, "no thread for exchanges is to be had");
@@ -550,7 +585,7 @@ static dc_status begin(dc_world *w, dc_job *j, const dc_exchange *x, const dc_te
     item *it = dc_try_alloc(all);
     if (it == NULL)
         return dc_fail_memory(j, all);
-    *it = (item){.team = t, .x = *x};
+    *it = (item){.team = t, .x = *x, .spans = j->log != NULL ? j->log->spans : NULL};
     it->x.at = it->at;
     if (bytes > 0)
         memcpy(it->at, x->at, bytes);
@@ -588,6 +623,7 @@ bool dc_world_ended(dc_world *w, dc_ticket t)
 
 dc_status dc_world_end(dc_world *w, dc_job *j, dc_ticket t)
 {
+    const uint64_t begun = dc_world_ended(w, t) ? 0 : dc_span_begin(j->log);
     pthread_mutex_lock(&w->lock);
     w->waiting++;
     while (atomic_load(&w->ended) < t) {
@@ -601,6 +637,7 @@ dc_status dc_world_end(dc_world *w, dc_job *j, dc_ticket t)
     w->waiting--;
     const bool ok = t == 0 || w->failed_from == 0 || t < w->failed_from;
     pthread_mutex_unlock(&w->lock);
+    dc_span_end(j->log, begun, DC_SPAN_WAIT, "wait for other ranks");
     return ok ? DC_OK : dc_world_status(w, j);
 }
 
@@ -622,7 +659,9 @@ static dc_status run_here(dc_world *w, dc_job *j, const dc_exchange *x, const dc
                           uint64_t ticket)
 {
     dc_call c = dc_call_of(w, x, t, j);
+    const uint64_t begun = dc_clock_ns();
     const bool ok = dc_call_run(&c);
+    tell_spans(j->log != NULL ? j->log->spans : NULL, x, begun);
     pthread_mutex_lock(&w->lock);
     w->waiting--;
     end_ticket(w, ticket, ok);

@@ -2,6 +2,7 @@
  * What bindings ask of a handle: that it is open, its tensor, its elements in host memory. What cannot be
  * had is raised.
  */
+#include "core/base/spans.h"
 #include "core/runtime/devices.h"
 #include "core/runtime/outcome.h"
 #include "dsl/base/error.h"
@@ -10,6 +11,7 @@
 #include "dsl/base/trace.h"
 #include "dsl/base/uses.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- open handles ---------------------------------------------------------------------------- */
@@ -162,6 +164,17 @@ typedef struct transfer {
     int n;
 } transfer;
 
+/* Between the memory of a device and the script's; where the device's is the host's, it is not worth telling. */
+static void tell_copy(const dc_job *j, uint64_t begun, const dc_rt *rt, const char *how,
+                      int64_t bytes)
+{
+    char text[300];
+    if (begun == 0 || rt->device->ops->host)
+        return;
+    snprintf(text, sizeof text, "%s %s", how, rt->device_name);
+    dc_span_end_of(j->log, begun, &(dc_span_name){.kind = DC_SPAN_COPY, .text = text}, bytes);
+}
+
 static dc_status download_cell(dc_job *j, const transfer *a, size_t size)
 {
     dc_device *dev = a->h->cell->rt->device;
@@ -200,7 +213,14 @@ static dc_status download_body(dc_job *j, void *arg)
 {
     const transfer *a = arg;
     const size_t size = dc_dtype_size((dc_dtype)dc_handle_type(a->h)->dtype);
-    return a->h->kind == DC_HANDLE_CELL ? download_cell(j, a, size) : download_view(j, a, size);
+    const uint64_t begun = dc_span_begin(j->log);
+    const dc_rt *rt = dc_handle_rt(a->h);
+    int64_t bytes = 0;
+    for (int i = 0; i < a->n; i++)
+        bytes += a->part[i].count * (int64_t)size;
+    DC_TRY(a->h->kind == DC_HANDLE_CELL ? download_cell(j, a, size) : download_view(j, a, size));
+    tell_copy(j, begun, rt, "read from", bytes);
+    return DC_OK;
 }
 
 /* Raises where a handle has no value to read. */
@@ -273,7 +293,10 @@ static dc_status upload_body(dc_job *j, void *arg)
     dc_handle_fill(a->h, t);
     if (a->from == NULL)
         return dc_storage_clear(t->store, j);
-    return dev->ops->upload(dev, j, dc_tensor_mem(t), a->from, dc_type_bytes(a->type));
+    const uint64_t begun = dc_span_begin(j->log);
+    DC_TRY(dev->ops->upload(dev, j, dc_tensor_mem(t), a->from, dc_type_bytes(a->type)));
+    tell_copy(j, begun, a->d->rt, "give to", (int64_t)dc_type_bytes(a->type));
+    return DC_OK;
 }
 
 typedef struct copying {

@@ -58,6 +58,7 @@ typedef struct dc_fn {
     bool wide;         /* sums over ranks of 16-bit floats are made of terms in f32 */
     bool ready;        /* parsed: sig is owned */
     dc_uses seen;      /* places of operations of its traces so far */
+    int64_t called;    /* calls that ended well, of all specialisations */
 } dc_fn;
 
 typedef struct dc_guards dc_guards;

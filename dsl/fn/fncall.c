@@ -5,6 +5,7 @@
  *
  * A typed function called while another is traced is checked and becomes part of that one.
  */
+#include "core/base/spans.h"
 #include "core/runtime/devices.h"
 #include "dsl/base/args.h"
 #include "dsl/base/late.h"
@@ -657,6 +658,18 @@ void dc_fn_check_count(lua_State *L, dc_dsl *d, const dc_fn *fn)
     luaL_checkstack(L, DC_SIG_RESULTS + 24, "a call");
 }
 
+/* A trace has calls with their numbers. */
+static void tell_call(const dc_dsl *d, const dc_fn *fn, uint64_t begun)
+{
+    const dc_span_name name = {
+        .kind = DC_SPAN_CALL, .text = fn->name, .where = fn->place + strspn(fn->place, ", ")};
+    static const dc_span_name memory = {.kind = DC_SPAN_MEMORY, .text = "memory"};
+    dc_span_end_of(&d->rt->log, begun, &name, fn->called);
+    if (begun != 0)
+        dc_span_end_of(&d->rt->log, dc_clock_ns(), &memory,
+                       (int64_t)d->rt->first->stats.bytes_live);
+}
+
 int dc_fn_call(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
@@ -680,8 +693,11 @@ int dc_fn_call(lua_State *L)
                        .word = {lua_pushfstring(L, "'%s' is compiled as it stands", fn->name)}},
             &(dc_blame){.hint = "dc.autocast inside it, round the network alone"});
     dc_collector_step(L, d);
+    const uint64_t begun = dc_span_begin(&d->rt->log);
     dc_spec *s = dc_fn_begin(L, d, fn, &v, &spec);
     const int first = run_spec(L, d, fn, s, &v);
+    fn->called++;
+    tell_call(d, fn, begun);
     return dc_fn_give(L, fn, s, spec, first);
 }
 

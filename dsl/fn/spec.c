@@ -7,6 +7,7 @@
  * A second trace of the same key must give the same graph over the same tensors and cells; it is
  * compared by fingerprint and never compiled.
  */
+#include "core/base/spans.h"
 #include "core/graph/control.h"
 #include "core/runtime/devices.h"
 #include "dsl/base/args.h"
@@ -446,6 +447,7 @@ static void trace_function(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
 {
     dc_fn *fn = lua_touserdata(L, fn_idx);
     const int at = lua_gettop(L);
+    const uint64_t begun = dc_span_begin(&d->rt->log);
     luaL_checkstack(L, DC_SIG_PARAMS + 24, "a typed function");
     lua_getiuservalue(L, fn_idx, DC_FN_BODY); /* at + 1 */
     const char *where = dc_place_of_function(L, d, at + 1);
@@ -479,6 +481,11 @@ static void trace_function(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
     dc_trace_commit(L, lua_gettop(L));
     pop_scope(L, at + 2);
     lua_settop(L, at);
+    if (begun != 0) {
+        char text[160];
+        snprintf(text, sizeof text, "trace %s", fn->name);
+        dc_span_end(&d->rt->log, begun, DC_SPAN_TRACE, text);
+    }
 }
 
 typedef struct telling {

@@ -262,7 +262,7 @@ static void *write_all(void *arg)
 /* With the lock. */
 static void start_writer(dc_cache *c)
 {
-    c->started = dc_thread_start(&c->writer, 0, write_all, c);
+    c->started = dc_thread_start(&c->writer, "deepc cache", 0, write_all, c);
 }
 
 void dc_cache_store(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker toolchain,

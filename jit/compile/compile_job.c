@@ -7,6 +7,7 @@
  */
 #include "jit/compile/compile_job.h"
 
+#include "core/base/spans.h"
 #include "core/graph/gtext.h"
 #include "jit/cache/disk_cache.h"
 #include "jit/compile/bug_report.h"
@@ -37,6 +38,13 @@ static dc_status fall_back(dc_compile_job *b, dc_job *j, dc_status status)
     return DC_OK;
 }
 
+static void tell_compiled(const dc_job *j, uint64_t begun, const dc_exec *e)
+{
+    char text[96];
+    snprintf(text, sizeof text, "compile %s", e->desc.name);
+    dc_span_end(j->log, begun, DC_SPAN_COMPILE, text);
+}
+
 /* On any thread. What an attempt before it left is taken back first. */
 static dc_status compile(dc_job *j, void *arg)
 {
@@ -47,7 +55,9 @@ static dc_status compile(dc_job *j, void *arg)
     e->info = (dc_exec_info){0};
     b->counts = (dc_counts){0};
     DC_TRY(dc_func_check(j, e->desc.fn));
+    const uint64_t begun = dc_span_begin(j->log);
     const dc_status status = dc_pipeline_compile(&b->env, j, e, &b->counts);
+    tell_compiled(j, begun, e);
     return status == DC_OK ? DC_OK : fall_back(b, j, status);
 }
 

@@ -47,7 +47,7 @@ dc_status dc_compile_open(dc_rt *rt, dc_job *j)
     }
     DC_TRY(check_settings(j, &rt->opt));
     if (rt->work == NULL)
-        rt->work = dc_work_new(&rt->log, 2);
+        rt->work = dc_work_new(&rt->log, "deepc compile", 2);
     if (rt->jit == NULL)
         rt->jit = dc_xalloc(sizeof *rt->jit);
     if (rt->jit->schedule == NULL && rt->opt.schedule[0] != '\0')

@@ -2,6 +2,7 @@
  * Compilation, stage by stage: dc_pipeline_compile below is the table of contents. Each stage can
  * be looked at (DEEPC_DEBUG) and, with DEEPC_CHECK, is verified before the next one begins.
  */
+#include "core/base/spans.h"
 #include "core/graph/gtext.h"
 #include "core/graph/simplify.h"
 #include "core/host/host.h"
@@ -278,19 +279,12 @@ static dc_status fuse(dc_compiling *p, dc_part *x)
     return DC_OK;
 }
 
-/* Adds the script lines of node r to f, until there are three. */
+/* Adds the script lines and layers of node r to f, where there is room. */
 static void add_lines(const dc_func *fn, dc_ref r, dc_command_fact *f)
 {
     for (uint32_t o = dc_node_at(fn, r)->origin; o != 0; o = fn->origins.at[o].next) {
-        const char *where = fn->origins.at[o].where;
-        for (int i = 0; i < 3 && where != NULL; i++) {
-            if (f->where[i] != NULL && strcmp(f->where[i], where) == 0)
-                break;
-            if (f->where[i] == NULL) {
-                f->where[i] = where;
-                break;
-            }
-        }
+        dc_words_add(f->where, DC_COUNTOF(f->where), fn->origins.at[o].where);
+        dc_words_add(f->layer, DC_COUNTOF(f->layer), fn->origins.at[o].path);
     }
 }
 
@@ -551,28 +545,42 @@ static dc_status refuse_many_bodies(dc_compiling *p)
                                        "more than %d bodies of loops and branches", MOST_BODIES);
 }
 
+/* A stage, of which a trace tells (core/base/spans.h); the next one begins. */
+static void ended(const dc_compiling *p, uint64_t *begun, const char *stage)
+{
+    dc_span_end(p->j->log, *begun, DC_SPAN_COMPILE, stage);
+    *begun = dc_span_begin(p->j->log);
+}
+
 /* To kernels that could be compiled, and what launches them. */
 static dc_status make_kernels(dc_compiling *p)
 {
+    uint64_t at = dc_span_begin(p->j->log);
     DC_TRY(refuse_many_bodies(p));
     DC_TRY(simplify(p)); /* graph to smaller graph */
     DC_TRY(refuse_f64(p, p->fn));
+    ended(p, &at, "simplify");
     DC_TRY(plan_within_limit(
         p)); /* prologue and body; of each: groups, naive nests, steps and places */
+    ended(p, &at, "fuse, lower, plan");
     for (uint32_t n = 0; n < p->part.n; n++)
         DC_TRY(lower_in_place(p->j, p->part.at[n])); /* again, where memory is shared */
     for (uint32_t n = 0; n < p->part.n; n++)
         collect(p, p->part.at[n]);              /* equal nests become one */
     DC_TRY(dc_codegen_schedule(&p->gen, p->j)); /* nest to fast nest */
-    DC_TRY(dc_codegen_flatten(&p->gen, p->j));  /* nest to flat form */
-    dc_pipeline_launches(p);                    /* bundles to kernels that are joined */
+    ended(p, &at, "schedule");
+    DC_TRY(dc_codegen_flatten(&p->gen, p->j)); /* nest to flat form */
+    dc_pipeline_launches(p);                   /* bundles to kernels that are joined */
+    ended(p, &at, "flatten");
     return DC_OK;
 }
 
 static dc_status run_stages(dc_compiling *p)
 {
     DC_TRY(make_kernels(p));
-    DC_TRY(compile(p));        /* flat form to text to machine code */
+    uint64_t at = dc_span_begin(p->j->log);
+    DC_TRY(compile(p)); /* flat form to text to machine code */
+    ended(p, &at, "kernels");
     dc_pipeline_make_items(p); /* steps to what a device records */
     dc_pipeline_keep(p);
     return DC_OK;
@@ -643,7 +651,10 @@ static dc_status find_or_compile(const dc_env *env, dc_job *j, dc_exec *e, dc_co
 {
     dc_cache_key key;
     const bool kept = dc_exec_cache_key(env, j, e, &key);
-    if (kept && dc_exec_cache_find(env, j, e, key, n))
+    const uint64_t begun = dc_span_begin(j->log);
+    const bool found = kept && dc_exec_cache_find(env, j, e, key, n);
+    dc_span_end(j->log, begun, DC_SPAN_COMPILE, "look in the cache");
+    if (found)
         return DC_OK;
     if (e->task != NULL)
         atomic_store(&e->task->compiles, true);

@@ -115,21 +115,14 @@ static void bind_launch(dc_part *x, const dc_made_launch *l, dc_command *command
     fact->nout = nout;
 }
 
-static void add_where(dc_command_fact *to, const char *where)
-{
-    uint32_t i = 0;
-    while (i < DC_COUNTOF(to->where) && to->where[i] != NULL && strcmp(to->where[i], where) != 0)
-        i++;
-    if (i < DC_COUNTOF(to->where))
-        to->where[i] = where;
-}
-
 static void add_fact(dc_command_fact *to, const dc_command_fact *from)
 {
     to->flops += from->flops;
     to->bytes += from->bytes;
-    for (uint32_t i = 0; i < DC_COUNTOF(from->where) && from->where[i] != NULL; i++)
-        add_where(to, from->where[i]);
+    for (uint32_t i = 0; i < DC_COUNTOF(from->where); i++)
+        dc_words_add(to->where, DC_COUNTOF(to->where), from->where[i]);
+    for (uint32_t i = 0; i < DC_COUNTOF(from->layer); i++)
+        dc_words_add(to->layer, DC_COUNTOF(to->layer), from->layer[i]);
 }
 
 static uint64_t add_cost(uint64_t a, uint64_t b)

@@ -4,6 +4,7 @@
  */
 #include "jit/compile/program_build.h"
 
+#include "core/base/spans.h"
 #include "core/runtime/split.h"
 #include "jit/cache/disk_cache.h"
 #include "jit/render/render.h"
@@ -213,7 +214,14 @@ static dc_status compile_piece(dc_job *j, void *ctx, uint32_t piece)
     const makings *m = ctx;
     if (dc_job_cancelled(j))
         return dc_failf(j, DC_ERR_REENTER, NULL, "no longer wanted");
-    return compile(m, j, &m->at[m->missing[piece]]);
+    const making *k = &m->at[m->missing[piece]];
+    const uint64_t begun = dc_span_begin(j->log);
+    const dc_status status = compile(m, j, &m->at[m->missing[piece]]);
+    const dc_span_name name = {.kind = DC_SPAN_COMPILE,
+                               .text = m->kernel[k->unit->first]->name,
+                               .bytes = (double)strlen(k->text)};
+    dc_span_end_of(j->log, begun, &name, 0);
+    return status;
 }
 
 /* The longest first, so that no thread begins a long one when the others are done. */

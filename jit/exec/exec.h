@@ -10,15 +10,28 @@
 #include "jit/exec/instance.h"
 #include "jit/plan/memory_limit.h"
 
+#include <string.h>
+
 enum { DC_SLOT_BLOCK, DC_SLOT_ARENA, DC_SLOT_DERIVED, DC_SLOT_FIRST };
 
 /* What is known of a command beside what the device needs. */
 typedef struct dc_command_fact {
     const char *where[3]; /* script lines of the nodes inside, or NULL */
+    const char *layer[2]; /* and their layers */
     int64_t flops, bytes; /* per launch */
     uint32_t nout;        /* LAUNCH: binds that are written, the first ones */
     uint32_t check;       /* CHECK: its number */
 } dc_command_fact;
+
+/* Adds a text to the first of n that are not NULL, unless it is among them or there is no room. */
+static inline void dc_words_add(const char **words, uint32_t n, const char *text)
+{
+    uint32_t i = 0;
+    while (i < n && words[i] != NULL && (text == NULL || strcmp(words[i], text) != 0))
+        i++;
+    if (i < n && text != NULL)
+        words[i] = text;
+}
 
 /* A temporary of the arena, for guard zones. */
 typedef struct dc_guarded {
@@ -46,6 +59,8 @@ typedef struct dc_profile { /* DEEPC_DEBUG=time */
     void *rows;             /* room for the report, which may be printed while nothing can fail */
     uint64_t calls, call_ns, prologues;
     void *late; /* memory of both where somebody began to measure later; NULL: they are of the executable's */
+    uint32_t *span_name; /* as many: names of spans (core/base/spans.h), in `recording`; 0: none of their own */
+    uint64_t recording;
 } dc_profile;
 
 struct dc_exec {

@@ -10,9 +10,9 @@
 #include <string.h>
 
 /* A new field needs a row below, or a reason here why it has none: `sets` is found again, counters begin at zero. */
-_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 616 &&
+_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 632 &&
                                        sizeof(dc_memory_value) == 40 && sizeof(dc_command) == 160 &&
-                                       sizeof(dc_command_fact) == 48 && sizeof(dc_kept) == 48 &&
+                                       sizeof(dc_command_fact) == 64 && sizeof(dc_kept) == 48 &&
                                        sizeof(dc_exec_choice) == 72 && sizeof(dc_exec_info) == 72 &&
                                        sizeof(dc_guarded) == 24 && sizeof(dc_derived_value) == 40),
                "jit/exec/exec_pack.c packs all fields");
@@ -24,6 +24,7 @@ typedef enum form {
     TEXT,
     OPTIONAL, /* a text or NULL */
     LINE,     /* a line of the script or NULL, as the number of an origin of the graph */
+    LAYER,    /* the same of a layer */
     LIST      /* of structures, or of bytes */
 } form;
 
@@ -124,7 +125,8 @@ RECORD(command, dc_command);
 
 static const field fact_fields[] = {
     {AS(LINE, dc_command_fact, where[0])}, {AS(LINE, dc_command_fact, where[1])},
-    {AS(LINE, dc_command_fact, where[2])}, {F(dc_command_fact, flops)},
+    {AS(LINE, dc_command_fact, where[2])}, {AS(LAYER, dc_command_fact, layer[0])},
+    {AS(LAYER, dc_command_fact, layer[1])}, {F(dc_command_fact, flops)},
     {F(dc_command_fact, bytes)},           {F(dc_command_fact, nout)},
     {F(dc_command_fact, check)},
 };
@@ -328,26 +330,31 @@ static const dc_func *part_of(const dc_func *fn, uint32_t i)
     return i == 0 ? fn : i <= m->body.n ? m->body.at[i - 1].fn : NULL;
 }
 
+static const char *words_at(const dc_origin *o, form what)
+{
+    return what == LAYER ? o->path : o->where;
+}
+
 /* The first origin with these words; words are the same in the graph and in what was made of it. */
-static uint64_t origin_of(const dc_func *fn, const char *where)
+static uint64_t origin_of(const dc_func *fn, const char *text, form what)
 {
     const dc_func *f;
     uint64_t before = 0;
-    for (uint32_t i = 0; where != NULL && (f = part_of(fn, i)) != NULL; i++) {
+    for (uint32_t i = 0; text != NULL && (f = part_of(fn, i)) != NULL; i++) {
         for (uint32_t o = 1; o < f->origins.n; o++)
-            if (f->origins.at[o].where == where)
+            if (words_at(&f->origins.at[o], what) == text)
                 return before + o;
         before += f->origins.n;
     }
     return 0;
 }
 
-static const char *words_of(const dc_func *fn, uint64_t origin)
+static const char *words_of(const dc_func *fn, uint64_t origin, form what)
 {
     const dc_func *f;
     for (uint32_t i = 0; origin > 0 && (f = part_of(fn, i)) != NULL; i++) {
         if (origin < f->origins.n)
-            return f->origins.at[origin].where;
+            return words_at(&f->origins.at[origin], what);
         origin -= f->origins.n;
     }
     return NULL;
@@ -377,8 +384,8 @@ static void put_record(writer *w, const record *rec, const char *x)
         memcpy(f->form == NUMBER ? (void *)&number : (void *)&to, x + f->at, f->size);
         if (f->form == NUMBER)
             put_number(w, number);
-        else if (f->form == LINE)
-            put_number(w, origin_of(w->e->desc.fn, to));
+        else if (f->form == LINE || f->form == LAYER)
+            put_number(w, origin_of(w->e->desc.fn, to, f->form));
         else if (f->form == LIST)
             put_list(w, f, x, to);
         else
@@ -449,13 +456,13 @@ static char *get_bytes(reader *r, uint64_t n)
     return s;
 }
 
-static const char *get_line(reader *r)
+static const char *get_words(reader *r, form what)
 {
     const dc_func *f;
     uint64_t n = 0;
     for (uint32_t i = 0; (f = part_of(r->desc->fn, i)) != NULL; i++)
         n += f->origins.n;
-    return words_of(r->desc->fn, get(r, n - 1));
+    return words_of(r->desc->fn, get(r, n - 1), what);
 }
 
 static void get_record(reader *r, const record *rec, char *x);
@@ -480,8 +487,8 @@ static void get_record(reader *r, const record *rec, char *x)
     for (const field *f = rec->field; f < rec->field + rec->n && !r->bad; f++) {
         const uint64_t number = f->form == NUMBER ? get_number(r, f) : 0;
         const void *to = NULL;
-        if (f->form == LINE)
-            to = get_line(r);
+        if (f->form == LINE || f->form == LAYER)
+            to = get_words(r, f->form);
         else if (f->form == LIST)
             to = get_list(r, f, x);
         else if (f->form != NUMBER)

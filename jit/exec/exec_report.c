@@ -67,11 +67,7 @@ void dc_exec_measure(dc_exec *e)
     if (e->rt->first->measure && e->profile.command_ns != NULL)
         return;
     e->rt->first->measure = true;
-    if (e->profile.command_ns == NULL && e->ncommand > 0) {
-        dc_profile_init(e);
-        e->profile.calls = e->profile.call_ns = e->profile.prologues =
-            0; /* counted without times, so far */
-    }
+    dc_profile_late(e);
 }
 
 /* ---- the plan -------------------------------------------------------------------------------- */

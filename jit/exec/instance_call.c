@@ -11,6 +11,7 @@
  * a call that overwrites such storage meanwhile moves the handle's content away first, as for any
  * other holder.
  */
+#include "core/base/spans.h"
 #include "jit/exec/derived_values.h"
 #include "jit/exec/exec.h"
 #include "jit/exec/finite_check.h"
@@ -20,6 +21,7 @@
 #include "jit/exec/red_zone.h"
 #include "jit/exec/temp_arena.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- before a call --------------------------------------------------------------------------- */
@@ -196,11 +198,13 @@ static bool is_over(const dc_inst *i, uint64_t deadline)
 static dc_status run_recording(dc_inst *i, dc_job *j, uint64_t deadline, dc_fault *fault)
 {
     const uint32_t first = i->recorded[i->at];
-    uint64_t *ns = dc_profile_on(i->exec) ? i->exec->profile.command_ns : NULL;
+    uint64_t *ns = dc_profile_counters(i->exec);
     dc_device *d = i->rt->device;
+    dc_run_spans spans;
     dc_run_info *info = &i->run; /* to be looked at when the run unwinds */
     *info = (dc_run_info){.fault_command = -1,
                           .nanoseconds = ns != NULL ? ns + first : NULL,
+                          .spans = dc_profile_spans(i->exec, first, &spans),
                           .deadline_ns = deadline,
                           .stop = i->stop,
                           .halt = i->endable ? &i->halt : NULL,
@@ -217,6 +221,7 @@ static dc_status run_recording(dc_inst *i, dc_job *j, uint64_t deadline, dc_faul
         *info = before;
         status = d->ops->run(d, j, i->recording[i->at], i->slot, info);
     }
+    info->spans = NULL;
     status = dc_inst_short(i, j, status);
     i->next = info->next;
     i->begun = info->begun;
@@ -344,7 +349,9 @@ static dc_status interpret(dc_inst *i, dc_job *j, dc_fault *fault)
     if (i->rt->first->check)
         return give_zeros(i);
     i->rt->first->stats.interpreted++;
+    const uint64_t begun = dc_span_begin(j->log);
     DC_TRY(dc_interpret_run(i, j, &result));
+    dc_span_end(j->log, begun, DC_SPAN_EVAL, i->exec->desc.name);
     dc_interpret_fault(i->exec, result, fault);
     if (fault->check >= 0)
         return DC_E_VALUE;
@@ -571,6 +578,13 @@ static void count_time(dc_inst *i, uint64_t start, bool ended)
     i->exec->profile.call_ns += i->spent_ns;
 }
 
+static void tell_slice(const dc_inst *i, const dc_job *j, uint64_t start)
+{
+    char text[96];
+    snprintf(text, sizeof text, "%s, a slice", i->exec->desc.name);
+    dc_span_end(j->log, start, DC_SPAN_CALL, text);
+}
+
 dc_status dc_inst_poll(dc_inst *i, dc_job *j, uint64_t budget_ns, bool *done, dc_fault *fault)
 {
     const uint64_t start = dc_clock_ns();
@@ -595,6 +609,7 @@ dc_status dc_inst_poll(dc_inst *i, dc_job *j, uint64_t budget_ns, bool *done, dc
         &i->rt->first->insist; /* a job that pauses goes on: only a request that insists ends it */
     make_endable(i, &i->rt->first->insist);
     const dc_status status = advance(i, j, deadline_of(start, budget_ns), done, fault);
+    tell_slice(i, j, start);
     i->stop = NULL;
     i->endable = false;
     dc_job_keep(j, i);

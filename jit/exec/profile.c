@@ -1,6 +1,7 @@
 #include "jit/exec/profile.h"
 
 #include "core/base/number.h"
+#include "core/base/spans.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,7 +43,69 @@ void dc_profile_drop_late(dc_exec *e)
     if (e->profile.late != NULL)
         e->profile.command_ns = NULL;
     dc_xfree(e->profile.late);
+    dc_xfree(e->profile.span_name);
     e->profile.late = NULL;
+    e->profile.span_name = NULL;
+}
+
+uint64_t *dc_profile_counters(dc_exec *e)
+{
+    if (!dc_profile_on(e))
+        return NULL;
+    dc_profile_late(e);
+    return e->profile.command_ns;
+}
+
+static const char *join_words(const char *const *words, uint32_t n, char *out, size_t size)
+{
+    size_t at = 0;
+    for (uint32_t i = 0; i < n && words[i] != NULL && at + 1 < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s%s", i > 0 ? ", " : "", words[i]);
+    return at > 0 ? out : NULL;
+}
+
+/* Loops and branches have spans of what is in them, checks none. */
+static uint32_t name_command(dc_spans *s, const dc_command *c, const dc_command_fact *f)
+{
+    char where[300], layer[400];
+    dc_span_name name = {.text = c->label, .flops = (double)f->flops, .bytes = (double)f->bytes};
+    switch (c->kind) {
+    case DC_COMMAND_LAUNCH:
+        name.kind = DC_SPAN_KERNEL;
+        break;
+    case DC_COMMAND_HOST:
+        name.kind = DC_SPAN_HOST;
+        break;
+    case DC_COMMAND_COPY:
+        name.kind = DC_SPAN_COPY;
+        name.bytes = (double)c->bytes;
+        break;
+    case DC_COMMAND_CHECK:
+    case DC_COMMAND_LOOP:
+    case DC_COMMAND_BRANCH:
+    case DC_COMMAND_BUNDLE:
+        return 0;
+    }
+    name.where = join_words(f->where, DC_COUNTOF(f->where), where, sizeof where);
+    name.layer = join_words(f->layer, DC_COUNTOF(f->layer), layer, sizeof layer);
+    return dc_spans_name(s, &name);
+}
+
+const dc_run_spans *dc_profile_spans(dc_exec *e, uint32_t first, dc_run_spans *out)
+{
+    dc_spans *s = e->rt->log.spans;
+    const uint64_t recording = s != NULL ? dc_spans_recording(s) : 0;
+    dc_profile *p = &e->profile;
+    if (recording == 0 || p->command_ns == NULL)
+        return NULL;
+    if (p->span_name == NULL && (p->span_name = dc_try_alloc(e->ncommand * sizeof *p->span_name)) == NULL)
+        return NULL;
+    for (uint32_t i = 0; i < e->ncommand && p->recording != recording; i++)
+        p->span_name[i] = name_command(s, &e->command[i], &e->fact[i]);
+    p->recording = recording;
+    const bool here = e->rt->device->ops->host;
+    *out = (dc_run_spans){s, p->span_name + first, here ? 0 : dc_spans_lane(s, e->rt->device_name)};
+    return out;
 }
 
 static bool same_row(const row *r, const dc_command *command, const dc_command_fact *f)

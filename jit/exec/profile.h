@@ -5,20 +5,29 @@
 #ifndef DC_JIT_EXEC_PROFILE_H
 #define DC_JIT_EXEC_PROFILE_H
 
+#include "core/base/spans.h"
 #include "jit/exec/exec.h"
 
-/* Makes the counters when the channel is on. */
-void dc_profile_init(dc_exec *e);
-
-/* Are times taken now? */
+/* Are times taken now: DEEPC_DEBUG=time, dc_exec_measure, dc.trace? */
 static inline bool dc_profile_on(const dc_exec *e)
 {
-    return e->rt->first->measure || dc_log_on(&e->rt->log, DC_CH_TIME);
+    return e->rt->first->measure || dc_log_on(&e->rt->log, DC_CH_TIME) ||
+           dc_span_wanted(&e->rt->log);
 }
 
+/* Makes the counters where they are. */
+void dc_profile_init(dc_exec *e);
 /* Makes the counters of one that was compiled before somebody began to measure; without memory there are none. */
 void dc_profile_late(dc_exec *e);
 void dc_profile_drop_late(dc_exec *e);
+
+/* Before a run: its counters, or NULL where no times are taken. */
+uint64_t *dc_profile_counters(dc_exec *e);
+/*
+ * For a run of the commands from `first` on: NULL where nothing is recorded for dc.trace, or out, which tells of each of them
+ * by its label, lines, layers and counts.
+ */
+const dc_run_spans *dc_profile_spans(dc_exec *e, uint32_t first, dc_run_spans *out);
 
 /* Prints what was counted since the last report, if anything, and starts again at zero. */
 void dc_profile_report(dc_exec *e);

@@ -42,7 +42,6 @@ dc.diagonal = Tensor.diagonal
 ---@param axis2? deepc.Axis 2
 ---@return deepc.Tensor
 function Tensor:trace(offset, axis1, axis2) end
-dc.trace = Tensor.trace
 
 ---All products of elements of two vectors (torch.outer, np.outer).
 ---

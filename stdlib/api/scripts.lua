@@ -177,6 +177,42 @@ function dc.monitor() end
 ---@param value number|deepc.Tensor
 function dc.metric(name, value) end
 
+---Records what runs from when to when, on which thread and device, until `t:stop()`, and writes it to a file in the
+---Trace Event Format, which https://ui.perfetto.dev and chrome://tracing show (torch.profiler): calls of typed
+---functions with their numbers, tracing, stages of compilations, kernels with their lines, layers, GFLOP/s and GB/s,
+---copies, batches that are gathered, exchanges of ranks, files, waiting, memory, and what dc.span names. A path that
+---ends with .gz is compressed. `deepc --trace run.json train.lua` records a whole script.
+---
+---    local t = dc.trace(os.tmpname())
+---    dc.fn("f(x: f32[4]) -> f32[]", function(x) return x:sum() end)(dc.ones "f32[4]")
+---    print(t:stop())
+---
+---The file is written when it is stopped, when `t` is closed (`local t <close>`), or when the state closes. Of several
+---ranks each writes one: run.0.json, run.1.json. `spans` is how many are kept, a million unless it is given; what comes
+---later is left out, and a note says so. While it records, kernels of a bundle run one after the other, and CUDA graphs
+---kernel by kernel.
+---
+---Of a matrix dc.trace is the sum of its diagonal: see x:trace.
+---
+---Errors: DC0604 while another trace is recorded; DC0801 for a file that cannot be written, at once.
+---@param path string
+---@param options? table spans
+---@return table # with t:stop(), which returns the path
+function dc.trace(path, options) end
+
+---A part of what dc.trace records, with a name, on the script's thread: from the call until the value is closed, by
+---`s:close()` or at the end of its block. Where nothing is recorded it costs next to nothing.
+---
+---    do
+---      local s <close> = dc.span "evaluation"
+---      print(dc.ones("f32[3]"):sum())
+---    end
+---
+---Errors: DC0101 for a name that is no text.
+---@param name string
+---@return table # with s:close()
+function dc.span(name) end
+
 ---Counters since the context was opened: traces, compiles and compile_ns (nanoseconds), kernels, kernels_shared
 ---(found compiled already), kernels_cached (found on disk), launches, prologues (times that values kept from call
 ---to call were computed), calls, fallbacks and interpreted (calls and programs on the interpreter); denormals

@@ -194,6 +194,9 @@ dc.barrier | torch.distributed.barrier | - | -
 # Files, scripts, looking inside
 dc.save, dc.load | torch.save, torch.load | jnp.save, jnp.load | torch.save, torch.load | safetensors, GGUF, PyTorch's files
 dc.checkpoint, ckpt:save, ckpt:load | -, torch.save, torch.load | - | -
+dc.trace | torch.profiler.profile | jax.profiler.trace | -
+dc.span | torch.profiler.record_function | jax.profiler.TraceAnnotation | -
+dc.monitor, dc.metric | - | - | -
 dc.options, dc.fail, dc.progress | - | - | torch.CmdLine, -, xlua.progress
 dc.stats, dc.clock, dc.ops | - | - | -, sys.clock, -
 dc.check_numbers | torch.autograd.detect_anomaly | - | - | `jax_debug_nans`

@@ -30,6 +30,7 @@ local any = {
   ["dc.tile"] = { { dc.ones "f32[2]", { 2 }, 1 }, "a number of times is an integer" },
   ["dc.einsum"] = { { "i -> i", dc.ones "f32[2]", dc.ones "f32[2]" }, "is for 1 tensor, 2 given" },
   ["dc.progress"] = { { { 1 }, {}, 1 }, "arguments" },
+  ["dc.trace"] = { { 1, 2, 3 }, "a tensor is needed" }, -- of a matrix, too
   ["Function.start"] = { { { 1 }, 2 }, "arguments: 2 given" },
   ["nn.Layer.summary"] = {}, -- types, one for each argument
   ["nn.Layer.forward"] = {}, -- that of a class, which test_of_every_layer_called calls

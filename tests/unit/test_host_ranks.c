@@ -64,7 +64,7 @@ static void run_all(one at[RANKS])
     for (int r = 0; r < RANKS; r++) {
         at[r].ranks = ranks;
         at[r].rank = r;
-        if (!dc_thread_start(&thread[r], DC_THREAD_DEEP_STACK, live, &at[r]))
+        if (!dc_thread_start(&thread[r], "rank", DC_THREAD_DEEP_STACK, live, &at[r]))
             abort();
     }
     for (int r = 0; r < RANKS; r++)

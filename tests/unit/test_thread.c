@@ -41,7 +41,7 @@ static void test_fault(void)
     pthread_t t;
     page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK_EQ(sigaction(SIGSEGV, &mine, &before), 0);
-    if (CHECK(dc_thread_start(&t, 0, touch, page))) {
+    if (CHECK(dc_thread_start(&t, "test", 0, touch, page))) {
         pthread_join(t, NULL);
         CHECK_EQ(faults, 1);
         CHECK(pthread_equal(faulted, t));
@@ -64,7 +64,7 @@ static void test_mask(void)
     sigset_t before, in_thread, after;
     pthread_t t;
     pthread_sigmask(SIG_SETMASK, NULL, &before);
-    if (!CHECK(dc_thread_start(&t, DC_THREAD_DEEP_STACK, read_mask, &in_thread)))
+    if (!CHECK(dc_thread_start(&t, "test", DC_THREAD_DEEP_STACK, read_mask, &in_thread)))
         return;
     pthread_join(t, NULL);
     pthread_sigmask(SIG_SETMASK, NULL, &after);

@@ -44,7 +44,7 @@ void ranks_run(ranks *all, int n, const int *host, dc_status (*body)(dc_job *j, 
     for (int r = 0; r < n; r++) {
         all->at[r].all = all;
         all->at[r].rank = r;
-        if (!dc_thread_start(&thread[r], 0, run_rank, &all->at[r]))
+        if (!dc_thread_start(&thread[r], "rank", 0, run_rank, &all->at[r]))
             DC_BUG("no thread");
     }
     for (int r = 0; r < n; r++)
