@@ -377,6 +377,69 @@ static dc_status optimize(build *b, dc_job *j)
     return DC_E_BUILD;
 }
 
+/* The only lane of a mask that is a constant; -1: it is none, or has several, or they are not known. */
+static int only_lane(const api *fn, void *mask)
+{
+    int lane = -1;
+    if (fn->IsAConstant(mask) == NULL || fn->GetAggregateElement == NULL)
+        return -1;
+    for (unsigned i = 0; i < fn->GetVectorSize(fn->TypeOf(mask)); i++) {
+        void *bit = fn->GetAggregateElement(mask, i);
+        if (bit == NULL || fn->IsAConstantInt(bit) == NULL)
+            return -1;
+        if (fn->ConstIntGetZExtValue(bit) == 0)
+            continue;
+        if (lane >= 0)
+            return -1;
+        lane = (int)i;
+    }
+    return lane;
+}
+
+/* Is it a call of llvm.masked.store, of one lane? Its arguments are a vector, an address, until 21 the alignment, a mask. */
+static int only_lane_stored(const api *fn, void *instruction)
+{
+    static const char name[] = "llvm.masked.store.";
+    size_t n = 0;
+    if (fn->IsACallInst(instruction) == NULL)
+        return -1;
+    const char *called = fn->GetValueName2(fn->GetCalledValue(instruction), &n);
+    if (n < sizeof name || strncmp(called, name, sizeof name - 1) != 0)
+        return -1;
+    return only_lane(fn, fn->GetOperand(instruction, fn->GetNumArgOperands(instruction) - 1));
+}
+
+static void store_lane(const api *fn, void *context, void *builder, void *call, int lane)
+{
+    void *vector = fn->GetOperand(call, 0), *pointer = fn->GetOperand(call, 1);
+    void *index = fn->ConstInt(fn->Int64TypeInContext(context), (unsigned long long)lane, 0);
+    fn->PositionBuilderBefore(builder, call);
+    void *element = fn->BuildExtractElement(builder, vector, index, "");
+    pointer =
+        fn->BuildGEP2(builder, fn->GetElementType(fn->TypeOf(vector)), pointer, &index, 1, "");
+    fn->SetAlignment(fn->BuildStore(builder, element, pointer), 1);
+    fn->InstructionEraseFromParent(call);
+}
+
+/*
+ * Masked stores of one lane become stores of an element. LLVM 22 does that itself, and where the vector comes out of a
+ * wider one (f32 to bf16, i32 to i8) stores an element of that: what lies behind is overwritten.
+ */
+static void store_single_lanes(build *b)
+{
+    const api *fn = b->fn;
+    void *builder = fn->CreateBuilderInContext(b->context);
+    for (void *f = fn->GetFirstFunction(b->module); f != NULL; f = fn->GetNextFunction(f))
+        for (void *at = fn->GetFirstBasicBlock(f); at != NULL; at = fn->GetNextBasicBlock(at))
+            for (void *i = fn->GetFirstInstruction(at), *next; i != NULL; i = next) {
+                next = fn->GetNextInstruction(i);
+                const int lane = only_lane_stored(fn, i);
+                if (lane >= 0)
+                    store_lane(fn, b->context, builder, i, lane);
+            }
+    fn->DisposeBuilder(builder);
+}
+
 static dc_status emit_object(build *b, dc_job *j)
 {
     if (b->fn->TargetMachineEmitToMemoryBuffer(b->machine, b->module, TYPE_OBJECT, &b->message,
@@ -400,6 +463,7 @@ static dc_status run_build(build *b, dc_job *j, const char *text)
     b->fn->SetTarget(b->module, b->llvm->conf.triple);
     b->fn->SetModuleDataLayout(b->module, b->layout);
     DC_TRY(optimize(b, j));
+    store_single_lanes(b);
     return emit_object(b, j);
 }
 
