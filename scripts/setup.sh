@@ -117,6 +117,7 @@ need_tests() {
     need openmpi-bin command -v mpirun.openmpi
     need mpich command -v mpirun.mpich
     need iproute2 command -v tc
+    need dpkg-dev command -v dpkg-shlibdeps
 }
 
 need_data() {
