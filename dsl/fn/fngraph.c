@@ -331,9 +331,12 @@ static dc_status work_body(dc_job *j, void *arg)
     for (uint32_t i = 0; i < a->t->cell.n; i++)
         if (a->t->cell.at[i].is_set)
             live[a->t->cell.at[i].set.ref] = true;
-    for (dc_ref r = n; r-- > 1;)
-        for (int i = 0; live[r] && i < dc_node_at(f, r)->nin; i++)
-            live[dc_node_at(f, r)->in[i]] = true;
+    for (dc_ref r = n; r-- > 1;) {
+        const dc_node *x = dc_node_at(f, r);
+        const int reads = x->op == DC_OP_CUSTOM ? 1 : x->nin; /* behind its value are gradients */
+        for (int i = 0; live[r] && i < reads; i++)
+            live[x->in[i]] = true;
+    }
     for (int m = 0; m < a->nmark; m++)
         for (dc_ref r = a->mark[m]; r < (m + 1 < a->nmark ? a->mark[m + 1] : n); r++)
             a->work[m] += r > 0 && live[r] ? dc_flops_node(f, r) : 0;

@@ -1,5 +1,6 @@
--- net:summary: what a network is made of, by tracing it: every layer in the order in which it is called,
--- with the types it returns, its own parameters and states, and sums over all. Nothing is computed.
+-- net:summary: what a network is made of, by tracing it: a tree of the layers in the order in which they are called,
+-- with the types they return, their own parameters and states, what they compute and return, and sums over all.
+-- Nothing is computed.
 
 local dc = require "deepc"
 local nn = require "deepc.nn.class"
@@ -56,18 +57,41 @@ local function list_layers(root)
   return list
 end
 
--- Calls run() while each layer notes its calls in rows: the layer and its caller.
-local function observe(list, rows, run)
-  local depth, within = 0, nil
+-- Bytes of the tensors among values, tables of them included, each once.
+local function bytes_returned(values, seen)
+  local bytes = 0
+  for _, v in pairs(values) do
+    if core.kind(v) and not seen[v] then
+      seen[v] = true
+      bytes = bytes + bytes_of(v)
+    elseif type(v) == "table" and not getmetatable(v) and not seen[v] then
+      seen[v] = true
+      bytes = bytes + bytes_returned(v, seen)
+    end
+  end
+  return bytes
+end
+
+-- Calls run() while each layer notes its calls in trace.rows: the layer, its caller, and what it returned.
+-- trace.marks are lengths of the graph, from each of which on what is computed belongs to the call in trace.owners.
+local function observe(list, trace, run)
+  local within
+  local function mark(row)
+    local n = #trace.marks + 1
+    trace.marks[n], trace.owners[n] = core.trace_length(), row
+  end
   for _, entry in ipairs(list) do
     local forward = entry.layer.forward
     rawset(entry.layer, "forward", function(self, ...)
-      local row = { entry = entry, depth = depth, within = within }
-      rows[#rows + 1] = row
-      depth, within = depth + 1, entry
+      local row = { entry = entry, depth = within and within.depth + 1 or 0, within = within, work = 0 }
+      trace.rows[#trace.rows + 1] = row
+      local outside = within
+      within = row
+      mark(row)
       local results = table.pack(forward(self, ...))
-      depth, within = row.depth, row.within
-      row.output = types_of(results)
+      within = outside
+      mark(outside)
+      row.output, row.returned = types_of(results), bytes_returned(results, trace.seen)
       return table.unpack(results, 1, results.n)
     end)
   end
@@ -80,9 +104,21 @@ local function observe(list, rows, run)
   end
 end
 
+local function tensors_of(values, list, seen)
+  for _, v in pairs(values) do
+    if core.kind(v) then
+      list[#list + 1] = v
+    elseif type(v) == "table" and not getmetatable(v) and not seen[v] then
+      seen[v] = true
+      tensors_of(v, list, seen)
+    end
+  end
+  return list
+end
+
 -- Traces root for inputs of these types. A static parameter keeps the function from being compiled: it is
 -- traced when it is checked.
-local function trace(root, types)
+local function trace_call(root, types, trace)
   local params, forward = {}, root.forward
   for i, text in ipairs(types) do
     params[i] = ("x%d: %s"):format(i, text)
@@ -90,7 +126,11 @@ local function trace(root, types)
   params[#params + 1] = "nothing"
   rawset(root, "forward", function(self, ...)
     local inputs = table.pack(...)
-    forward(self, table.unpack(inputs, 1, #types))
+    local results = table.pack(forward(self, table.unpack(inputs, 1, #types)))
+    local work = core.trace_work(trace.marks, table.unpack(tensors_of(results, {}, {})))
+    for i, row in pairs(trace.owners) do
+      row.work = row.work + work[i]
+    end
   end)
   dc.fn(("summary(%s) -> ()"):format(table.concat(params, ", ")), root):check { nothing = 0 }
 end
@@ -104,33 +144,90 @@ local function grouped(n)
   return text
 end
 
--- Columns: name, output, parameters, bytes. Cells are counted where they are met first.
-local function table_of(rows, list)
-  local lines, seen = { { "layer", "output", "parameters", "bytes" } }, {}
-  local function add(entry, depth, output, within)
-    local count, bytes = 0, 0
-    for _, cell in ipairs(entry.cells) do
-      count = count + (seen[cell] and 0 or count_of(cell))
-      bytes = bytes + (seen[cell] and 0 or bytes_of(cell))
+-- Gives each row the parameters and states of its layer that no row before it has; layers that were not called get
+-- rows.
+local function count_cells(rows, list)
+  local seen = {}
+  local function count(row)
+    row.count, row.bytes = 0, 0
+    for _, cell in ipairs(row.entry.cells) do
+      row.count = row.count + (seen[cell] and 0 or count_of(cell))
+      row.bytes = row.bytes + (seen[cell] and 0 or bytes_of(cell))
       seen[cell] = true
     end
-    local name, above = entry.path, within and within.path .. "." or ""
-    if name:sub(1, #above) == above then
-      name = name:sub(#above + 1)
-    end
-    lines[#lines + 1] = { ("  "):rep(depth) .. (name ~= "" and name .. "  " or "") .. entry.layer:describe(),
-      output or "not called", count > 0 and grouped(count) or "", bytes > 0 and grouped(bytes) or "" }
-    entry.called = true
+    row.entry.called = true
   end
   for _, row in ipairs(rows) do
-    add(row.entry, row.depth, row.output, row.within)
+    count(row)
   end
   for _, entry in ipairs(list) do
     if not entry.called then
-      add(entry, 1)
+      rows[#rows + 1] = { entry = entry, depth = 1, within = rows[1], work = 0, returned = 0 }
+      count(rows[#rows])
+    end
+  end
+end
+
+-- The rows down to a depth; those below are added to the one that they are in.
+local function fold(rows, most)
+  local shown = {}
+  for _, row in ipairs(rows) do
+    local to = row
+    while to.depth > most do
+      to = to.within
+    end
+    if to == row then
+      shown[#shown + 1] = row
+    else
+      to.count, to.bytes, to.work = to.count + row.count, to.bytes + row.bytes, to.work + row.work
+      to.returned, to.folded = to.returned + row.returned, true
+    end
+  end
+  return shown
+end
+
+-- What stands before the names of rows: the lines of the tree.
+local function tree_lines(rows)
+  local lines, open = {}, {}
+  for i = #rows, 1, -1 do -- from below: open[d] is whether another row of depth d follows in the same one
+    local depth, parts = rows[i].depth, {}
+    for d = 1, depth - 1 do
+      parts[d] = open[d] and "│  " or "   "
+    end
+    parts[depth] = depth > 0 and (open[depth] and "├─ " or "└─ ") or nil
+    lines[i] = table.concat(parts)
+    open[depth] = true
+    for d = depth + 1, #open do
+      open[d] = false
     end
   end
   return lines
+end
+
+local function shown_number(n)
+  return n > 0 and grouped(("%.0f"):format(n)) or ""
+end
+
+local function table_of(rows)
+  local lines, tree = { { "layer", "output", "parameters", "bytes", "operations", "activations" } }, tree_lines(rows)
+  for i, row in ipairs(rows) do
+    local name, above = row.entry.path, row.within and row.within.entry.path .. "." or ""
+    if name:sub(1, #above) == above then
+      name = name:sub(#above + 1)
+    end
+    lines[i + 1] = { tree[i] .. (name ~= "" and name .. "  " or "") .. row.entry.layer:describe()
+      .. (row.folded and " ..." or ""), row.output or "not called", shown_number(row.count), shown_number(row.bytes),
+      shown_number(row.work), shown_number(row.returned) }
+  end
+  return lines
+end
+
+local function totals(rows)
+  local work, returned = 0, 0
+  for _, row in ipairs(rows) do
+    work, returned = work + row.work, returned + row.returned
+  end
+  return ("%s operations, activations of %s bytes"):format(grouped(("%.0f"):format(work)), grouped(returned))
 end
 
 local function sums(root)
@@ -148,8 +245,8 @@ local function length(text)
   return utf8.len(text) or #text
 end
 
--- Lines of equally many columns, of which the first `left` are aligned to the left. (The widths of string.format end at
--- 99, and are bytes.)
+-- Lines of equally many columns, of which the first `left` are aligned to the left. (The widths of string.format end
+-- at 99, and are bytes.)
 local function lay_out(lines, left)
   local width, out = {}, {}
   for i = 1, #lines[1] do
@@ -169,19 +266,20 @@ local function lay_out(lines, left)
   return table.concat(out, "\n")
 end
 
----A table of the layers in the order in which they are called for inputs of these types, with what they
----return and how many parameters and states of their own they have; below it the sums, each cell once. The
----network is traced; nothing is computed and no cell changes.
----
----    print(nn.Sequential({ nn.Linear(4, 8), nn.ReLU() }):summary "f32[2, 4]")
----
----Errors: whatever a call with such inputs would raise.
----@param ... deepc.Type of the inputs
----@return string
-function Layer:summary(...)
-  core.check_layer("summary", self)
+-- Types of inputs, and options behind them.
+local function read_arguments(...)
   local types = table.pack(...)
-  if types.n == 0 then
+  local options = types[types.n]
+  if type(options) == "table" and not core.kind(options) then
+    types[types.n], types.n = nil, types.n - 1
+  else
+    options = nil
+  end
+  core.options("summary", options, "depth")
+  local depth = options and options.depth
+  if depth ~= nil and (math.type(depth) ~= "integer" or depth < 0) then
+    core.fail("ARG", "summary", ("depth is an integer from 0, not %s"):format(core.shown(depth)))
+  elseif types.n == 0 then
     core.fail("ARG", "summary", "the type of an input is needed", 'net:summary "f32[64, 784]"')
   end
   for i = 1, types.n do
@@ -192,10 +290,29 @@ function Layer:summary(...)
     types[i] = core.kind(types[i]) and type_of(types[i]) or types[i]
     local _ = dc.zeros(types[i]) -- raises where it is no type with sizes
   end
-  local list, rows = list_layers(self), {}
+  return types, depth or math.huge
+end
+
+---A tree of the layers in the order in which they are called for inputs of these types: what they return, how many
+---parameters and states of their own they have, with the bytes of these, the operations that they compute (2 for each
+---product of a contraction or convolution, 1 for each element of other operations) and the bytes of what they
+---return. Each cell and each value counts once, where it is met first, so columns add up to the sums below. What is
+---below a depth is added to the layer that it is in. The network is traced; nothing is computed and no cell changes.
+---
+---    print(nn.Sequential({ nn.Linear(4, 8), nn.ReLU() }):summary("f32[2, 4]", { depth = 1 }))
+---
+---Errors: whatever a call with such inputs would raise.
+---@param ... deepc.Type|{ depth?: integer } types of the inputs, then options
+---@return string
+function Layer:summary(...)
+  core.check_layer("summary", self)
+  local types, depth = read_arguments(...)
+  local list, trace = list_layers(self), { rows = {}, marks = {}, owners = {}, seen = {} }
   core.refuse_inside(self, "summary()")
-  observe(list, rows, function() trace(self, types) end)
-  return lay_out(table_of(rows, list), 2) .. "\n" .. sums(self)
+  observe(list, trace, function() trace_call(self, types, trace) end)
+  count_cells(trace.rows, list)
+  local rows = fold(trace.rows, depth)
+  return lay_out(table_of(rows), 2) .. "\n" .. sums(self) .. "\n" .. totals(rows)
 end
 
 -- How deep a layer is, counted in layers; and its path below the nearest one above.

@@ -285,18 +285,19 @@ function TestSummary:test_text()
     lines[#lines + 1] = line:gsub("(%S)  +", "%1  ")
   end
   lu.assertEquals(lines, {
-    "layer  output  parameters  bytes",
+    "layer  output  parameters  bytes  operations  activations",
     "nn.Sequential  f32[5, 2]",
-    "  1  nn.Flatten  f32[5, 12]",
-    "  2  nn.Linear 12 -> 8  f32[5, 8]  104  416",
-    "  3  Block  f32[5, 8]  1  4",
-    "    inner  nn.Linear 8 -> 8  f32[5, 8]  72  288",
-    "  4  nn.Dropout 0.5  f32[5, 8]",
-    "  3  Block  f32[5, 8]",
-    "    inner  nn.Linear 8 -> 8  f32[5, 8]",
-    "  6  nn.Linear 8 -> 2  f32[5, 2]  18  72",
-    "  3.unused  nn.Linear 3 -> 3  not called  12  48",
+    "├─ 1  nn.Flatten  f32[5, 12]  240",
+    "├─ 2  nn.Linear 12 -> 8  f32[5, 8]  104  416  1,000  160",
+    "├─ 3  Block  f32[5, 8]  1  4  81  160",
+    "│  └─ inner  nn.Linear 8 -> 8  f32[5, 8]  72  288  680  160",
+    "├─ 4  nn.Dropout 0.5  f32[5, 8]  312  160",
+    "├─ 3  Block  f32[5, 8]  81  160",
+    "│  └─ inner  nn.Linear 8 -> 8  f32[5, 8]  680  160",
+    "├─ 6  nn.Linear 8 -> 2  f32[5, 2]  18  72  170  40",
+    "└─ 3.unused  nn.Linear 3 -> 3  not called  12  48",
     "102 trained, 105 not, 828 bytes",
+    "3,004 operations, activations of 1,240 bytes",
   })
 end
 
@@ -317,8 +318,9 @@ function TestSummary:test_columns_stand_below_each_other()
   local width
   for line in nn.Sequential({ nn.Linear(1000, 2000), nn.ReLU() }):summary("f32[7, 1000]"):gmatch "[^\n]+" do
     local at = line:find "f32" or line:find "output"
+    at = at and utf8.len(line, 1, at)
     width = width or at
-    lu.assertTrue(at == width or line:find "trained" ~= nil, line)
+    lu.assertTrue(at == width or line:find "trained" ~= nil or line:find "operations" ~= nil, line)
   end
 end
 
@@ -328,10 +330,10 @@ function TestSummary:test_layers_in_tables()
   function Stack:init() self.blocks = { nn.Linear(4, 4), { nn.Sequential { nn.ReLU() } } } end
   function Stack:forward(x) return self.blocks[2][1](self.blocks[1](x)) end
   local text = nn.Sequential({ Stack() }):summary "f32[2, 4]"
-  lu.assertStrContains(text, "\n  1  Stack ")
-  lu.assertStrContains(text, "\n    blocks.1  nn.Linear 4 -> 4 ")
-  lu.assertStrContains(text, "\n    blocks.2.1  nn.Sequential ")
-  lu.assertStrContains(text, "\n      1  nn.ReLU ")
+  lu.assertStrContains(text, "\n└─ 1  Stack ")
+  lu.assertStrContains(text, "\n   ├─ blocks.1  nn.Linear 4 -> 4 ")
+  lu.assertStrContains(text, "\n   └─ blocks.2.1  nn.Sequential ")
+  lu.assertStrContains(text, "\n      └─ 1  nn.ReLU ")
 end
 
 function TestSummary:test_a_printed_layer_is_a_tree()
@@ -358,6 +360,91 @@ function TestSummary:test_several_inputs_and_results()
   function Two:forward(x, y) return x * 2, { y } end
   lu.assertStrContains(Two():summary("f32[2]", dc.zeros "i32[3]"), "f32[2], {...}")
   lu.assertStrContains(Block(4):summary("f32[2, 4]", "f32[]"), "f32[2, 4]")
+end
+
+-- The numbers of a column, by the names of rows.
+local function column(text, title)
+  local lines, at = {}, nil
+  for line in text:gmatch "[^\n]+" do
+    if not at then
+      local _, last = line:find(title, 1, true)
+      at = last
+    elseif line:find "trained" then
+      break
+    else
+      local cut = utf8.len(line) >= at and line:sub(1, utf8.offset(line, at + 1) - 1) or ""
+      lines[#lines + 1] = math.tointeger(tonumber(((cut:match "  ([%d,]+)$" or "0"):gsub(",", ""))))
+    end
+  end
+  return lines
+end
+
+local input_device = dc.zeros("f32[1]").device
+
+-- Operations are those of the kernels, where fusion neither repeats nor leaves out any.
+function TestSummary:test_operations_are_those_of_kernels()
+  local function compare(layer, input, wanted)
+    local text = layer:summary(input)
+    lu.assertEquals(math.tointeger(tonumber((text:match "([%d,]+) operations":gsub(",", "")))), wanted, text)
+    local f = dc.fn(("f(x: %s) -> ()"):format(input), function(x) dc.print(layer(x)) end)
+    local sum = 0
+    for _, kernel in ipairs(f:kernels()) do
+      sum = sum + kernel.flops
+    end
+    if #f:kernels() > 0 and input_device:find "^cpu" then -- others choose other kernels
+      lu.assertEquals(sum, wanted)
+    end
+  end
+  compare(nn.Linear(784, 128, { bias = false }), "f32[64, 784]", 2 * 64 * 784 * 128)
+  compare(nn.Linear(784, 128), "f32[64, 784]", 2 * 64 * 784 * 128 + 64 * 128)
+  compare(nn.Sequential { nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8) }, "f32[4, 16]",
+    2 * 4 * 16 * 32 + 2 * 4 * 32 + 2 * 4 * 32 * 8 + 4 * 8)
+  compare(nn.Conv2d(8, 16, 3, { padding = 1, bias = false }), "f32[2, 8, 10, 10]", 2 * 2 * 16 * 100 * 9 * 8)
+  compare(nn.Conv2d(8, 16, 3, { groups = 4, bias = false }), "f32[2, 8, 10, 10]", 2 * 2 * 16 * 64 * 9 * 2)
+  compare(nn.Conv2d(8, 16, 3, { stride = 2 }), "f32[2, 8, 11, 11]", 2 * 2 * 16 * 25 * 9 * 8 + 2 * 16 * 25)
+end
+
+-- A loop counts as often as it runs; what is computed again from the same values, once.
+function TestSummary:test_operations_of_loops_and_repeats()
+  local Twice = nn.class "Twice"
+  function Twice:init() self.inner = nn.Linear(4, 4, { bias = false }) end
+  function Twice:forward(x) return self.inner(x) + self.inner(x) end
+  lu.assertEquals(column(Twice():summary "f32[2, 4]", "operations"), { 8, 64, 0 })
+  local Loop = nn.class "Loop"
+  function Loop:init() self.inner = nn.Linear(4, 4, { bias = false }) end
+  function Loop:forward(x)
+    local last = dc.scan(function(c, row) return self.inner(c):tanh() * row, c end, dc.ones "f32[1, 4]", x)
+    return last
+  end
+  local a = column(Loop():summary "f32[3, 1, 4]", "operations")
+  local b = column(Loop():summary "f32[6, 1, 4]", "operations")
+  lu.assertEquals(b[1], 2 * a[1])
+  lu.assertTrue(a[1] >= 3 * (32 + 4))
+end
+
+function TestSummary:test_is_folded_by_depth()
+  local net = nn.Sequential { Block(4), nn.Sequential { nn.Linear(4, 4), nn.Sequential { nn.ReLU() } } }
+  local whole = net:summary "f32[2, 4]"
+  for depth = 0, 3 do
+    local text = net:summary("f32[2, 4]", { depth = depth })
+    local _, lines = text:gsub("\n", "")
+    lu.assertEquals(lines, ({ [0] = 3, 6, 9, 10 })[depth]) -- and what was not called
+    lu.assertEquals(text:match "[^\n]*$", whole:match "[^\n]*$")
+    for _, title in ipairs { "parameters", "bytes", "operations", "activations" } do
+      local sum, all = 0, 0
+      for _, n in ipairs(column(text, title)) do
+        sum = sum + n
+      end
+      for _, n in ipairs(column(whole, title)) do
+        all = all + n
+      end
+      lu.assertEquals(sum, all, title)
+    end
+  end
+  lu.assertStrContains(net:summary("f32[2, 4]", { depth = 1 }), "─ 2  nn.Sequential ...")
+  fails("summary: depth is an integer from 0, not -1", net.summary, net, "f32[2, 4]", { depth = -1 })
+  fails("summary: unknown option 'deep'", net.summary, net, "f32[2, 4]", { deep = 1 })
+  fails("summary: the type of an input is needed", net.summary, net, { depth = 1 })
 end
 
 -- Nothing is compiled or computed, no cell changes, the generator stands where it stood.
