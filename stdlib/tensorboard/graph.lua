@@ -206,10 +206,8 @@ function Writer:graph(f, options)
   if n ~= nil then
     core.check_size(op, "specialisation", n)
   end
-  if not core.checking() then
-    add(self, bytes(4, graph_def(core.graph_of(op, f, n, false))))
-    core.tensorboard.flush(self)
-  end
+  add(self, bytes(4, graph_def(core.graph_of(op, f, n, false))))
+  core.tensorboard.flush(self)
 end
 
 return core.tensorboard

@@ -211,6 +211,7 @@ local function open_logs(self, values)
   end
   if o.tensorboard then
     self.events = tensorboard.writer(o.tensorboard, self.run.step > 0 and { purge_step = self.run.step + 1 } or nil)
+    self.drawn = self.run.step > 0 -- the graph of the step: a run has one
   end
 end
 

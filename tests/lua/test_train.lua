@@ -295,6 +295,27 @@ function TestRuns:test_logs()
   os.remove(jsonl)
 end
 
+-- A run that goes on has a file of its own, which hides what is behind the checkpoint; the graph is in the first one.
+function TestRuns:test_goes_on_in_tensorboard()
+  local path, folder = files(2)
+  local texts = {}
+  for epochs = 1, 2 do
+    train.fit(new { epochs = epochs, checkpoint = path, tensorboard = folder })
+  end
+  for name in io.popen("ls " .. folder):lines() do
+    texts[#texts + 1] = check.read(folder .. "/" .. name)
+    os.remove(folder .. "/" .. name)
+  end
+  lu.assertEquals(#texts, 2)
+  local session = "\x10\x06\x3a\x02\x08\x01" -- purges from step 6
+  lu.assertNil(texts[1]:find(session, 1, true))
+  lu.assertStrContains(texts[2], session)
+  lu.assertStrContains(texts[1], "Variable")
+  lu.assertNil(texts[2]:find("Variable", 1, true))
+  os.remove(folder)
+  os.remove(path)
+end
+
 TestMistakes = {}
 
 function TestMistakes:test_options()
