@@ -318,6 +318,7 @@ static const struct {
     {"options", "deepc.options", FUNCTION},
     {"fail", "deepc.options", FUNCTION},
     {"progress", "deepc.progress", FUNCTION},
+    {"show", "deepc.show", FUNCTION},
     {"metric", "deepc.progress", FUNCTION},
     {"save", "deepc.files", FUNCTION},
     {"span", "deepc.trace", FUNCTION},
@@ -524,7 +525,7 @@ static const dc_bindings *const all[] = {
     &dc_bytes_bindings,       &dc_tables_bindings,      &dc_order_bindings,
     &dc_source_bindings,      &dc_media_bindings,       &dc_fetch_bindings,
     &dc_folder_bindings,      &dc_span_bindings,        &dc_complex_bindings,     &dc_fft_bindings,
-    &dc_tensor_file_bindings, &dc_summary_bindings,
+    &dc_tensor_file_bindings, &dc_summary_bindings, &dc_screen_bindings,
     &dc_tokenizer_bindings,
     &dc_quantized_bindings,   &dc_quantized_product_bindings,
 };

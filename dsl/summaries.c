@@ -5,6 +5,7 @@
  *                                squares, [i] = how many lie in the i-th of equal intervals of [low, high] }
  *   picture(op, x, geometry, low, high)     bytes of pixels; how many values were NaN, infinite, -infinite
  *   png_encode(pixels, width, height, channels)   the bytes of a file
+ *   sixel(pixels, width, height)                  of three bytes each: what a terminal shows (formats/sixel.h)
  *   crc32c(bytes)
  *
  * The geometry of a picture: n images of h x w values with c channels (1 grey, 3 colours, 4 colours and alpha), how far
@@ -20,6 +21,7 @@
 #include "dsl/internals.h"
 #include "formats/crc32c.h"
 #include "formats/image.h"
+#include "formats/sixel.h"
 
 #include <lauxlib.h>
 
@@ -286,7 +288,6 @@ static int l_picture(lua_State *L)
 
 typedef struct encoding {
     dc_image image;
-    luaL_Buffer *out;
     const void *bytes;
     size_t n;
 } encoding;
@@ -300,6 +301,18 @@ static dc_status encode_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
+static dc_status sixel_body(dc_job *j, void *arg)
+{
+    encoding *a = arg;
+    dc_text *text = dc_job_text(j);
+    dc_sixel_encode(&j->scratch, text, a->image.pixel, (uint32_t)a->image.width,
+                    (uint32_t)a->image.height);
+    a->n = text->n;
+    a->bytes = memcpy(dc_xalloc(a->n), text->s, a->n);
+    dc_job_text_end(j, text);
+    return DC_OK;
+}
+
 static int push_encoded(lua_State *L)
 {
     const encoding *a = lua_touserdata(L, 1);
@@ -307,14 +320,14 @@ static int push_encoded(lua_State *L)
     return 1;
 }
 
-static int l_png_encode(lua_State *L)
+static int encode(lua_State *L, dc_run_body *body, int channels)
 {
     dc_dsl *d = dc_dsl_of(L);
     size_t n;
     const char *pixel = luaL_checklstring(L, 1, &n);
     encoding a = {.image = {.width = luaL_checkinteger(L, 2),
                             .height = luaL_checkinteger(L, 3),
-                            .channels = (int)luaL_checkinteger(L, 4),
+                            .channels = channels,
                             .depth = 8}};
     luaL_argcheck(
         L,
@@ -322,7 +335,7 @@ static int l_png_encode(lua_State *L)
             (uint64_t)a.image.width * (uint64_t)a.image.height * (uint64_t)a.image.channels == n,
         1, "pixels");
     memcpy(&a.image.pixel, &pixel, sizeof pixel); /* it is read only */
-    dc_error_check_of(L, d, dc_run_once(d, encode_body, &a), "image");
+    dc_error_check_of(L, d, dc_run_once(d, body, &a), "image");
     lua_pushcfunction(L, push_encoded);
     lua_pushlightuserdata(L, &a);
     const int status = lua_pcall(L, 1, 1, 0); /* whatever becomes of it, the bytes are freed */
@@ -330,6 +343,16 @@ static int l_png_encode(lua_State *L)
     memcpy(&bytes, &a.bytes, sizeof bytes);
     dc_xfree(bytes);
     return status == LUA_OK ? 1 : lua_error(L);
+}
+
+static int l_png_encode(lua_State *L)
+{
+    return encode(L, encode_body, (int)luaL_checkinteger(L, 4));
+}
+
+static int l_sixel(lua_State *L)
+{
+    return encode(L, sixel_body, 3);
 }
 
 static int l_crc32c(lua_State *L)
@@ -344,6 +367,7 @@ static const dc_binding bindings[] = {
     {"statistics", l_statistics, DC_ANY, DC_IN_LIBRARY},
     {"picture", l_picture, DC_ANY, DC_IN_LIBRARY},
     {"png_encode", l_png_encode, DC_ANY, DC_IN_LIBRARY},
+    {"sixel", l_sixel, DC_ANY, DC_IN_LIBRARY},
     {"crc32c", l_crc32c, DC_ANY, DC_IN_LIBRARY},
 };
 

@@ -93,6 +93,9 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
     if (strcmp(opt->progress, "auto") != 0 && strcmp(opt->progress, "bar") != 0 &&
         strcmp(opt->progress, "lines") != 0 && strcmp(opt->progress, "off") != 0)
         variable = "DEEPC_PROGRESS", wanted = "'auto', 'bar', 'lines' or 'off'";
+    if (strcmp(opt->show, "auto") != 0 && strcmp(opt->show, "sixel") != 0 &&
+        strcmp(opt->show, "blocks") != 0 && strcmp(opt->show, "ascii") != 0)
+        variable = "DEEPC_SHOW", wanted = "'auto', 'sixel', 'blocks' or 'ascii'";
     if (strcmp(opt->rank_prefix, "on") != 0 && strcmp(opt->rank_prefix, "off") != 0)
         variable = "DEEPC_RANK_PREFIX", wanted = "'on' or 'off'";
     if (!dc_monitor_known(opt->monitor))

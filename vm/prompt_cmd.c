@@ -22,7 +22,7 @@ typedef struct command {
     bool (*run)(dc_prompt *p, const char *args); /* false: the prompt is to end */
 } command;
 
-enum { COMMANDS = 9 };
+enum { COMMANDS = 10 };
 
 static const command commands[COMMANDS + 1];
 
@@ -108,6 +108,45 @@ static bool run_type(dc_prompt *p, const char *args)
     lua_pushcfunction(p->L, l_push_type);
     if (need(args, "an expression") && push_value(p, args, strlen(args)) && dc_prompt_call(p, 1))
         print_text(p);
+    return true;
+}
+
+/* "hist EXPR", if what is behind the word is an expression; its length, or 0. */
+static size_t kind_of_picture(lua_State *L, const char *args)
+{
+    static const char *const word[] = {"image ", "line ", "hist "};
+    for (size_t i = 0; i < DC_COUNTOF(word); i++) {
+        const size_t n = strlen(word[i]);
+        if (strncmp(args, word[i], n) != 0)
+            continue;
+        const bool is_expression = dc_prompt_load_expression(L, args + n) == LUA_OK;
+        lua_pop(L, 1);
+        return is_expression ? n : 0;
+    }
+    return 0;
+}
+
+/* dc.show(value, { as = ... }) */
+static bool run_show(dc_prompt *p, const char *args)
+{
+    lua_State *L = p->L;
+    if (!need(args, "an expression"))
+        return true;
+    const size_t n = kind_of_picture(L, args);
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "deepc");
+    if (!dc_prompt_call(p, 1))
+        return true;
+    lua_getfield(L, -1, "show");
+    lua_remove(L, -2);
+    if (!push_value(p, args + n, strlen(args + n)))
+        return true;
+    lua_newtable(L);
+    if (n > 0) {
+        lua_pushlstring(L, args, n - 1);
+        lua_setfield(L, -2, "as");
+    }
+    dc_prompt_call(p, 2);
     return true;
 }
 
@@ -384,6 +423,7 @@ static bool run_help(dc_prompt *p, const char *args)
 static const command commands[COMMANDS + 1] = {
     {"help", "[NAME]", "this text; what is known of a name of the library", run_help},
     {"type", "EXPR", "the type of a value", run_type},
+    {"show", "[AS] EXPR", "a tensor as a picture; AS: image, line or hist", run_show},
     {"time", "EXPR", "how long it takes: the first time, then the median", run_time},
     {"explain", "F", "a typed function: its specialisations, kernels, memory", run_explain},
     {"kernels", "F", "its kernels: calls, time, speed, lines", run_kernels},

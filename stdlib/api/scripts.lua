@@ -152,6 +152,25 @@ function dc.fail(sentence) end
 ---@return function # and what `for` needs besides
 function dc.progress(source, options) end
 
+---Draws a tensor where print prints: an image, a line or a histogram, as Sixel, as blocks with colours or as
+---characters, by what the terminal can (docs/prompt.md). [n] is a line, [h, w], [h, w, c], [c, h, w] with 1, 3 or 4
+---channels and batches of these are images. Where values are NaN or infinite, this is seen and told.
+---
+---    dc.show(dc.iota("f32[8, 8]", 2), { width = 40, mode = "ascii" })
+---
+---Options:
+---
+---* as: "image", "line" or "hist"
+---* layout: of images, "HW", "HWC", "CHW", "NHW", "NHWC" or "NCHW", where the shape does not tell
+---* range: of images, { low, high }, what is black and what is white
+---* columns, bins: images side by side; intervals of a histogram
+---* width, mode: characters; "auto", "sixel", "blocks" or "ascii" (DEEPC_SHOW)
+---
+---Errors: DC0301 for shapes that are no pictures, DC0202 for complex numbers, DC0101 for options.
+---@param x deepc.Tensor
+---@param options? table<string, any>
+function dc.show(x, options) end
+
 -- ---- Looking at it ----
 
 ---Lets `deepc top` watch this process from another terminal (docs/monitoring.md), and gives the path of the socket

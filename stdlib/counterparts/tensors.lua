@@ -199,6 +199,7 @@ dc.trace | torch.profiler.profile | jax.profiler.trace | -
 dc.span | torch.profiler.record_function | jax.profiler.TraceAnnotation | -
 dc.monitor, dc.metric | - | - | -
 dc.options, dc.fail, dc.progress | - | - | torch.CmdLine, -, xlua.progress
+dc.show | - | - | image.display
 dc.stats, dc.clock, dc.ops | - | - | -, sys.clock, -
 dc.check_numbers | torch.autograd.detect_anomaly | - | - | `jax_debug_nans`
 dc.flush_denormals | torch.set_flush_denormal | - | -

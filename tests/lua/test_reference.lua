@@ -257,7 +257,7 @@ end
 
 -- These need more around them than an example has, or print.
 local needs_more = {
-  ['dc.print("x is", x)'] = true,
+  ['dc.print("x is", x)'] = true, ['dc.show(dc.iota("f32[8, 8]", 2), { width = 40, mode = "ascii" })'] = true,
   ["opt:step(loss, { lr = lr })"] = true,
   ["opt:step(function() return nn.mse_loss(net(x), y) end)"] = true,
   ['local f = opt:objective("f(x: f32[n, 2]) -> f32[]", function(x) return net(x):square():mean() end)'] = true,
