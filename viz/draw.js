@@ -51,7 +51,7 @@ const draw = (() => {
     }
     const key = it.node ? mode === "layer" ? (it.node.cls === "input" || it.node.op === "const" ? -1 : layerKey(layers.of(f), it.box)) : keyOf[mode](f, it.node)
       : boxKey(f, it.of, mode);
-    return key < 0 ? colours.css("node") : colours.of(key);
+    return key < 0 ? colours.css("node") : view.scale < 0.16 ? colours.strong(key) : colours.of(key); // small ones in full colours
   };
 
   const round = (pen, x, y, w, h, r) => {
@@ -72,13 +72,16 @@ const draw = (() => {
       const [x0, y0] = line[i - 1], [x1, y1] = line[i];
       if (!curved || x0 === x1) pen.lineTo(x1, y1);
       else {
-        const d = (y1 - y0) / 2;
+        const d = y1 > y0 ? (y1 - y0) / 2 : 60; // upwards: to the next column
         pen.bezierCurveTo(x0, y0 + d, x1, y1 - d, x1, y1);
       }
     }
   };
 
-  const isLong = (e) => e.line[e.line.length - 1][1] - e.line[0][1] > 700;
+  const isLong = (e) => {
+    const [x0, y0] = e.line[0], [x1, y1] = e.line[e.line.length - 1];
+    return Math.abs(y1 - y0) + Math.abs(x1 - x0) > 900;
+  };
 
   const arrow = (pen, line) => {
     const [x, y] = line[line.length - 1];
@@ -199,7 +202,7 @@ const draw = (() => {
     const strokes = (wanted) => {
       pen.beginPath();
       for (const e of edges) {
-        if (isLong(e) !== wanted) continue;
+        if (isLong(e) !== wanted || (wanted && !view.options.far)) continue;
         trace(pen, e.line, curved);
         if (view.scale > 0.35) arrow(pen, e.line);
       }

@@ -3,7 +3,7 @@ const graph = (() => {
   const { format } = model;
   const root = document.getElementById("graph");
   const view = { f: null, scene: null, mode: "layer", selected: null, lit: null, litBoxes: new Set(), x: 0, y: 0, scale: 1,
-    options: { constants: false, movement: false } };
+    options: { constants: false, movement: false, far: true } };
   let canvas, map, legend, facts, wanted = false, app;
 
   const paint = () => {
@@ -31,7 +31,7 @@ const graph = (() => {
 
   const fitScale = () => {
     const w = canvas.clientWidth || 800, h = canvas.clientHeight || 600, s = view.scene;
-    return Math.max(0.01, Math.min(1.1, (w - 30) / s.width, (h - 30) / s.height));
+    return Math.max(0.004, Math.min(1.1, (w - 30) / s.width, (h - 30) / s.height));
   };
 
   const fit = () => place(fitScale());
@@ -43,7 +43,7 @@ const graph = (() => {
   };
 
   const zoom = (factor, cx, cy) => {
-    const next = Math.max(0.01, Math.min(4, view.scale * factor));
+    const next = Math.max(0.004, Math.min(4, view.scale * factor));
     view.x = cx - (cx - view.x) * next / view.scale;
     view.y = cy - (cy - view.y) * next / view.scale;
     view.scale = next;
@@ -141,7 +141,7 @@ const graph = (() => {
     for (const b of layers.around(view.f, id)) if (!b.open) { b.open = true; changed = true; }
     if (view.scene.hidden[id]) {
       view.options.constants = view.options.movement = true;
-      root.querySelectorAll("input[type=checkbox]").forEach((c) => { c.checked = true; });
+      root.querySelectorAll("input[type=checkbox]").forEach((c) => { c.checked = view.options[c.name]; });
       changed = true;
     }
     if (changed) rebuild();
@@ -273,8 +273,8 @@ const graph = (() => {
     repaint();
   };
 
-  const option = (name, label) => make("label.check", {}, make("input", { type: "checkbox",
-    onchange: (e) => { view.options[name] = e.target.checked; rebuild(); } }), label);
+  const option = (name, label, title) => make("label.check", { title }, make("input", { type: "checkbox", name,
+    checked: view.options[name], onchange: (e) => { view.options[name] = e.target.checked; rebuild(); } }), label);
 
   const start = (controller) => {
     app = controller;
@@ -301,7 +301,9 @@ const graph = (() => {
         make("span.group", {}, make("button", { onclick: () => zoom(0.8, canvas.clientWidth / 2, canvas.clientHeight / 2), title: "Zoom out (-)" }, "−"),
           make("button", { onclick: () => zoom(1.25, canvas.clientWidth / 2, canvas.clientHeight / 2), title: "Zoom in (+)" }, "+"),
           make("button", { onclick: fit, title: "Fit (0)" }, "fit")),
-        option("movement", "moves"), option("constants", "constants")),
+        option("movement", "moves", "reshape, permute, expand ... that no kernel stores"),
+        option("constants", "constants", "numbers, and inputs that are one number"),
+        option("far", "far edges", "edges that go a long way, as to the gradient")),
       make("div.stage", {}, canvas, map, legend, facts));
     watch();
     new ResizeObserver(paint).observe(canvas); // at once: else it would be seen stretched

@@ -1,9 +1,10 @@
 /*
  * Layered layout of a directed graph, top to bottom: layers by longest paths, order by barycentres, positions by least squares.
+ * What is very tall stands in columns, as text does; a very wide row becomes several.
  * Items have w and h and get x and y, their upper left corner; edges are pairs of indices and get the points that they bend at.
  */
 const layout = (() => {
-  const GAP_X = 18, GAP_Y = 34, MOST_BENDS = 30000;
+  const GAP_X = 18, GAP_Y = 34, COLUMN = 70, MOST_BENDS = 30000;
 
   // An order in which edges lead forward; those that do not are left out of the layering.
   const orderOf = (n, edges) => {
@@ -97,6 +98,21 @@ const layout = (() => {
     }
   };
 
+  // A row of many wide items, such as the updates of all parameters, as rows of a page.
+  const breakRow = (all, row) => {
+    const solid = row.filter((i) => all[i].h > 0), wide = solid.reduce((sum, i) => sum + all[i].w + GAP_X, 0);
+    if (solid.length < 8 || wide < 3200) return [row];
+    const high = solid.reduce((sum, i) => sum + all[i].h + GAP_Y, 0) / solid.length;
+    const most = Math.max(1600, Math.sqrt(wide * high * 1.8)), out = [[]];
+    let w = 0;
+    for (const i of row) {
+      if (w > 0 && w + all[i].w > most && all[i].h > 0) { out.push([]); w = 0; }
+      out[out.length - 1].push(i);
+      w += all[i].h > 0 ? all[i].w + GAP_X : 0;
+    }
+    return out;
+  };
+
   // Positions of a row in its order: as near as possible to the wanted ones, no two items overlapping.
   const settle = (all, row, want) => {
     const blocks = [];
@@ -141,6 +157,49 @@ const layout = (() => {
     }
   };
 
+  // Rows below each other: where each begins, and the height of all.
+  const stackRows = (all, rows) => {
+    const tops = [];
+    let y = 0;
+    for (const row of rows) {
+      const high = row.reduce((most, i) => Math.max(most, all[i].h), 0);
+      tops.push(y);
+      for (const i of row) all[i].y = y + (high - all[i].h) / 2;
+      y += high + GAP_Y + Math.min(40, row.length);
+    }
+    tops.push(y);
+    return tops;
+  };
+
+  const extent = (all, rows) => {
+    let left = Infinity, right = -Infinity;
+    for (const row of rows)
+      for (const i of row) {
+        left = Math.min(left, all[i].x - all[i].w / 2);
+        right = Math.max(right, all[i].x + all[i].w / 2);
+      }
+    return [left, right];
+  };
+
+  // Where rows are many times as high as they are wide: columns of about one height, beside each other.
+  const wrapRows = (all, rows, tops) => {
+    const [left, right] = extent(all, rows), whole = tops[rows.length], wide = right - left + COLUMN;
+    if (whole < 2200 || whole < 4 * wide) return whole;
+    const columns = Math.min(12, Math.max(2, Math.round(Math.sqrt(whole / wide / 1.3)))), target = whole / columns;
+    let x = 0, high = 0;
+    for (let first = 0; first < rows.length;) {
+      let end = first + 1;
+      while (end < rows.length && tops[end + 1] - tops[first] <= target * 1.04) end++;
+      const [from, to] = extent(all, rows.slice(first, end));
+      for (let r = first; r < end; r++)
+        for (const i of rows[r]) { all[i].x += x - from; all[i].y -= tops[first]; }
+      high = Math.max(high, tops[end] - tops[first]);
+      x += to - from + COLUMN;
+      first = end;
+    }
+    return high;
+  };
+
   // Items without edges stand in rows of their own, below the others.
   const packLoose = (items, loose, width, top) => {
     let x = 0, y = top, high = 0;
@@ -164,20 +223,12 @@ const layout = (() => {
     });
     const inner = edges.map((e) => ({ from: index[e.from], to: index[e.to] }));
     const layer = layersOf(used.length, inner);
-    const all = addBends(used.map((i) => items[i]), inner, layer), rows = rowsOf(all);
-    sortRows(all, rows);
+    const all = addBends(used.map((i) => items[i]), inner, layer), layered = rowsOf(all);
+    sortRows(all, layered);
+    const rows = layered.flatMap((row) => breakRow(all, row));
     placeRows(all, rows);
-    let y = 0, left = Infinity, right = -Infinity;
-    for (const row of rows) {
-      const high = row.reduce((most, i) => Math.max(most, all[i].h), 0);
-      for (const i of row) {
-        all[i].y = y + (high - all[i].h) / 2;
-        left = Math.min(left, all[i].x - all[i].w / 2);
-        right = Math.max(right, all[i].x + all[i].w / 2);
-      }
-      y += high + GAP_Y + Math.min(40, row.length);
-    }
-    if (used.length === 0) left = right = 0;
+    const y = wrapRows(all, rows, stackRows(all, rows));
+    const [left, right] = used.length > 0 ? extent(all, rows) : [0, 0];
     used.forEach((i, k) => {
       items[i].x = all[k].x - all[k].w / 2 - left;
       items[i].y = all[k].y;

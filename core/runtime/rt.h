@@ -82,7 +82,8 @@ typedef struct dc_rt {
     dc_status (*open_monitor)(struct dc_rt *rt, dc_job *j);
     void (*gather)(struct dc_rt *rt);
     bool keeps_execs;       /* executables that were called stay until the context closes (dc_exec_keep) */
-    uint32_t nkept;         /* that nothing uses any more */
+    uint32_t nkept;         /* that nothing uses any more, */
+    uint64_t kept_nodes;    /* and the nodes of their graphs */
     struct dc_inst *derived;   /* instances that keep derived values, the last used first */
     size_t derived_bytes;      /* of all these */
     size_t cell_bytes;         /* of all cells */

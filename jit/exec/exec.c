@@ -75,11 +75,15 @@ dc_exec *dc_exec_retain(dc_exec *e)
 /* Nothing uses it any more, but it was called and may be asked for. */
 static bool is_kept(const dc_exec *e)
 {
-    enum { MOST = 1000 };
+    enum { MOST = 1000, MOST_NODES = 200000 };
     dc_rt *first = e->rt->first;
-    const bool kept = first->keeps_execs && first->nkept < MOST && e->profile.calls > 0;
-    first->nkept += kept;
-    return kept;
+    const uint64_t nodes = e->desc.fn != NULL ? e->desc.fn->node.n : 0;
+    if (!first->keeps_execs || e->profile.calls == 0 || first->nkept == MOST ||
+        first->kept_nodes + nodes > MOST_NODES)
+        return false;
+    first->nkept++;
+    first->kept_nodes += nodes;
+    return true;
 }
 
 void dc_exec_release(dc_exec *e)

@@ -17,8 +17,8 @@ dc_exec *dc_exec_retain(dc_exec *e);
 void dc_exec_release(dc_exec *e);
 
 /*
- * From now on executables that were called stay when their users are gone, up to a thousand; and so to the end of the
- * context, whose closing forgets those of each device.
+ * From now on executables that were called stay when their users are gone, up to a thousand with 200,000 nodes, to the
+ * end of the context, whose closing forgets those of each device.
  */
 void dc_exec_keep(dc_rt *rt);
 void dc_exec_forget(dc_rt *rt);
