@@ -133,6 +133,23 @@ void dc_top_close(dc_top_clients *all)
     all->n = 0;
 }
 
+bool dc_top_drop_silent(dc_top_clients *all, char why[DC_MONITOR_WHY])
+{
+    uint32_t n = 0;
+    snprintf(why, DC_MONITOR_WHY, "out of memory");
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (all->at[i].now != NULL) {
+            all->at[n++] = all->at[i];
+            continue;
+        }
+        if (all->at[i].why[0] != '\0')
+            snprintf(why, DC_MONITOR_WHY, "%s", all->at[i].why);
+        drop(&all->at[i]);
+    }
+    all->n = n;
+    return n > 0;
+}
+
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
 static bool is_same_run(const dc_top_snapshot *a, const dc_top_snapshot *b)
@@ -148,12 +165,30 @@ static int by_rank(const void *x, const void *y)
     return p < q ? -1 : p > q;
 }
 
+bool dc_top_find_launched(dc_top_clients *all, const char *setting, double process)
+{
+    char why[DC_MONITOR_WHY];
+    uint32_t n = 0;
+    if (!dc_top_find(all, setting, 0, why))
+        return false;
+    dc_top_ask(all, false);
+    for (uint32_t i = 0; i < all->n; i++) {
+        const dc_top_snapshot *s = all->at[i].now;
+        if (s != NULL && s->ranks > 1 && s->parent == process)
+            all->at[n++] = all->at[i];
+        else
+            drop(&all->at[i]);
+    }
+    all->n = n;
+    return n > 0;
+}
+
 void dc_top_add_ranks(dc_top_clients *all, const char *setting)
 {
     dc_top_clients others = {0};
     char why[DC_MONITOR_WHY];
     const dc_top_snapshot *first = all->at[0].now;
-    if (first == NULL || first->ranks <= 1)
+    if (first->ranks <= 1)
         return;
     if (all->n < first->ranks && dc_top_find(&others, setting, 0, why))
         dc_top_ask(&others, false);

@@ -24,11 +24,15 @@ typedef struct dc_top_clients {
 
 /* What can be watched, in the order of processes and contexts: of `process`, 0: of all. true: at least one. */
 bool dc_top_find(dc_top_clients *all, const char *setting, int process, char why[DC_MONITOR_WHY]);
+/* Ranks that this process has launched. */
+bool dc_top_find_launched(dc_top_clients *all, const char *setting, double process);
 /* The same of one socket by its path. */
 bool dc_top_connect(dc_top_clients *all, const char *path, char why[DC_MONITOR_WHY]);
 /* Adds the other ranks of the run that at[0] is one of, and sorts by ranks. */
 void dc_top_add_ranks(dc_top_clients *all, const char *setting);
 void dc_top_close(dc_top_clients *all);
+/* Leaves out those that have never answered. false: none is left; `why` is what the last one said. */
+bool dc_top_drop_silent(dc_top_clients *all, char why[DC_MONITOR_WHY]);
 
 /*
  * Asks all and waits until each has answered, or for so long that those who have not are ended. Then now is the answer, and

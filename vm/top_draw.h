@@ -28,8 +28,8 @@ void dc_top_draw(dc_text *t, const dc_top_clients *all, dc_top_look *look);
 /* One line about one of them, for logs. */
 void dc_top_draw_line(dc_text *t, const dc_top_client *c);
 
-/* "what it is at": "in step for 12 s". */
-void dc_top_print_doing(dc_text *t, const dc_top_snapshot *s);
+/* What it is at: "in step for 12.0 s", "waits for rank 1 in all_reduce, train.lua:12 for 3.0 s". */
+void dc_top_print_state(dc_text *t, const dc_top_snapshot *s);
 /* The command without the path of the program. */
 const char *dc_top_command(const dc_top_snapshot *s);
 /* "1:02:03" */

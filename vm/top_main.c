@@ -131,20 +131,21 @@ static bool connect_to(asked *a)
     }
     if (!dc_digits_whole(a->what, INT_MAX, &process) || process == 0)
         return misused("a process has a number, a socket a path: ", a->what);
-    if (!dc_top_find(&a->all, a->opt->monitor, (int)process, why))
+    if (!dc_top_find(&a->all, a->opt->monitor, (int)process, why) &&
+        !dc_top_find_launched(&a->all, a->opt->monitor, (double)process))
         return not_found(a, process, why);
     return true;
 }
 
-/* Those of which something is known come first; false: of none. */
 static bool ask_first(asked *a)
 {
-    if (dc_top_ask(&a->all, a->kernels) && a->all.at[0].now != NULL) {
+    char why[DC_MONITOR_WHY];
+    dc_top_ask(&a->all, a->kernels);
+    if (dc_top_drop_silent(&a->all, why)) {
         dc_top_add_ranks(&a->all, a->opt->monitor);
         return true;
     }
-    fprintf(stderr, "deepc: top: %s\n",
-            a->all.at[0].why[0] != '\0' ? a->all.at[0].why : "out of memory");
+    fprintf(stderr, "deepc: top: %s\n", why);
     return false;
 }
 
@@ -176,12 +177,12 @@ static void print_json(const asked *a)
 
 static void list_one(const dc_top_snapshot *s)
 {
-    dc_text doing = {0}, up = {0};
-    dc_top_print_doing(&doing, s);
+    dc_text state = {0}, up = {0};
+    dc_top_print_state(&state, s);
     dc_top_print_time(&up, s->open);
     printf("%8.0f  %-12.12s %5.0f  %9s  %-30.60s  %s\n", s->pid, s->device, s->rank, up.s,
-           dc_top_command(s), doing.s);
-    dc_text_free(&doing);
+           dc_top_command(s), state.s);
+    dc_text_free(&state);
     dc_text_free(&up);
 }
 

@@ -11,6 +11,7 @@
  *   within MS TEXT the same, in so many milliseconds
  *   raw TEXT       the same, sequences included; escapes as in send
  *   absent TEXT    it has not been shown since the last expectation, nor for a moment from now
+ *   size ROWS COLUMNS   the terminal has another size from now on; it began with 40 rows of 120
  *   pause MS
  *   hold MS        the same, and what the program writes is not read: it waits in a write
  *   end STATUS     waits until the program ends with this status; the last step
@@ -27,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -206,6 +208,12 @@ static bool do_step(session *s, char *line)
         return is_absent(s, text);
     if (strcmp(line, "end") == 0)
         return ends_with(s, atoi(text));
+    if (strcmp(line, "size") == 0) {
+        char *columns;
+        struct winsize size = {.ws_row = (unsigned short)strtol(text, &columns, 10)};
+        size.ws_col = (unsigned short)atoi(columns);
+        return ioctl(s->fd, TIOCSWINSZ, &size) == 0;
+    }
     if (strcmp(line, "within") == 0) {
         char *wanted;
         const long ms = strtol(text, &wanted, 10);

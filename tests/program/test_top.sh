@@ -166,6 +166,11 @@ send p
 send k
 expect kernels on
 send \e[B\e[A\e[6~x
+# the last line is cut, or not
+size 12 30
+raw pause \e[0m\e[H
+size 40 120
+raw pause  \e[0m\e[1mk
 send q
 raw \e[?25h\e[?1049l
 end 0

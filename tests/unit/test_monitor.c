@@ -693,6 +693,8 @@ static void test_reader(void)
             dc_top_read(&s, text, sizeof text - 1, why);
         }
     }
+    CHECK(reads("{\"command\": \"a\\u001b[2J\\u009b\\u00e4\\n\"}", &s));
+    CHECK_STR(s.command, "a?[2J??\xc3\xa4?");
     CHECK(reads("{\"error\": \"no\"}", &s) && strcmp(s.error, "no") == 0);
     CHECK(!reads("[]", &s) && !reads("{\"functions\": 3}", &s) && !reads("{} x", &s));
 }
