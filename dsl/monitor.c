@@ -34,9 +34,11 @@ static int l_monitor(lua_State *L)
     return 1;
 }
 
+/* A child of fork has none: its lock may be held there for ever. */
 static dc_monitor *monitor_of(lua_State *L)
 {
-    return dc_dsl_of(L)->rt->monitor;
+    const dc_rt *rt = dc_dsl_of(L)->rt;
+    return rt->monitor != NULL && !dc_rt_forked(rt) ? rt->monitor : NULL;
 }
 
 static int l_watched(lua_State *L)
@@ -54,10 +56,10 @@ static int l_metric_due(lua_State *L)
 
 static int l_tell_metric(lua_State *L)
 {
-    dc_rt *rt = dc_dsl_of(L)->rt;
-    if (rt->monitor != NULL) {
-        dc_monitor_tell(rt->monitor, luaL_checkstring(L, 1), luaL_checknumber(L, 2));
-        dc_monitor_breathe(rt);
+    dc_monitor *m = monitor_of(L);
+    if (m != NULL) {
+        dc_monitor_tell(m, luaL_checkstring(L, 1), luaL_checknumber(L, 2));
+        dc_monitor_breathe(dc_dsl_of(L)->rt);
     }
     return 0;
 }
@@ -78,7 +80,7 @@ static int l_loop_begin(lua_State *L)
 static int l_loop_at(lua_State *L)
 {
     dc_rt *rt = dc_dsl_of(L)->rt;
-    dc_monitor *m = rt->monitor;
+    dc_monitor *m = monitor_of(L);
     if (m == NULL)
         return 0;
     const bool due = dc_monitor_loop_at(m, (int)luaL_checkinteger(L, 1), luaL_checkinteger(L, 2));

@@ -30,7 +30,7 @@ enum {
     BETWEEN_MS = 50,    /* two answers to a client */
     PATIENCE_MS = 2000, /* with a client that does not read, or has begun a request */
     IDLE_MS = 60000,    /* with one that asks nothing */
-    WATCHED_MS = 3000   /* since the last request */
+    WATCHED_MS = 2000   /* since the last request */
 };
 
 typedef struct client {
@@ -411,8 +411,11 @@ dc_status dc_monitor_open(dc_rt *rt, dc_job *j)
     s->opt = rt->opt;
     for (int i = 0; i < CLIENTS; i++)
         s->client[i].fd = -1;
-    if (start(s, rt, why))
+    if (start(s, rt, why)) {
+        if (rt->world != NULL)
+            dc_monitor_join(rt);
         return DC_OK;
+    }
     dc_monitor_free(rt);
     dc_xfree(s);
     return dc_failf(j, DC_ERR_FILE_TEXT, NULL, "%s", why);

@@ -29,7 +29,7 @@ static const char usage[] =
 
 enum {
     KEEP_MS = 20000, /* while it is paused */
-    TIMED_MS = 2000  /* kernels are timed as long as somebody asks so often */
+    TIMED_MS = 1000  /* kernels are timed as long as somebody asks so often */
 };
 
 typedef struct asked {

@@ -218,3 +218,46 @@ function TestSilence:test_mistakes()
   fails("metrics are a table, or a function that returns one, not a number", dc.progress, 3, { metrics = 3 })
   fails("options are a table", dc.progress, 3, 4)
 end
+
+-- ---- what those who watch are told (program/test_top.sh has the rest) ----
+
+TestMetric = {}
+
+function TestMetric:test_a_metric_has_a_name_and_a_number()
+  fails("metric: the name of a metric is a text, not nil", function() dc.metric() end)
+  fails("metric: the name of a metric is a text", function() dc.metric("", 1) end)
+  fails("metric: metric 'loss' is", function() dc.metric("loss", "0.5") end)
+  fails("metric: metric 'loss' is", function() dc.metric "loss" end)
+  fails("metric: metric 'loss' is f32[2, 1], not one number", function() dc.metric("loss", dc.ones "f32[2, 1]") end)
+end
+
+function TestMetric:test_it_is_told_outside_of_typed_functions()
+  fails("metric is called while 'f' is traced", function()
+    dc.fn("f(x: f32[2]) -> f32[]", function(x)
+      dc.metric("loss", x:sum())
+      return x:sum()
+    end)
+  end)
+end
+
+function TestMetric:test_watched_or_not()
+  local function tell()
+    for i = 1, 3 do
+      dc.metric("loss", dc.full("f32[1, 1]", i))
+      dc.metric("step", i)
+      dc.metric("worst", -math.huge)
+      dc.metric(("long"):rep(100), 0 / 0)
+    end
+    for i = 1, 100 do dc.metric("metric " .. i, i) end
+    local n = 0
+    for _ in dc.progress(2, { show = "off", metrics = function() error "nobody watches" end }) do
+      for _ in dc.progress(2, { show = "off", title = 7, metrics = { a = "text" } }) do n = n + 1 end
+    end
+    lu.assertEquals(n, 4)
+  end
+  tell()
+  local path = dc.monitor()
+  lu.assertStrContains(path, "deepc")
+  lu.assertEquals(dc.monitor(), path)
+  tell()
+end

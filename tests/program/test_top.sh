@@ -80,12 +80,21 @@ function value()
   if w == "true" or w == "false" then return w == "true" end
   return assert(tonumber(w), w)
 end
-s = value()
+s = value() -- of the first line
 by = function(t, name) for _, x in ipairs(t) do if x.name == name then return x end end error("no " .. name) end
 os.exit(assert(load("return " .. arg[1]))() and 0 or 1)
 EOT
 field() {
     "$DEEPC" "$dir/field.lua" "$1" <"$dir/out"
+}
+
+# await EXPRESSION PROCESS: its JSON, as soon as that holds
+await() {
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
+        top --json --once "$2"
+        field "$1" 2>/dev/null && return
+        sleep 0.5
+    done
 }
 
 top
@@ -125,7 +134,7 @@ start long "$DEEPC" "$dir/long.lua"
 top
 check "both are listed" says "deepc $dir/train.lua"
 check "with what they are doing" says "deepc $dir/long.lua"
-top --json --once "$training"
+await "#s.metrics >= 4 and s.kernels_timed and s.counts.rounds > 8" "$training"
 check "JSON has the process" field "s.pid == $training and s.device ~= '' and s.ranks == 1"
 check "it trains" field "s.counts.rounds > 0 and s.counts.calls > 0"
 check "with an epoch" field "#s.loops <= 1 and (s.loops[1] == nil or s.loops[1].title:find 'epoch')"
@@ -138,7 +147,7 @@ top --once --no-kernels --sort name "$training"
 check "text" says "steps/s"
 check "has the loss" says "loss"
 check "and no colours" test "$(printf '%s' "$out" | tr -d -c '\033' | wc -c)" -eq 0
-top --json --once "$long"
+await "s.doing.what == 'call' and s.doing.seconds > 0.4" "$long"
 check "inside of a long call it is known which, and since when" \
     field "s.doing.what == 'call' and s.doing.name == 'endless' and s.doing.seconds > 0.4"
 run timeout 3 "$DEEPC" top -i 0.3 "$training"
@@ -207,14 +216,14 @@ dc.mesh { data = world.size }
 local x = dc.ones "f32[4]"
 for step = 1, 1000000 do
   if world.rank == 1 and step == 50 then
-    local until_ = dc.clock() + 20
+    local until_ = dc.clock() + 60
     while dc.clock() < until_ do end
   end
   dc.all_reduce(x):totable()
 end
 EOT
 start ranks "$DEEPC" --ranks 2 "$dir/ranks.lua"
-sleep 1
+await "s.waits and s.waits.rank == 1" "$ranks"
 top --once "$ranks"
 check "ranks have a table" says "RANK"
 check "with who waits for whom" says "waits for rank 1 in all_reduce"
