@@ -28,7 +28,7 @@ uint64_t dc_monitored_begin(dc_exec *e, uint64_t start)
 void dc_monitored_end(dc_exec *e, uint64_t before, uint64_t start, int calls)
 {
     dc_monitor *m = e->rt->first->monitor;
-    if (m == NULL)
+    if (m == NULL || start == 0) /* it was opened in the middle of the call */
         return;
     const uint64_t now = dc_clock_ns();
     dc_monitor_function *f = &m->live.function[row_of(e)];
