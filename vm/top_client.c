@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 enum {
+    SILENT_MS = 100,
     ANSWER_MS = 2000, /* a monitor answers within a quarter of a second */
     LARGEST = 4 << 20 /* bytes of an answer */
 };
@@ -225,10 +226,10 @@ static bool make_room(dc_top_client *c)
     return true;
 }
 
-/* A whole line has come, or it has ended. */
+/* A whole line has come. */
 static bool has_answered(const dc_top_client *c)
 {
-    return c->fd < 0 || (c->n > 0 && c->text[c->n - 1] == '\n');
+    return c->n > 0 && c->text[c->n - 1] == '\n';
 }
 
 static void receive(dc_top_client *c)
@@ -246,18 +247,27 @@ static void receive(dc_top_client *c)
         c->n += (size_t)n;
 }
 
+/* Those that have been silent before do not hold the others up. */
+static uint64_t patience(const dc_top_clients *all)
+{
+    for (uint32_t i = 0; i < all->n; i++)
+        if (all->at[i].fd >= 0 && !all->at[i].silent)
+            return ANSWER_MS * UINT64_C(1000000);
+    return SILENT_MS * UINT64_C(1000000);
+}
+
 static void wait_for_all(dc_top_clients *all)
 {
     struct pollfd p[DC_TOP_MOST];
-    const uint64_t until = dc_clock_ns() + ANSWER_MS * UINT64_C(1000000);
+    const uint64_t until = dc_clock_ns() + patience(all);
     for (uint64_t now; (now = dc_clock_ns()) < until;) {
         uint32_t open = 0;
         for (uint32_t i = 0; i < all->n; i++) {
-            const bool waits = !has_answered(&all->at[i]);
+            const bool waits = all->at[i].fd >= 0 && !has_answered(&all->at[i]);
             p[i] = (struct pollfd){.fd = waits ? all->at[i].fd : -1, .events = POLLIN};
-            open += waits;
+            open += waits && !all->at[i].silent;
         }
-        if (open == 0)
+        if (open == 0 && patience(all) > SILENT_MS * UINT64_C(1000000))
             return;
         poll(p, all->n, (int)((until - now) / 1000000 + 1));
         for (uint32_t i = 0; i < all->n; i++)
@@ -299,12 +309,21 @@ static void read_answer(dc_top_client *c)
     c->now = s;
 }
 
+/* One that owes an answer is not asked again before that has come. */
 static void ask_all(dc_top_clients *all, bool kernels)
 {
-    for (uint32_t i = 0; i < all->n; i++)
-        if (all->at[i].fd >= 0 && !send_request(&all->at[i], kernels))
-            receive(&all->at[i]); /* what it said when it let go of us */
+    for (uint32_t i = 0; i < all->n; i++) {
+        dc_top_client *c = &all->at[i];
+        if (c->fd >= 0 && !c->silent && !send_request(c, kernels))
+            receive(c); /* what it said when it let go of us */
+    }
     wait_for_all(all);
+    for (uint32_t i = 0; i < all->n; i++) {
+        dc_top_client *c = &all->at[i];
+        c->silent = c->fd >= 0 && !has_answered(c);
+        if (c->silent)
+            snprintf(c->why, sizeof c->why, "it does not answer; perhaps it has been stopped");
+    }
 }
 
 void dc_top_keep(dc_top_clients *all, bool kernels)
@@ -318,9 +337,7 @@ bool dc_top_ask(dc_top_clients *all, bool kernels)
     ask_all(all, kernels);
     for (uint32_t i = 0; i < all->n; i++) {
         dc_top_client *c = &all->at[i];
-        if (!has_answered(c))
-            end(c, "it does not answer");
-        else if (c->n > 0 && c->text[c->n - 1] == '\n')
+        if (has_answered(c))
             read_answer(c);
         lives = lives || c->fd >= 0;
     }

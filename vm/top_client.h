@@ -8,8 +8,9 @@
 enum { DC_TOP_MOST = 64 /* ranks that are shown */ };
 
 typedef struct dc_top_client {
-    int fd;     /* -1: it has ended, or was never there: why */
-    char *text; /* of the last answer, room for `room` bytes */
+    int fd;      /* -1: it has ended, or was never there: why */
+    bool silent; /* it has not answered the last request yet */
+    char *text;  /* of the last answer, room for `room` bytes */
     size_t n, room;
     char why[DC_MONITOR_WHY];
     dc_top_snapshot *now,
@@ -35,7 +36,7 @@ void dc_top_close(dc_top_clients *all);
 bool dc_top_drop_silent(dc_top_clients *all, char why[DC_MONITOR_WHY]);
 
 /*
- * Asks all and waits until each has answered, or for so long that those who have not are ended. Then now is the answer, and
+ * Asks all and waits until each has answered, or for so long that those who have not are silent. Then now is the answer, and
  * last what it was before where the counters of both differ in age. At least one lives: true.
  */
 bool dc_top_ask(dc_top_clients *all, bool kernels);

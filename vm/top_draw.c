@@ -101,22 +101,28 @@ static void draw_title(dc_pen *p, const dc_top_snapshot *s)
     dc_pen_end_line(p);
 }
 
+/* It has ended, or does not answer. */
+static bool is_away(const dc_top_client *c)
+{
+    return c->fd < 0 || c->silent;
+}
+
 /* Counters that have not come for a while are old: the script is somewhere else than in a call that ends. */
 static void draw_doing(dc_pen *p, const dc_top_client *c)
 {
     const dc_top_snapshot *s = c->now;
     dc_text t = {0};
-    if (c->fd < 0)
+    if (is_away(c))
         dc_text_printf(&t, "%s", c->why);
     else
         dc_top_print_state(&t, s);
-    dc_pen_put(p, c->fd < 0 || s->wait >= 1 || s->doing >= 5 ? DC_WARN : DC_PLAIN, t.s);
+    dc_pen_put(p, is_away(c) || s->wait >= 1 || s->doing >= 5 ? DC_WARN : DC_PLAIN, t.s);
     dc_text_free(&t);
     if (p->look->paused)
         dc_pen_put(p, DC_WARN, "  paused");
-    else if (c->fd >= 0 && s->age < 0)
+    else if (!is_away(c) && s->age < 0)
         dc_pen_put(p, DC_DIM, "  no counters yet");
-    else if (c->fd >= 0 && s->age > 1.5) {
+    else if (!is_away(c) && s->age > 1.5) {
         dc_pen_put(p, DC_WARN, "  counters are ");
         dc_pen_span(p, DC_WARN, s->age);
         dc_pen_put(p, DC_WARN, " old");
@@ -388,7 +394,7 @@ static void draw_rank(dc_pen *p, const dc_top_clients *all, uint32_t i)
     if (s == NULL)
         return;
     dc_top_rates_of(c, &r);
-    if (c->fd < 0)
+    if (is_away(c))
         dc_text_puts(&t, c->why);
     else
         dc_top_print_state(&t, s);
@@ -396,7 +402,7 @@ static void draw_rank(dc_pen *p, const dc_top_clients *all, uint32_t i)
     dc_pen_putf(p, i == p->look->selected ? DC_BOLD : DC_PLAIN,
                 "%c%4.0f %8.0f  %-10.10s %8.1f %11s  ", i == p->look->selected ? '>' : ' ', s->rank,
                 s->pid, s->device, r.steps, live);
-    dc_pen_put(p, c->fd < 0 || s->wait >= 1 ? DC_WARN : DC_PLAIN, t.s);
+    dc_pen_put(p, is_away(c) || s->wait >= 1 ? DC_WARN : DC_PLAIN, t.s);
     dc_text_free(&t);
     dc_pen_end_line(p);
 }
@@ -497,7 +503,10 @@ void dc_top_draw_line(dc_text *t, const dc_top_client *c)
     if (s->ranks > 1)
         dc_text_printf(t, "  rank %.0f", s->rank);
     dc_text_puts(t, "  ");
-    dc_top_print_state(t, s);
+    if (is_away(c))
+        dc_text_puts(t, c->why);
+    else
+        dc_top_print_state(t, s);
     if (s->age >= 0) {
         dc_number_format(text, sizeof text, dc_pen_digits(r.steps), r.steps);
         dc_text_printf(t, "  %s %s/s", text, r.step != NULL ? r.step : "steps");

@@ -197,6 +197,15 @@ send q
 end 0
 EOT
 check "without colours" test "$status" -eq 0
+(sleep 1; kill -STOP "$training"; sleep 3; kill -CONT "$training") &
+session "one that is stopped says nothing, and is watched on" top -i 0.2 "$training" <<EOT
+expect FUNCTION
+expect does not answer
+# then for how long it has been in step, or where it is
+expect  ms
+send q
+end 0
+EOT
 kill "$long"
 (sleep 1; kill -9 "$training") &
 session "the end of the process ends it" top -i 0.2 "$training" <<EOT
