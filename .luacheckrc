@@ -8,6 +8,13 @@ files["tests/"] = {
   ignore = { "1../[Tt]est.*" }, -- LuaUnit finds tests by their global names
 }
 
+files["editors/neovim/"] = {
+  globals = { "vim" },
+}
+files["tests/program/neovim.lua"] = {
+  globals = { "vim" },
+}
+
 files["library/"] = {
   ignore = { "211", "212", "241", "631" },
 }

@@ -7,6 +7,7 @@
 
 #include "core/base/digits.h"
 #include "dsl/dsl.h"
+#include "vm/deepc.h"
 #include "vm/luaerror.h"
 
 #include <lauxlib.h>
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT = 10000 };
+enum { COUNT = 1000 };
 
 static const char KEY = 0; /* its address: where the registry has the dc_check */
 static const char STOPPED[] = "the script is at its end";
@@ -266,9 +267,10 @@ static void report_text(dc_check *c, const char *text, const char *kind)
     p->word = last_quoted(line);
 }
 
-static bool is_stop(lua_State *L, int idx)
+/* Is the error what ends the script, and not one of its own? */
+static bool is_stop(lua_State *L, const dc_check *c, int idx)
 {
-    return lua_touserdata(L, idx) == (const void *)STOPPED;
+    return atomic_load(&c->stopped) || lua_touserdata(L, idx) == (const void *)STOPPED;
 }
 
 void dc_check_report(lua_State *L, dc_check *c, const char *kind)
@@ -277,9 +279,9 @@ void dc_check_report(lua_State *L, dc_check *c, const char *kind)
     luaL_checkstack(L, 8, "an error");
     lua_pushliteral(L, "code");
     const bool ours = lua_type(L, idx) == LUA_TTABLE && lua_rawget(L, idx) == LUA_TSTRING;
-    if (!is_stop(L, idx) && ours) {
+    if (!is_stop(L, c, idx) && ours) {
         report_record(c, L, idx);
-    } else if (!is_stop(L, idx)) {
+    } else if (!is_stop(L, c, idx)) {
         lua_settop(L, idx);
         dc_luaerror e;
         dc_luaerror_read(L, idx, &e);
@@ -322,7 +324,7 @@ static int l_fn(lua_State *L)
     lua_insert(L, 1);
     if (lua_pcall(L, lua_gettop(L) - 1, 1, 0) == LUA_OK)
         return 1;
-    if (!outermost || is_stop(L, -1))
+    if (!outermost || is_stop(L, c, -1))
         return lua_error(L);
     dc_check_report(L, c, "error");
     push_failed(L);
@@ -347,12 +349,10 @@ static void watch_definitions(lua_State *L)
 static void hook(lua_State *L, lua_Debug *ar)
 {
     dc_check *c = dc_check_of(L);
-    if (ar->event != LUA_HOOKCOUNT && !c->over) {
-        dc_check_types_hook(L, ar, c->types);
-        return;
-    }
-    if (!c->over && dc_clock_ns() > c->deadline)
+    if (ar->event == LUA_HOOKCOUNT && !c->over && dc_clock_ns() > c->deadline)
         c->over = c->late = true;
+    if (ar->event != LUA_HOOKCOUNT && !c->over)
+        dc_check_types_hook(L, ar, c->types);
     if (c->over && ar->event != LUA_HOOKRET)
         dc_check_stop(L);
 }
@@ -415,10 +415,16 @@ static void run_script(lua_State *L, dc_check *c, const dc_check_source *s)
     luaL_checkstack(L, s->argc, "arguments");
     for (int i = 1; i < s->argc; i++)
         lua_pushstring(L, s->argv[i]);
-    lua_sethook(L, hook, LUA_MASKCOUNT | (c->types != NULL ? DC_CHECK_TYPES_EVENTS : 0), COUNT);
+    if (c->types !=
+        NULL) /* then others look at the clock: counting would be felt by each instruction */
+        lua_sethook(L, hook, DC_CHECK_TYPES_EVENTS, 0);
+    else
+        lua_sethook(L, hook, LUA_MASKCOUNT, COUNT);
     const int status = lua_pcall(L, s->argc > 0 ? s->argc - 1 : 0, 0, 0);
     lua_sethook(L, NULL, 0, 0);
     c->ended = status == LUA_OK;
+    c->late = c->late || atomic_load(&c->stopped);
+    dc_resume(c->rt);
     if (status != LUA_OK)
         dc_check_report(L, c, "error");
     if (c->late)

@@ -15,6 +15,8 @@
 
 #include <lua.h>
 
+#include <stdatomic.h>
+
 /* A line that has to do with a problem: where an operand comes from. */
 typedef struct dc_check_related {
     char *file, *text; /* file: NULL where no line is known */
@@ -44,6 +46,7 @@ typedef struct dc_check {
     const char *file;  /* the script, as its lines are named */
     uint64_t deadline; /* dc_clock_ns */
     uint32_t errors;
+    atomic_bool stopped; /* by dc_stop, since its time is over; a signal handler says so */
     bool over; /* the script is to end: too long, os.exit, a function that did not pass is called */
     bool late, ended; /* too long; the script came to its end */
     dc_uses_watch watch;

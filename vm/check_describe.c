@@ -164,20 +164,18 @@ static void print_function(lua_State *L, int idx, dc_text *out)
     dc_text_puts(out, "}");
 }
 
-/* Pushes "deepc.nn", the name of the library's module at idx, or nil. */
+/* Pushes "deepc.nn", the name of the library's module at idx, or nil; of those that put it together the shortest. */
 static void push_module(lua_State *L, int idx)
 {
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    const int loaded = lua_gettop(L);
-    for (lua_pushnil(L); lua_next(L, loaded) != 0; lua_pop(L, 1))
-        if (lua_rawequal(L, -1, idx) && lua_type(L, -2) == LUA_TSTRING &&
-            strncmp(lua_tostring(L, -2), "deepc", 5) == 0) {
-            lua_pop(L, 1);
-            lua_replace(L, loaded);
-            return;
-        }
     lua_pushnil(L);
-    lua_replace(L, loaded);
+    const int name = lua_gettop(L);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    for (lua_pushnil(L); lua_next(L, name + 1) != 0; lua_pop(L, 1))
+        if (lua_rawequal(L, -1, idx) && lua_type(L, -2) == LUA_TSTRING &&
+            strncmp(lua_tostring(L, -2), "deepc", 5) == 0 &&
+            (lua_isnil(L, name) || lua_rawlen(L, -2) < lua_rawlen(L, name)))
+            lua_copy(L, -2, name);
+    lua_settop(L, name);
 }
 
 /* What a field is, in a word or two: the value on top, which is popped. */
@@ -228,21 +226,18 @@ static void print_table(lua_State *L, int idx, dc_text *out)
 {
     size_t n;
     push_module(L, idx);
-    const char *text = lua_tolstring(L, -1, &n);
-    dc_text_printf(out, "{\"kind\":\"%s\"", text != NULL ? "module" : "table");
-    if (text == NULL && luaL_getmetafield(L, idx, "__tostring") != LUA_TNIL)
-        text = push_told(L, idx, NULL, &n);
-    else if (text == NULL) {
+    const bool module = !lua_isnil(L, -1);
+    dc_text_printf(out, "{\"kind\":\"%s\"", module ? "module" : "table");
+    if (!module && luaL_getmetafield(L, idx, "__name") == LUA_TSTRING)
+        print_field(out, "class", lua_tostring(L, -1), lua_rawlen(L, -1));
+    if (!module && luaL_getmetafield(L, idx, "__tostring") != LUA_TNIL)
+        push_told(L, idx, NULL, &n);
+    else if (!module)
         dc_prompt_push_type(L, idx);
-        text = lua_tolstring(L, -1, &n);
-    } else {
-        dc_text_puts(out, ",\"text\":");
-        dc_check_print_string(out, text, n);
-        dc_text_puts(out, "}");
-        return;
-    }
+    const char *text = lua_tolstring(L, -1, &n);
     print_field(out, "text", text, n < MOST_TEXT ? n : MOST_TEXT);
-    print_fields(L, idx, out);
+    if (!module)
+        print_fields(L, idx, out);
     dc_text_puts(out, "}");
 }
 

@@ -2,6 +2,7 @@
  * What the values of a script are: vm/check_types.h. Here are the names of the text and the hook; check_describe.c says
  * what values are called.
  */
+#include "dsl/base/interrupt.h"
 #include "dsl/base/trace.h"
 #include "dsl/dsl.h"
 #include "vm/check_types_impl.h"
@@ -17,6 +18,7 @@ enum {
     SIGHTS = 8,   /* different values that are kept of a name on a line */
     NAMES = 40,   /* of two lines that are looked at */
     FRAMES = 100, /* functions of the script that run in each other */
+    IDLE = 200,   /* lines in a row that are known, after which lines are no longer looked at */
     MOST_MADE = 20000
 };
 
@@ -332,6 +334,21 @@ void dc_check_types_begin(lua_State *L, dc_check_types *t)
     lua_rawsetp(L, LUA_REGISTRYINDEX, t);
 }
 
+/*
+ * Events of lines on or off, where L runs: while they are on, each instruction takes twice as long. The hook of a trace
+ * passes on what it was told to.
+ */
+static void set_lines(lua_State *L, dc_dsl *d, bool on)
+{
+    const lua_Hook hook = lua_gethook(L);
+    const int mask = lua_gethookmask(L);
+    if (hook == NULL || hook == d->stop_hook || (!on && d->trace != NULL))
+        return;
+    for (dc_trace *t = d->trace; t != NULL; t = t->outer)
+        t->hook_mask |= LUA_MASKLINE;
+    dc_interrupt_sethook(L, d, hook, on ? mask | LUA_MASKLINE : mask & ~LUA_MASKLINE, 0);
+}
+
 static uint32_t line_within(const dc_check_types *t, int line)
 {
     return line > 0 && (uint32_t)line <= t->lines ? (uint32_t)line : 0;
@@ -362,19 +379,43 @@ static bool is_due(dc_check_types *t, const dc_dsl *d, uint32_t line, bool count
     return true;
 }
 
+/* Lines are off and something is called: on again where the script has come to a line that is not known. */
+static void look_again(lua_State *L, dc_check_types *t, dc_dsl *d, const lua_Debug *called)
+{
+    lua_Debug caller;
+    if (called->source == t->source && is_due(t, d, line_within(t, called->linedefined), true)) {
+        set_lines(L, d, true);
+        return;
+    }
+    if (lua_getstack(L, 1, &caller) == 0 || lua_getinfo(L, "Sl", &caller) == 0 ||
+        caller.source != t->source)
+        return;
+    const uint32_t line = line_within(t, caller.currentline);
+    if (line == 0 || !is_due(t, d, line, true))
+        return;
+    dc_check_frame *f = frame_of(t, &caller);
+    f->function = caller.linedefined;
+    f->line = line;
+    look_at(L, t, &caller, 0, line);
+    set_lines(L, d, true);
+}
+
 void dc_check_types_hook(lua_State *L, lua_Debug *ar, dc_check_types *t)
 {
     const int event = ar->event;
     lua_getinfo(L, "S", ar);
+    const bool calls = event == LUA_HOOKCALL || event == LUA_HOOKTAILCALL;
+    dc_dsl *d = ar->source == t->source || calls ? dc_dsl_in(L) : NULL;
+    if (calls && (lua_gethookmask(L) & LUA_MASKLINE) == 0)
+        look_again(L, t, d, ar);
     if (ar->source != t->source)
         return;
-    const dc_dsl *d = dc_dsl_in(L);
     dc_check_frame *f = frame_of(t, ar);
-    if (event == LUA_HOOKCALL || event == LUA_HOOKTAILCALL || f->function != ar->linedefined) {
+    if (calls || f->function != ar->linedefined) {
         f->function = ar->linedefined;
         f->line = line_within(t, ar->linedefined); /* where its parameters stand */
     }
-    if (event == LUA_HOOKCALL || event == LUA_HOOKTAILCALL)
+    if (calls)
         return;
     uint32_t left = f->line, next = 0;
     if (event == LUA_HOOKLINE) {
@@ -387,8 +428,11 @@ void dc_check_types_hook(lua_State *L, lua_Debug *ar, dc_check_types *t)
         left = 0;
     if (next != 0 && !is_due(t, d, next, true))
         next = 0;
+    t->idle = left != 0 || next != 0 ? 0 : t->idle + 1;
     if (left != 0 || next != 0)
         look_at(L, t, ar, left, next);
+    else if (t->idle > IDLE)
+        set_lines(L, d, false);
 }
 
 void dc_check_types_made(dc_check_types *t, const dc_handle *h, const char *op, const char *where)

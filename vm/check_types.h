@@ -4,7 +4,8 @@
  *
  * Names are found in the text beforehand; when a line begins, a hook looks at the variables of these names, of this line
  * and of the one that the function has just left. Nothing of the script is called for it. A line is looked at a few times
- * in each trace and outside of all, so that loops cost little.
+ * in each trace and outside of all, so that loops cost little; in a long loop of known lines the hook is off until
+ * something is called from another one.
  */
 #ifndef DC_VM_CHECK_TYPES_H
 #define DC_VM_CHECK_TYPES_H

@@ -53,7 +53,7 @@ struct dc_check_types {
     dc_rt *rt;
     const char *text, *source; /* source: of the functions of the script; Lua's */
     size_t n;
-    uint32_t lines;
+    uint32_t lines, idle;  /* idle: events of lines in a row at which nothing was looked at */
     uint32_t *first;       /* [lines + 2]: where the names of a line begin */
     dc_check_visit *visit; /* [lines + 2] */
     DC_VEC(dc_check_name) name;

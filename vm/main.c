@@ -19,6 +19,7 @@
 #include "vm/doctor_main.h"
 #include "vm/explain.h"
 #include "vm/kernel.h"
+#include "vm/language_server.h"
 #include "vm/launched.h"
 #include "vm/luaerror.h"
 #include "vm/monitor.h"
@@ -59,6 +60,7 @@ static const char usage[] =
     "  --          no more options\n"
     "  check FILE ARGS  look for mistakes: trace without a device, list what is wrong (-t SECONDS: "
     "how long; --json: as JSON)\n"
+    "  language-server  for editors: the Language Server Protocol on standard input and output\n"
     "  plan --mesh data=8 FILE ARGS  time and memory of a step on ranks that are not there; deepc "
     "plan tells more\n"
     "  dot FILE ARGS    graphs of the script's typed functions, for Graphviz; deepc dot tells more\n"
@@ -499,6 +501,8 @@ static int choose(int argc, char **argv)
         return answered;
     if (argc >= 2 && strcmp(argv[1], "check") == 0)
         return dc_check_main(argc - 2, argv + 2);
+    if (argc >= 2 && strcmp(argv[1], "language-server") == 0)
+        return dc_language_server_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "plan") == 0)
         return dc_plan_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "dot") == 0)

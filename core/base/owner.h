@@ -21,6 +21,12 @@ typedef struct dc_owner {
 void dc_owner_init(dc_owner *o);
 void dc_owner_fini(dc_owner *o);
 
+/*
+ * This process, a child by fork, becomes the owner instead. For what had no threads, no lock held and no queue of a device
+ * when the parent forked: the caller's promise.
+ */
+void dc_owner_adopt(dc_owner *o);
+
 /* Is it another process than the one that called dc_owner_init? */
 bool dc_owner_is_other_process(const dc_owner *o);
 
