@@ -13,6 +13,7 @@
  *   within MS A & B   the same, in so many milliseconds
  *   absent MS A       no message with this text comes in so many milliseconds, nor has since the last expectation
  *   memory KIB        the program has never had more
+ *   lap NAME          prints the name and the milliseconds since a message was sent last
  *   pause MS
  *   close             its standard input ends
  *   end STATUS        waits until the program ends with this status; the last step
@@ -40,6 +41,7 @@ typedef struct session {
     char *in;     /* what it has said */
     size_t n, at; /* bytes of it; the first message that is new to the next expectation */
     bool over;
+    double sent; /* when, ms */
 } session;
 
 static long now_ms(void)
@@ -47,6 +49,13 @@ static long now_ms(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
 static void listen_for(session *s, long ms)
@@ -127,6 +136,7 @@ static bool write_all(session *s, const char *text, size_t n)
 static bool send_message(session *s, const char *text, size_t n)
 {
     char head[60];
+    s->sent = now();
     const int k = snprintf(head, sizeof head, "Content-Length: %zu\r\n\r\n", n);
     return write_all(s, head, (size_t)k) && write_all(s, text, n);
 }
@@ -238,6 +248,8 @@ static bool do_step(session *s, char *line)
         return has_had(s, atol(text));
     if (strcmp(line, "end") == 0)
         return ends_with(s, atoi(text));
+    if (strcmp(line, "lap") == 0)
+        return printf("%-32s %6.0f\n", text, now() - s->sent) > 0;
     char *rest;
     const long ms = strtol(text, &rest, 10);
     rest += *rest == ' ';

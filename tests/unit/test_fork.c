@@ -4,6 +4,7 @@
  * parent goes on with right results.
  */
 #define _GNU_SOURCE
+#include "core/runtime/rt.h"
 #include "vm/deepc.h"
 
 #include <lauxlib.h>
@@ -251,6 +252,32 @@ static void test_attach(void)
     dc_close(rt);
 }
 
+/* A child may become the owner of what has no threads: the language server's checks. */
+static void test_adopted(void)
+{
+    int status;
+    dc_rt *rt;
+    dc_config cfg = DC_CONFIG_INIT;
+    cfg.device = "eval";
+    CHECK(dc_open(&cfg, &rt) == DC_OK);
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool forked = dc_rt_forked(rt);
+        dc_owner_adopt(&rt->owner);
+        lua_State *L = luaL_newstate();
+        luaL_openlibs(L);
+        const bool attached = !dc_rt_forked(rt) && dc_attach(L, rt) == DC_OK;
+        _exit(forked && attached &&
+                      lua_run(L, "assert(require 'deepc'.ones 'f32[3]':sum():item() == 3)")
+                  ? 0
+                  : 1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(!dc_rt_forked(rt));
+    dc_close(rt);
+}
+
 int main(void)
 {
     const char *tmp = getenv("TMPDIR");
@@ -275,6 +302,7 @@ int main(void)
 #endif
     test_lua(want);
     test_attach();
+    test_adopted();
     unlink(path);
     return t_done();
 }
