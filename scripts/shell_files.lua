@@ -42,7 +42,7 @@ for line in answer("--help"):gmatch "[^\n]+" do
   local word = usage and usage:match "^%S+"
   if word and word:find "^%-" then
     options[#options + 1] = { word = word, usage = usage, text = text }
-  elseif word and word:find "^%l+$" then
+  elseif word and word:find "^%l[%l-]*$" then
     commands[#commands + 1] = { word = word, usage = usage, text = text }
   end
 end
