@@ -3,6 +3,7 @@
 -- more than 12 degrees, when the cart has gone 2.4 m, or after 200 steps; its return is the number of its steps.
 --
 --   deepc cartpole_reinforce.lua
+--   deepc cartpole_reinforce.lua --plot returns.svg
 --   deepc cartpole_reinforce.lua --iterations 30 --checkpoint run.safetensors
 --   deepc cartpole_reinforce.lua --iterations 60 --checkpoint run.safetensors --resume
 --
@@ -10,7 +11,7 @@
 -- side in a dc.scan. The mean return of 100 episodes, without exploration, is 199 to 200. It takes a second.
 
 local dc, random = require "deepc", require "deepc.random"
-local nn, optim = require "deepc.nn", require "deepc.optim"
+local nn, optim, plot = require "deepc.nn", require "deepc.optim", require "deepc.plot"
 
 local options = dc.options {
   about = "Learns to balance a pole, by REINFORCE.",
@@ -21,6 +22,7 @@ local options = dc.options {
   { "discount", 0.99, "of a reward that comes a step later", min = 0, max = 1 },
   { "seed", 0, "of everything" },
   { "quick", false, "fewer iterations" },
+  { "plot", nil, "draws the mean return of each iteration, .svg or .png", value = "FILE" },
   { "checkpoint", nil, "written every 10 iterations and at the end", value = "FILE" },
   { "resume", false, "goes on from the checkpoint", needs = "checkpoint" },
 }
@@ -102,14 +104,19 @@ end)
 
 local checkpoint = options.checkpoint and dc.checkpoint(options.checkpoint, { model = agent, optimizer = opt })
 local at = options.resume and checkpoint:load() or { iteration = 0 }
-local iterations = options.iterations or (options.quick and 40 or 100)
+local iterations, means = options.iterations or (options.quick and 40 or 100), {}
 for i = at.iteration + 1, iterations do
   local mean = step()
+  means[#means + 1] = mean:item()
   if i % 10 == 0 then
     print(("iteration %3d  mean return %.1f"):format(i, mean:item()))
   end
   if checkpoint and (i % 10 == 0 or i == iterations) then
     checkpoint:save { iteration = i }
   end
+end
+if options.plot then
+  plot.lines(options.plot, { { y = means } },
+    { title = "Cart-pole by REINFORCE", x = "iteration", y = "mean return of 32 episodes" })
 end
 print(("mean return of 100 episodes %.1f"):format(evaluate():item()))

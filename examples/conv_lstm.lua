@@ -6,11 +6,13 @@
 local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
+local data = require "deepc.data"
 
 local options = dc.options {
   about = "Learns what the next frame of a small film is.",
   { "steps", 200, "of training", min = 1 },
   { "hidden", 8, "channels of the state", min = 1 },
+  { "plot", nil, "draws a film above what was said of its frames, .png", value = "FILE" },
 }
 
 dc.seed(0)
@@ -111,6 +113,11 @@ local guess = dc.fn(("guess(films: %s) -> f32[%d, %d]"):format(all, SIZE, SIZE),
   return net(films[{ { 1, TIME } }])[{ TIME, 1, 1 }]:sigmoid()
 end)
 
+-- What it says of each next frame of the first film.
+local guesses = dc.fn(("guesses(films: %s) -> f32[%d, %d, %d]"):format(all, TIME, SIZE, SIZE), function(films)
+  return net(films[{ { 1, TIME } }])[{ {}, 1, 1 }]:sigmoid()
+end)
+
 for k = 1, options.steps do
   local loss = step(draw_films())
   if k == 1 or k % 25 == 0 then
@@ -128,4 +135,11 @@ for y = 1, SIZE do
     right[x] = said[y][x] > 0.75 and "#" or said[y][x] > 0.25 and "+" or "."
   end
   print(table.concat(left, " ") .. "     " .. table.concat(right, " "))
+end
+
+if options.plot then -- frames beside each other, each point as 5 x 5 pixels, a margin round each frame
+  local frames = dc.stack { test[{ { 2, TIME + 1 }, 1, 1 }], guesses(test) }
+  local sheet = (1 - frames):pad({ [3] = { 0, 1 }, [4] = { 0, 1 } }, 0.7):permute(1, 3, 2, 4)
+    :reshape(2 * (SIZE + 1), TIME * (SIZE + 1))
+  data.write_image(options.plot, (sheet * 255):cast("u8"):repeat_interleave(5, 1):repeat_interleave(5, 2))
 end

@@ -4,12 +4,14 @@
 --
 --   deepc heat.lua
 --   deepc heat.lua --noise 0.05 --seed 3
+--   deepc heat.lua --plot start.svg
 --
 -- The measurements are made here, by the same solver, with noise. The relative error of D is below 0.03; the guess that
 -- the fit starts from is off by 0.7. It takes a second.
 
 local dc = require "deepc"
 local optim = require "deepc.optim"
+local plot = require "deepc.plot"
 
 local options = dc.options {
   about = "Finds a diffusivity and an initial state from measurements.",
@@ -19,6 +21,7 @@ local options = dc.options {
   { "smooth", 1e-3, "weight of the differences of neighbours at the start", min = 0 },
   { "seed", 0, "of the noise" },
   { "quick", false, "fewer iterations" },
+  { "plot", nil, "draws the temperatures at the start and what was found of them, .svg or .png", value = "FILE" },
   { "checkpoint", nil, "written every 100 iterations and at the end", value = "FILE" },
   { "resume", false, "goes on from the checkpoint", needs = "checkpoint" },
 }
@@ -78,6 +81,13 @@ for i = at.iteration + 1, iterations do
   if checkpoint and (i % 100 == 0 or i == iterations) then
     checkpoint:save { iteration = i }
   end
+end
+
+if options.plot then
+  plot.lines(options.plot, {
+    { x = x, y = true_start, name = "at the start" }, { x = x, y = start, name = "found" },
+    { x = x, y = solve(true_start, true_d)[STEPS], name = "at the end" },
+  }, { title = "Heat in a ring, from 16 sensors", x = "place", y = "temperature" })
 end
 
 local d = math.exp(log_d:item())

@@ -3,6 +3,7 @@
 -- back through all of its steps.
 --
 --   deepc neural_ode.lua
+--   deepc neural_ode.lua --plot spiral.svg
 --   deepc neural_ode.lua --epochs 30 --checkpoint run.safetensors
 --   deepc neural_ode.lua --epochs 60 --checkpoint run.safetensors --resume
 --
@@ -12,7 +13,7 @@
 
 local dc = require "deepc"
 local nn, optim, schedules = require "deepc.nn", require "deepc.optim", require "deepc.schedules"
-local data, train = require "deepc.data", require "deepc.train"
+local data, plot, train = require "deepc.data", require "deepc.plot", require "deepc.train"
 
 local options = dc.options {
   about = "Learns the differential equation of a spiral.",
@@ -23,6 +24,7 @@ local options = dc.options {
   { "noise", 0.05, "standard deviation of the points", min = 0 },
   { "seed", 0, "of the noise and the training" },
   { "quick", false, "fewer epochs" },
+  { "plot", nil, "draws the spiral and what was learnt, .svg or .png", value = "FILE" },
   { "checkpoint", nil, "written after each epoch", value = "FILE" },
   { "resume", false, "goes on from the checkpoint", needs = "checkpoint" },
 }
@@ -61,6 +63,7 @@ local matrix = dc.tensor { { -0.1, 1 }, { -1, -0.1 } }
 local spiral = dc.fn(("spiral() -> f32[%d, 1, 2]"):format(POINTS), function()
   return solve(function(y) return y:matmul(matrix) end, START, POINTS)
 end)
+local learnt = dc.fn(("learnt() -> f32[%d, 1, 2]"):format(POINTS), function() return solve(net, START, POINTS) end)
 local trajectory_error = dc.fn(("trajectory_error(truth: f32[%d, 1, 2]) -> f32[]"):format(POINTS), function(truth)
   return (solve(net, START, POINTS) - truth):square():sum(3):mean():sqrt()
 end)
@@ -84,4 +87,12 @@ train.fit {
   checkpoint = options.checkpoint, resume = options.resume,
   on_epoch = train.report,
 }
+
+if options.plot then
+  local function series(states, name)
+    return { x = states[{ {}, 1, 1 }], y = states[{ {}, 1, 2 }], name = name }
+  end
+  plot.lines(options.plot, { series(truth, "spiral"), series(learnt(), "network") },
+    { title = "A differential equation, learnt from 500 noisy points", width = 560, height = 480 })
+end
 print(("trajectory error %.4f"):format(trajectory_error(truth):item()))

@@ -2,11 +2,20 @@
 --
 -- Shows a layer of one's own, batches, a learning rate changed between epochs, and evaluation with
 -- another batch size through a dim without a size.
+--
+--   deepc spirals.lua
+--   deepc spirals.lua --plot plane.png
 
 local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
 local data = require "deepc.data"
+local plot = require "deepc.plot"
+
+local options = dc.options {
+  about = "Tells two spirals apart.",
+  { "plot", nil, "draws what the network says of the plane, .svg or .png", value = "FILE" },
+}
 
 dc.seed(0)
 
@@ -61,3 +70,19 @@ for epoch = 1, 30 do
 end
 local right = correct(test.x, test.y):item()
 print(("test accuracy %.3f"):format(right / #test))
+
+if options.plot then
+  local line = dc.linspace(-1.05, 1.05, 30)
+  local ys, xs = dc.meshgrid { line, line }
+  local place = dc.stack({ xs:flatten(), ys:flatten() }, 2)
+  local said = net(place):argmax(2)
+  local function where(points, mask, name)
+    local found, count = points:compact(mask)
+    found = found[{ { 1, count:item() } }]
+    return { x = found[{ {}, 1 }], y = found[{ {}, 2 }], name = name }
+  end
+  plot.points(options.plot, {
+    where(place, said:eq(0)), where(place, said:eq(1)),
+    where(test.x, test.y:eq(0), "one spiral"), where(test.x, test.y:eq(1), "the other one"),
+  }, { title = "Two spirals, and what the network says of the plane", width = 560, height = 520 })
+end

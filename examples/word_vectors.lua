@@ -2,6 +2,7 @@
 --
 --   deepc word_vectors.lua
 --   deepc word_vectors.lua sword river seven
+--   deepc word_vectors.lua --plot words.svg
 --   deepc word_vectors.lua --checkpoint words.safetensors --resume
 --
 -- Mikolov et al., Distributed Representations of Words and Phrases, 2013. The vector of a word is trained to tell the
@@ -12,6 +13,7 @@
 local dc = require "deepc"
 local nn, optim, data = require "deepc.nn", require "deepc.optim", require "deepc.data"
 local random, train = require "deepc.random", require "deepc.train"
+local linalg, plot = require "deepc.linalg", require "deepc.plot"
 
 local options, asked = dc.options {
   about = "Learns vectors of the words of the King James Bible; prints the words nearest to those given.",
@@ -25,6 +27,7 @@ local options, asked = dc.options {
   { "lr", 2e-3, "learning rate", min = 0 },
   { "seed", 0, "of everything" },
   { "quick", false, "the five books of Moses, shorter vectors" },
+  { "plot", nil, "draws some words in a plane, .svg or .png", value = "FILE" },
   { "checkpoint", nil, "keeps all that is needed to go on", value = "FILE" },
   { "resume", false, "goes on from the checkpoint, if there is one", needs = "checkpoint" },
 }
@@ -114,3 +117,27 @@ for a, b in alike:gmatch "(%a+) (%a+)" do
   found, all = found + (near(a, b) and near(b, a) and 1 or 0), all + 1
 end
 print(("%d of %d pairs are among the ten nearest of each other"):format(found, all))
+
+-- The plane in which the words of some kinds lie furthest apart: their first two principal components.
+if options.plot then
+  local kinds = {
+    { "numbers", "two three four five six seven eight nine ten twenty" },
+    { "materials", "gold silver brass iron wood stone linen purple scarlet" },
+    { "people", "father mother brother sister son daughter wife" },
+    { "animals", "ox ass sheep goat lamb ram bullock camels" },
+  }
+  local series, rows = {}, {}
+  for i, kind in ipairs(kinds) do
+    local ids = vocabulary:encode(kind[2])
+    series[i], rows[i] = { name = kind[1], count = #ids }, unit:take(ids)
+  end
+  local words_of_all = dc.concat(rows)
+  local centered = words_of_all - words_of_all:mean(1)
+  local _, _, axes = linalg.svd(centered)
+  local place, first = centered:matmul(axes[{ { 1, 2 } }]:transpose()), 1
+  for _, s in ipairs(series) do
+    local some = place[{ { first, first + s.count - 1 } }]
+    s.x, s.y, first, s.count = some[{ {}, 1 }], some[{ {}, 2 }], first + s.count, nil
+  end
+  plot.points(options.plot, series, { title = "Words of the King James Bible", width = 560, height = 440 })
+end

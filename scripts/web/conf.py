@@ -12,7 +12,7 @@ version = release = os.environ.get("DEEPC_SITE_VERSION", "")
 extensions = ["myst_parser", "sphinx_copybutton"]
 source_suffix = {".md": "markdown"}
 root_doc = "index"
-myst_enable_extensions = ["attrs_block", "attrs_inline"]
+myst_enable_extensions = ["attrs_block", "attrs_inline", "html_image"]
 myst_heading_anchors = 6  # as GitHub names them, so that links of the texts work in both places
 highlight_language = "none"
 # The reference goes from modules to names; Pygments reads some Lua only in its relaxed mode.

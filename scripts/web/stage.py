@@ -146,7 +146,8 @@ def main():
         with open(os.path.join(out, index), "a", encoding="utf-8") as f:
             f.write("\n" + tree(["/" + p for p in rows_of(index)], ":hidden:\n"))
     with open(os.path.join(out, "examples/README.md"), "a", encoding="utf-8") as f:
-        f.write("\n" + tree(["/examples/embed/README.md"], ":hidden:\n"))
+        below = sorted(path for path in site.pages if path.startswith("examples/") and path != "examples/README.md")
+        f.write("\n" + tree(["/" + path for path in below], ":hidden:\n"))
     for path in sorted(site.sources):
         site.source(path)
     with open(os.path.join(out, "README.md"), encoding="utf-8") as f:

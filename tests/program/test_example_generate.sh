@@ -41,7 +41,8 @@ if command -v bible >/dev/null 2>&1; then
     quick word_vectors --epochs 2
     check "word_vectors ends well" test "$status" -eq 0
     goes_on word_vectors
-    quick word_vectors gold
+    quick word_vectors gold --plot "$dir/words.svg"
+    check "it draws words" grep -q ">animals<" "$dir/words.svg"
     check "words near another one are found" sh -c "grep -q '^gold: .*silver' '$dir/out'"
     check "and pairs of them" result 1 2 11
     first=$out

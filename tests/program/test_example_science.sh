@@ -43,8 +43,9 @@ run "$DEEPC" examples/matrix_factorisation.lua --quick --seed 1
 check "another one with another seed" test "$out" != "$first"
 resumes matrix_factorisation --epochs 2 4
 
-run "$DEEPC" examples/heat.lua --quick
+run "$DEEPC" examples/heat.lua --quick --plot "$dir/start.svg"
 check "heat ends well" test "$status" -eq 0
+check "it draws what was found" grep -q ">found<" "$dir/start.svg"
 check "the diffusivity is found" within 0 0.1 "$(number 5)"
 resumes heat --iterations 50 120
 
@@ -55,13 +56,15 @@ run "$DEEPC" examples/graph_convolution.lua --quick --no-graph
 check "its words alone say less" within 0.3 0.7 "$(number 3)"
 resumes graph_convolution --steps 10 30
 
-run "$DEEPC" examples/neural_ode.lua --quick
+run "$DEEPC" examples/neural_ode.lua --quick --plot "$dir/spiral.svg"
 check "neural_ode ends well" test "$status" -eq 0
+check "it draws both spirals" grep -q ">network<" "$dir/spiral.svg"
 check "its trajectory is near the spiral" within 0 0.3 "$(number 3)"
 resumes neural_ode --epochs 1 2
 
-run "$DEEPC" examples/cartpole_reinforce.lua --quick
+run "$DEEPC" examples/cartpole_reinforce.lua --quick --plot "$dir/returns.svg"
 check "cartpole_reinforce ends well" test "$status" -eq 0
+check "it draws the returns" grep -q ">iteration<" "$dir/returns.svg"
 check "the pole stays up" within 190 200 "$(number 6)"
 resumes cartpole_reinforce --iterations 5 15
 

@@ -18,25 +18,28 @@ for device in cpu eval; do
     check "regression ends well ($device)" test "$status" -eq 0
     check "its loss is the noise's ($device)" below 0.0115 "$(last '^step 100')"
 
-    run env DEEPC_DEVICE=$device "$DEEPC" examples/autoencoder.lua
+    run env DEEPC_DEVICE=$device "$DEEPC" examples/autoencoder.lua --plot "$dir/$device.svg"
     check "autoencoder ends well ($device)" test "$status" -eq 0
     check "SGD gets below the mean ($device)" below 0.01 "$(last '^optim.SGD')"
     check "Adam gets further ($device)" below 0.001 "$(last '^optim.Adam')"
+    check "the losses of both are drawn ($device)" grep -q "optim.Adam" "$dir/$device.svg"
 done
 
 run "$DEEPC" examples/fit.lua
 check "fit ends well" test "$status" -eq 0
 check "the sine of 1 is found" sh -c "tail -n 1 '$dir/out' | grep -qE 'the network says 0\.8[2-6]'"
 
-run "$DEEPC" examples/spirals.lua
+run "$DEEPC" examples/spirals.lua --plot "$dir/plane.svg"
 check "spirals ends well" test "$status" -eq 0
+check "it draws the plane" grep -q "the other one" "$dir/plane.svg"
 check "the spirals are told apart" sh -c "tail -n 1 '$dir/out' | grep -qE '^test accuracy (1\.000|0\.9[89])'"
 first=$out
 run "$DEEPC" examples/spirals.lua
 check "the same text twice" test "$out" = "$first"
 
-run "$DEEPC" examples/conv_lstm.lua --steps 100
+run "$DEEPC" examples/conv_lstm.lua --steps 100 --plot "$dir/film.png"
 check "conv_lstm ends well" test "$status" -eq 0
+check "it draws a film" test -s "$dir/film.png"
 check "it sees where squares go" below 0.1 "$(last '^step 100')"
 compiled=$(last '^step 1 ')
 run env DEEPC_DEVICE=eval "$DEEPC" examples/conv_lstm.lua --steps 1
