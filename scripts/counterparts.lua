@@ -3,7 +3,7 @@
 --   deepc scripts/counterparts.lua          writes the page again
 --   deepc scripts/counterparts.lua list     names of PyTorch and JAX, one a line, for scripts/counterparts.py
 --
--- Loaded with the argument "text" it returns the text that the page should have (tests/lua/test_counterparts.lua).
+-- Loaded with the argument "text" it returns the text that the page should have (tests/lua/test_reference_counterparts.lua).
 
 local counterparts = require "deepc.counterparts"
 local help = require "deepc.help"

@@ -35,6 +35,10 @@ local pictures = {
     "The loss of every step of two epochs of Fashion-MNIST.", "  local losses = read_log(options.loss_log)", "end" },
   { "vae.png", "vae", "--samples FILE", "Clothes that do not exist, drawn by a variational autoencoder.",
     "local draw = dc.fn(", "end)" },
+  { "diffusion.png", "diffusion", "--samples FILE", "Clothes by denoising diffusion: noise, and 200 steps of a U-Net.",
+    "local images = average:averaged(draw)",
+    "data.write_image(options.samples, (images * 255):cast(\"u8\"):reshape(5, 5, 28, 28):permute(1, 3, 2, 4)"
+    .. ":reshape(140, 140))" },
 }
 
 -- The lines of an example from one to another, without what they are indented by.

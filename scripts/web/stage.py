@@ -109,7 +109,7 @@ def rows_of(path):
 
 def menu():
     """The tree of pages, as (caption, pages)."""
-    first = ["docs/tutorial.md", "docs/installing.md", "docs/gallery.md", "docs/coming-from.md", "docs/benchmarks.md"]
+    first = ["docs/tutorial.md", "docs/installing.md", "docs/coming-from.md", "docs/gallery.md", "docs/benchmarks.md"]
     manual = ["docs/language.md"]
     for path in rows_of("docs/language.md"):
         if path not in first and os.path.dirname(path) == "docs":
