@@ -3,7 +3,8 @@
 --   deepc scripts/counterparts.lua          writes the page again
 --   deepc scripts/counterparts.lua list     names of PyTorch and JAX, one a line, for scripts/counterparts.py
 --
--- Loaded with the argument "text" it returns the text that the page should have (tests/lua/test_reference_counterparts.lua).
+-- Loaded with the argument "text" it returns the text that the page should have
+-- (tests/lua/test_reference_counterparts.lua).
 
 local counterparts = require "deepc.counterparts"
 local help = require "deepc.help"
@@ -54,8 +55,8 @@ local function tables()
   for _, row in ipairs(counterparts.rows()) do
     if row.section ~= section then
       section = row.section
-      table.move({ "", "### " .. section, "", "| deepc | PyTorch | JAX | Torch7 | |", "| --- | --- | --- | --- | --- |" },
-        1, 5, #out + 1, out)
+      local head = { "", "### " .. section, "", "| deepc | PyTorch | JAX | Torch7 | |", "| --- | --- | --- | --- | --- |" }
+      table.move(head, 1, #head, #out + 1, out)
     end
     out[#out + 1] = table_row(row, place)
   end

@@ -10,8 +10,8 @@ local PAGE = "docs/gallery.md"
 -- A picture, the example that draws it, its options (FILE is the path of the picture), what is seen; where its code
 -- begins and ends, which are lines of the example.
 local pictures = {
-  { "spirals.svg", "spirals", "--plot FILE", "Two spirals and what a small network with residual blocks says of the plane.",
-    "if options.plot then", "end" },
+  { "spirals.svg", "spirals", "--plot FILE",
+    "Two spirals and what a small network with residual blocks says of the plane.", "if options.plot then", "end" },
   { "neural_ode.svg", "neural_ode", "--plot FILE",
     "A spiral, and what a network that learnt its differential equation from noisy points makes of the same start: "
     .. "the gradients go back through all Runge-Kutta steps of a `dc.scan`.", "if options.plot then", "end" },

@@ -43,6 +43,12 @@ def split_code(text):
     return re.split(r"(?ms)^(```.*?^```[^\n]*\n?)", text)
 
 
+def indented_lua(match):
+    """An indented block, which the reference has for examples, as one of Lua."""
+    lines = [line[4:] for line in match.group(1).rstrip("\n").split("\n")]
+    return "```lua\n" + "\n".join(lines) + "\n```\n"
+
+
 class Site:
     def __init__(self):
         self.pages = set(find_files("docs", (".md",))) | set(find_files("examples", (".md",)))
@@ -86,9 +92,8 @@ class Site:
 
     def page(self, path):
         text = self.convert(path, self.named_files(path, read(path)))
-        if path.startswith("docs/reference/"):  # its indented blocks are Lua
-            head, _, rest = text.partition("\n")
-            text = f"{head}\n\n```{{highlight}} lua\n```\n{rest}"
+        if path.startswith("docs/reference/"):
+            text = re.sub(r"(?m)(?<=\n\n)((?: {4}.*\n|\n(?= {4}))+)", indented_lua, text)
         write(path, text)
 
     def source(self, path):
