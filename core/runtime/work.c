@@ -234,6 +234,14 @@ bool dc_work_soon(dc_work *w, const dc_task *t, uint64_t ns)
     return done;
 }
 
+bool dc_work_under_way(dc_work *w, const dc_task *t)
+{
+    pthread_mutex_lock(&w->lock);
+    const bool under_way = is_under_way(w, t, true);
+    pthread_mutex_unlock(&w->lock);
+    return under_way;
+}
+
 /* Those before it that are done come first. */
 void dc_work_finish(dc_work *w, dc_task *t)
 {

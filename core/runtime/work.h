@@ -65,6 +65,9 @@ bool dc_work_await(dc_work *w, dc_task *t, bool patient, const atomic_bool *stop
 /* Is it done, or will it be within so many nanoseconds? Waits for that; does not run it. */
 bool dc_work_soon(dc_work *w, const dc_task *t, uint64_t ns);
 
+/* Is a thread at it, or will one be? */
+bool dc_work_under_way(dc_work *w, const dc_task *t);
+
 /* Runs the task here if no thread has begun it, else waits for its end; settles it. */
 void dc_work_finish(dc_work *w, dc_task *t);
 

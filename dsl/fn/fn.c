@@ -413,6 +413,7 @@ static const dc_binding of_fn[] = {
     {"check", l_check, 2, DC_IN_METHODS},
     {"export", dc_fn_export, DC_ANY, DC_IN_METHODS},
     {"start", dc_fnjob_start, DC_ANY, DC_IN_METHODS},
+    {"ready", dc_fnjob_ready, DC_ANY, DC_IN_METHODS},
     {"explain", dc_fnreport_explain, 1, DC_IN_METHODS},
     {"kernels", dc_fnreport_kernels, 1, DC_IN_METHODS},
     {"source", dc_fnreport_source, 3, DC_IN_METHODS},

@@ -202,9 +202,10 @@ extern const dc_utype dc_fn_type, dc_spec_type, dc_tracing_type, dc_frame_type, 
 extern const dc_bindings dc_fn_methods, dc_spec_methods, dc_tracing_methods, dc_frame_methods,
     dc_fnjob_methods, dc_fntext_methods, dc_static_methods, dc_fntune_methods, dc_fnviz_methods;
 
-/* ---- fnjob.c: f:start ------------------------------------------------------------------------ */
+/* ---- fnjob.c: f:start, f:ready --------------------------------------------------------------- */
 
 int dc_fnjob_start(lua_State *L);
+int dc_fnjob_ready(lua_State *L);
 
 /* ---- fntune.c: dc.tune ----------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /*
- * f:start: a call in slices, a job. It is begun as any call (dsl/fn/fncall.c) and carried on by job:poll, for about
+ * f:start: a call in slices, a job; f:ready: would it begin at once? It is begun as any call (dsl/fn/fncall.c) and carried on by job:poll, for about
  * so long each time; job:result gives what the call returns. The instance, and the cells that it sets, are the
  * job's from start to end; what holds meanwhile is told in jit/jit.h.
  *
@@ -62,18 +62,35 @@ static dc_status start_job_body(dc_job *j, void *arg)
     return dc_inst_start(a->s->inst, j, a->s->arg);
 }
 
+/* The specialisation for the arguments, traced if there was none. */
+static dc_spec *begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *spec)
+{
+    dc_fn_check_count(L, d, fn);
+    if (dc_trace_here(L, d) != NULL)
+        dc_error_raisef(L, d, DC_ERR_REENTER, fn->name,
+                        "a job is started while a typed function is traced, which happens once");
+    dc_collector_step(L, d);
+    return dc_fn_begin(L, d, fn, v, spec);
+}
+
+/* f:ready(...): would a call with these arguments not wait for a compilation? */
+int dc_fnjob_ready(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_fn_leaves v;
+    int spec;
+    const dc_spec *s = begin(L, d, dc_fn_check(L, 1), &v, &spec);
+    lua_pushboolean(L, s->inst != NULL || s->exec == NULL || !dc_exec_compiling(s->rt, s->exec));
+    return 1;
+}
+
 int dc_fnjob_start(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     dc_fn *fn = dc_fn_check(L, 1);
     dc_fn_leaves v;
     int spec;
-    dc_fn_check_count(L, d, fn);
-    if (dc_trace_here(L, d) != NULL)
-        dc_error_raisef(L, d, DC_ERR_REENTER, fn->name,
-                        "a job is started while a typed function is traced, which happens once");
-    dc_collector_step(L, d);
-    dc_spec *s = dc_fn_begin(L, d, fn, &v, &spec);
+    dc_spec *s = begin(L, d, fn, &v, &spec);
     if (dc_spec_grows(s, false))
         dc_error_raisef(L, d, DC_ERR_REENTER, fn->name,
                         "a function with a state that grows is called, not started as a job");

@@ -52,6 +52,11 @@ bool dc_exec_found(dc_rt *rt, const dc_exec *e, uint64_t ns)
     return done;
 }
 
+bool dc_exec_compiling(dc_rt *rt, const dc_exec *e)
+{
+    return e->task != NULL && e->task->pending && dc_work_under_way(rt->work, &e->task->task);
+}
+
 dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e)
 {
     dc_exec_task *t = e->task;

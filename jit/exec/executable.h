@@ -32,6 +32,8 @@ dc_exec *dc_exec_next(dc_rt *rt, const dc_exec *e);
 dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e);
 /* Is it there, without a compiler being asked? Waits for that until one is, or for so many nanoseconds. */
 bool dc_exec_found(dc_rt *rt, const dc_exec *e, uint64_t ns);
+/* Is another thread compiling it, or will one? Then dc_exec_wait would wait for it. */
+bool dc_exec_compiling(dc_rt *rt, const dc_exec *e);
 
 /* Facts for dc.stats, :explain and tests. */
 typedef struct dc_exec_info {

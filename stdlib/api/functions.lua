@@ -76,6 +76,19 @@ function Function:export(path, ...) end
 ---@return deepc.Job
 function Function:start(...) end
 
+---Would a call, or a job, with these arguments begin at once? Where their types are new the function is traced for
+---them, which this waits for, and compiled on another thread, which it does not; `false` until that has ended. Nothing
+---is computed. On ranks the answers may differ.
+---
+---    local f = dc.fn("f(x: f32[n]) -> f32[]", function(x) return x:exp():sum() end)
+---    while not f:ready(dc.ones "f32[1000]") do end --- draw a frame, say
+---    print(f(dc.ones "f32[1000]"))
+---
+---Errors: as a call before it computes; DC0604 while a typed function is traced.
+---@param ... any the arguments
+---@return boolean
+function Function:ready(...) end
+
 ---A call in slices. One that is closed or forgotten before its end is cancelled: nothing has changed, or, if it
 ---had begun to write parameters, these are to be set again before they are read (DC0610).
 ---@class deepc.Job

@@ -158,7 +158,7 @@ x:view_as_real, x:view_as_complex | torch.view_as_real, torch.view_as_complex | 
 dc.fn | torch.compile, torch.jit.script | jax.jit, nnx.jit | - | traced where it is defined, from the types in its signature
 f:check | - | jax.eval_shape | - | types without data
 f:export | torch.export.export | jax.export.export | - | a file that a host in C runs
-f:start, Job:poll, Job:result, Job:close | - | - | - | a call on another thread
+f:start, f:ready, Job:poll, Job:result, Job:close | - | - | - | a call in slices; is it compiled
 dc.static | - | - | - | `static_argnums` of jax.jit
 dc.dim | torch.export.Dim | jax.export.symbolic_shape | -
 dc.print | - | jax.debug.print | -

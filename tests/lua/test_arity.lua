@@ -32,6 +32,7 @@ local any = {
   ["dc.progress"] = { { { 1 }, {}, 1 }, "arguments" },
   ["dc.trace"] = { { 1, 2, 3 }, "a tensor is needed" }, -- of a matrix, too
   ["Function.start"] = { { { 1 }, 2 }, "arguments: 2 given" },
+  ["Function.ready"] = { { { 1 }, 2 }, "arguments: 2 given" },
   ["nn.Layer.summary"] = {}, -- types, one for each argument
   ["nn.Layer.forward"] = {}, -- that of a class, which test_of_every_layer_called calls
   ["Function.export"] = {}, -- sizes to compile for

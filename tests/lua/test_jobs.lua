@@ -41,6 +41,24 @@ local function finish(job)
   return slices
 end
 
+-- f:ready has a function compiled and does not wait for that.
+function TestJobs:test_ready()
+  local f = dc.fn("f(x: f32[n]) -> f32[]", function(x) return (x:exp() + 1):log():sum() end)
+  for n = 3, 5 do
+    local x = dc.zeros("f32[" .. n .. "]")
+    local began = os.time()
+    while not f:ready(x) do lu.assertTrue(os.time() - began < 60) end
+    lu.assertEquals(f:info()[n - 2].calls or 0, 0)
+    lu.assertAlmostEquals(f:start(x):result():item(), n * math.log(2), 1e-5)
+    lu.assertTrue(f:ready(x))
+  end
+  fails("f: arguments: 0 given", f.ready, f)
+  fails("i32", f.ready, f, dc.zeros "i32[3]")
+  fails("DC0604", dc.fn, "g(x: f32[3]) -> f32[]", function(x) return f:ready(x) and x:sum() or x:sum() end)
+  local broken = dc.fn("broken(x: f32[n]) -> f32[]", function(x) return x:matmul(x:reshape(2, -1)) end)
+  fails("matmul", broken.ready, broken, dc.zeros "f32[4]")
+end
+
 function TestJobs:test_a_job_gives_what_calls_give()
   local x = dc.randn("f32[4, 8]", { seed = 5 })
   local step, net = training()
