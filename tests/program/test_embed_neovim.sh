@@ -41,6 +41,8 @@ vim.api.nvim_feedkeys(vim.api.nvim_replace_termcodes("Golocal func<C-X><C-U><Esc
 tell("completed", vim.api.nvim_get_current_line())
 vim.api.nvim_feedkeys(vim.api.nvim_replace_termcodes("ocompute(wei<C-X><C-U><Esc>", true, false, true), "tx", false)
 tell("completed", vim.api.nvim_get_current_line())
+for _ = 1, 3 do vim.cmd "doautocmd TextChanged" end
+vim.wait(1100)
 vim.cmd "doautocmd TextChanged"
 local steps = deepc.info().steps
 vim.wait(30000, function() return deepc.info().steps > steps end, 2)

@@ -68,14 +68,16 @@ static enum MHD_Result answer_text(exchange *x, int code, const char *text)
 /* {"error": "..."} */
 static enum MHD_Result answer_error(exchange *x, int code, const char *sentence)
 {
-    char *text = malloc(6 * strlen(sentence) + 20);
+    char *text = malloc(2 * strlen(sentence) + 20);
     if (text == NULL)
         return MHD_NO;
     size_t n = (size_t)sprintf(text, "{\"error\":\"");
-    for (const unsigned char *c = (const unsigned char *)sentence; *c != 0; c++)
-        n += *c == '"' || *c == '\\' ? (size_t)sprintf(text + n, "\\%c", *c)
-             : *c < ' '              ? (size_t)sprintf(text + n, "\\u%04x", *c)
-                                     : (size_t)sprintf(text + n, "%c", *c);
+    for (const char *c = sentence; *c != 0;
+         c++) { /* what a client wrote may be cut within a letter: ASCII alone */
+        if (*c == '"' || *c == '\\')
+            text[n++] = '\\';
+        text[n++] = *c < ' ' || *c > '~' ? '?' : *c;
+    }
     n += (size_t)sprintf(text + n, "\"}\n");
     return answer(x, code, "application/json", text, n);
 }

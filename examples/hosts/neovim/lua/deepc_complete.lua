@@ -58,6 +58,7 @@ end
 local function on_change()
   if state.timer then state.timer:stop() end
   state.timer = vim.defer_fn(function()
+    state.timer = nil
     if not state.job then return end
     send_text()
     train()
