@@ -64,7 +64,7 @@ end
 local function page_of(about)
   local data = require "deepc.viz.data"(about)
   data.peak = data.functions[1] and measure_peak() or nil
-  local json = require "deepc.viz.json"(data)
+  local json = require("deepc.json").write(data, "list")
   local text = fill(core.viz_file "page.html", {
     title = escape(about.script or "deepc"), style = read_all(STYLES), script = read_all(SCRIPTS), data = json,
   })

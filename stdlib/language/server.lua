@@ -9,7 +9,7 @@ local complete = require "deepc.language.complete"
 local documents = require "deepc.language.documents"
 local hover = require "deepc.language.hover"
 local help = require "deepc.help"
-local json = require "deepc.language.json"
+local json = require "deepc.json"
 local text = require "deepc.language.text"
 
 local PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603

@@ -3,8 +3,12 @@ local lu = require "luaunit"
 local dc = require "deepc"
 local nn, optim = require "deepc.nn", require "deepc.optim"
 local viz = require "deepc.viz"
-local to_json = require "deepc.viz.json"
+local write_json = require("deepc.json").write
 local program = require "tests.lua.program"
+
+local function to_json(v)
+  return write_json(v, "list")
+end
 
 -- ---- a reader ----
 

@@ -16,12 +16,16 @@ if [ -z "$browser" ]; then
     exit
 fi
 
+# Its sockets stand there, whose names may not be long.
+profile=$(TMPDIR=/tmp mktemp -d)
+trap 'rm -rf "$dir" "$profile"' EXIT
+
 # uses PAGE SCRIPT: a check for each line that the script writes
 uses() {
     sed '/<head>/a <script>window.complaints=[];window.onerror=(m,s,l)=>complaints.push(m+" "+l);for(const k of["error","warn"])console[k]=(...a)=>complaints.push(a.join(" "));</script>' "$1" |
         sed '/^<\/body>/d; /^<\/html>/d' >"$dir/used.html"
     { echo "<script>" && cat "$2" && echo "</script></body></html>"; } >>"$dir/used.html"
-    run timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$dir/profile" \
+    run env TMPDIR="$profile" timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$profile" \
         --window-size=1400,900 --dump-dom "file://$dir/used.html"
     echo "$out" | sed 's/<[^>]*>//g' | grep -E '^(ok|not so:) ' >"$dir/lines"
     check "the browser says something" test -s "$dir/lines"

@@ -1,7 +1,20 @@
--- JSON of tables, texts, numbers and booleans, that may stand inside a page.
+-- Values as JSON for programs: one line, keys in order. Descriptions of tokenizers, whose blanks count, are in
+-- tokenizers/json.lua.
 --
 -- A text may have any bytes: what is no UTF-8 becomes U+FFFD. Neither `<` nor `&` is ever written, so that no text ends
--- the element that the JSON stands in. A list is a table with [1], or an empty one; nan and infinities are null.
+-- an element of a page that the JSON stands in. nan and infinities are null.
+
+local json = {}
+
+json.null = setmetatable({}, { __name = "null" })
+
+local List = {}
+
+---@param t table
+---@return table # t, which is a list also where it is empty
+function json.list(t)
+  return setmetatable(t, List)
+end
 
 local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
 
@@ -27,7 +40,7 @@ local function text_of(s)
   if not utf8.len(s) then
     s = repair(s)
   end
-  return '"' .. s:gsub('[%c"\\<>&\127]', escape) .. '"'
+  return '"' .. s:gsub('[%c"\\<&\127]', escape) .. '"'
 end
 
 local function number_of(v)
@@ -40,18 +53,18 @@ end
 
 local write
 
-local function write_list(out, list)
+local function write_list(out, list, empty)
   out[#out + 1] = "["
   for i, v in ipairs(list) do
     if i > 1 then
       out[#out + 1] = ","
     end
-    write(out, v)
+    write(out, v, empty)
   end
   out[#out + 1] = "]"
 end
 
-local function write_object(out, t)
+local function write_object(out, t, empty)
   local keys = {}
   for key in pairs(t) do
     keys[#keys + 1] = key
@@ -60,19 +73,19 @@ local function write_object(out, t)
   out[#out + 1] = "{"
   for i, key in ipairs(keys) do
     out[#out + 1] = (i > 1 and "," or "") .. text_of(key) .. ":"
-    write(out, t[key])
+    write(out, t[key], empty)
   end
   out[#out + 1] = "}"
 end
 
-function write(out, v)
+function write(out, v, empty)
   local kind = type(v)
-  if kind == "table" then
-    if next(v) == nil or v[1] ~= nil then
-      write_list(out, v)
-    else
-      write_object(out, v)
-    end
+  if v == json.null then
+    out[#out + 1] = "null"
+  elseif kind == "table" then
+    local list = v[1] ~= nil or getmetatable(v) == List or empty == "list" and next(v) == nil
+    local how = list and write_list or write_object
+    how(out, v, empty)
   elseif kind == "number" then
     out[#out + 1] = number_of(v)
   elseif kind == "boolean" then
@@ -82,11 +95,16 @@ function write(out, v)
   end
 end
 
----@param v table
+---A table with an element 1, or of json.list, is a list, another one an object; empty ones are lists where `empty` is
+---"list".
+---@param v any
+---@param empty? "list"
 ---@return string
-return function(v)
+function json.write(v, empty)
   local out = {}
-  write(out, v)
+  write(out, v, empty)
   local text = table.concat(out)
   return text
 end
+
+return json
