@@ -137,37 +137,6 @@ static int l_stats(lua_State *L)
     return 1;
 }
 
-static const char *class_name(dc_op op)
-{
-    switch ((dc_op_class)dc_op_row_of(op)->cls) {
-    case DC_CLASS_EW:
-        return "element-wise";
-    case DC_CLASS_RED:
-        return "reduction";
-    case DC_CLASS_MOV:
-        return "movement";
-    case DC_CLASS_SRC:
-        return "source";
-    case DC_CLASS_CON:
-        return "contraction";
-    case DC_CLASS_IDX:
-        return "indexing";
-    case DC_CLASS_HST:
-        return "on the host";
-    case DC_CLASS_COM:
-        return "collective";
-    case DC_CLASS_FFT:
-        return "transform";
-    case DC_CLASS_SAME:
-        return "identity";
-    case DC_CLASS_PART:
-        return "part";
-    case DC_CLASS_CTL:
-        return "control flow";
-    }
-    return "";
-}
-
 /* dc.ops(): the op table as a list of { name, class, operands, low, high }. */
 static int l_ops(lua_State *L)
 {
@@ -179,7 +148,7 @@ static int l_ops(lua_State *L)
         lua_createtable(L, 0, 5);
         lua_pushstring(L, row->name);
         lua_setfield(L, -2, "name");
-        lua_pushstring(L, class_name((dc_op)op));
+        lua_pushstring(L, dc_op_class_name((dc_op)op));
         lua_setfield(L, -2, "class");
         dc_binding_set_number(L, "operands", row->n);
         lua_pushnumber(L, row->lo);

@@ -49,6 +49,37 @@ const dc_op_row *dc_op_row_of(dc_op op)
     return &rows[op];
 }
 
+const char *dc_op_class_name(dc_op op)
+{
+    switch ((dc_op_class)rows[op].cls) {
+    case DC_CLASS_EW:
+        return "element-wise";
+    case DC_CLASS_RED:
+        return "reduction";
+    case DC_CLASS_MOV:
+        return "movement";
+    case DC_CLASS_SRC:
+        return "source";
+    case DC_CLASS_CON:
+        return "contraction";
+    case DC_CLASS_IDX:
+        return "indexing";
+    case DC_CLASS_HST:
+        return "on the host";
+    case DC_CLASS_COM:
+        return "collective";
+    case DC_CLASS_FFT:
+        return "transform";
+    case DC_CLASS_SAME:
+        return "identity";
+    case DC_CLASS_PART:
+        return "part";
+    case DC_CLASS_CTL:
+        return "control flow";
+    }
+    return "";
+}
+
 bool dc_op_find(const char *name, size_t n, dc_op *out)
 {
     for (int op = 0; op < DC_OP__COUNT; op++)

@@ -50,6 +50,7 @@ typedef struct dc_op_row {
 } dc_op_row;
 
 const dc_op_row *dc_op_row_of(dc_op op);
+const char *dc_op_class_name(dc_op op); /* "element-wise", as dc.ops and pages say it */
 bool dc_op_find(const char *name, size_t n, dc_op *out);
 static inline bool dc_op_is(dc_op op, dc_op_class cls)
 {

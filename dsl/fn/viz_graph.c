@@ -66,32 +66,7 @@ static void push_attributes(lua_State *L, const dc_node *n)
 
 static const char *class_of(const dc_node *n)
 {
-    switch ((dc_op_class)dc_op_row_of((dc_op)n->op)->cls) {
-    case DC_CLASS_EW:
-        return "element-wise";
-    case DC_CLASS_RED:
-        return "reduction";
-    case DC_CLASS_MOV:
-        return "movement";
-    case DC_CLASS_SRC:
-        return n->op == DC_OP_PARAM ? "input" : "source";
-    case DC_CLASS_CON:
-        return "contraction";
-    case DC_CLASS_IDX:
-        return "indexing";
-    case DC_CLASS_HST:
-        return "host";
-    case DC_CLASS_FFT:
-        return "transform";
-    case DC_CLASS_COM:
-        return "exchange";
-    case DC_CLASS_CTL:
-        return "control";
-    case DC_CLASS_SAME:
-    case DC_CLASS_PART:
-        break;
-    }
-    return "other";
+    return n->op == DC_OP_PARAM ? "input" : dc_op_class_name((dc_op)n->op);
 }
 
 static const char *role_of(const dc_exec_part *x, uint32_t index, uint32_t fixed)

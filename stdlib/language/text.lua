@@ -32,16 +32,22 @@ local function size_at(line, at)
   return n, n == 4 and 2 or 1
 end
 
+-- From the beginning of a line to byte `at` or unit `character`, whichever comes first: both of the place there.
+local function go(line, at, character)
+  local i, units = 1, 0
+  while i < at and units < character and i <= #line do
+    local n, more = size_at(line, i)
+    i, units = i + n, units + more
+  end
+  return i, units
+end
+
 ---The character, from 0, at byte `at` of the line.
 function text.character(line, at, utf16)
   if not utf16 or not line:find "[\x80-\xff]" then
     return at - 1
   end
-  local units, i = 0, 1
-  while i < at and i <= #line do
-    local n, more = size_at(line, i)
-    i, units = i + n, units + more
-  end
+  local _, units = go(line, at, math.huge)
   return units
 end
 
@@ -50,11 +56,7 @@ function text.byte(line, character, utf16)
   if not utf16 or not line:find "[\x80-\xff]" then
     return math.min(character, #line) + 1
   end
-  local units, i = 0, 1
-  while units < character and i <= #line do
-    local n, more = size_at(line, i)
-    i, units = i + n, units + more
-  end
+  local i = go(line, math.huge, character)
   return i
 end
 
