@@ -21,8 +21,8 @@ end
 local function moments(own, i, g, s)
   local m = s.beta1 * own.m[i] + (1 - s.beta1) * g
   local v = s.beta2 * own.v[i] + (1 - s.beta2) * (g * g)
-  own.set(own.m[i], m)
-  own.set(own.v[i], v)
+  class.keep(own, own.m[i], m)
+  class.keep(own, own.v[i], v)
   return m, v
 end
 
@@ -102,8 +102,8 @@ end
 function optim.Adamax._update(own, i, x, g, s)
   local m = s.beta1 * own.m[i] + (1 - s.beta1) * g
   local u = (s.beta2 * own.u[i]):maximum(g:abs() + s.eps)
-  own.set(own.m[i], m)
-  own.set(own.u[i], u)
+  class.keep(own, own.m[i], m)
+  class.keep(own, own.u[i], u)
   return x - s.rate * m / u
 end
 

@@ -33,7 +33,7 @@ end
 function optim.Lion._update(own, i, x, g, s)
   local m = own.m[i]
   local direction = (s.beta1 * m + (1 - s.beta1) * g):sign()
-  own.set(m, s.beta2 * m + (1 - s.beta2) * g)
+  class.keep(own, m, s.beta2 * m + (1 - s.beta2) * g)
   return x - s.lr * direction
 end
 
@@ -63,8 +63,8 @@ end
 function optim.LAMB._update(own, i, x, g, s)
   local m = s.beta1 * own.m[i] + (1 - s.beta1) * g
   local v = s.beta2 * own.v[i] + (1 - s.beta2) * (g * g)
-  own.set(own.m[i], m)
-  own.set(own.v[i], v)
+  class.keep(own, own.m[i], m)
+  class.keep(own, own.v[i], v)
   local u = m * s.scale1 / ((v * s.scale2):sqrt() + s.eps)
   if s.weight_decay then
     u = u + s.weight_decay * x
@@ -151,7 +151,7 @@ end
 
 local function muon(own, i, x, g, s, flag)
   local v = s.momentum * own.velocity[i] + (1 - s.momentum) * g
-  own.set(own.velocity[i], v)
+  class.keep(own, own.velocity[i], v)
   if flag.nesterov ~= false then
     v = s.momentum * v + (1 - s.momentum) * g
   end
@@ -171,8 +171,8 @@ function optim.Muon._update(own, i, x, g, s, flag)
   end
   local m = s.beta1 * own.m[i] + (1 - s.beta1) * g
   local v = s.beta2 * own.v[i] + (1 - s.beta2) * (g * g)
-  own.set(own.m[i], m)
-  own.set(own.v[i], v)
+  class.keep(own, own.m[i], m)
+  class.keep(own, own.v[i], v)
   return x * s.adam_shrink - s.adam_rate * m / ((v * s.adam_scale):sqrt() + s.adam_eps)
 end
 

@@ -49,7 +49,7 @@ end
 function optim.SGD._update(own, i, x, g, s, flag)
   if own.velocity[i] then
     local v = s.momentum * own.velocity[i] + (s.keep and s.keep * g or g)
-    own.set(own.velocity[i], v)
+    class.keep(own, own.velocity[i], v)
     g = flag.nesterov and g + s.momentum * v or v
   end
   return x - s.lr * g
@@ -111,8 +111,8 @@ function optim.Adadelta._update(own, i, x, g, s)
   local v, u = own.v[i], own.u[i]
   local mean = s.rho * v + (1 - s.rho) * (g * g)
   local d = (u + s.eps):sqrt() / (mean + s.eps):sqrt() * g
-  own.set(v, mean)
-  own.set(u, s.rho * u + (1 - s.rho) * (d * d))
+  class.keep(own, v, mean)
+  class.keep(own, u, s.rho * u + (1 - s.rho) * (d * d))
   return x - s.lr * d
 end
 
@@ -143,16 +143,16 @@ optim.RMSprop._share = nothing
 
 function optim.RMSprop._update(own, i, x, g, s)
   local v = s.alpha * own.v[i] + (1 - s.alpha) * (g * g)
-  own.set(own.v[i], v)
+  class.keep(own, own.v[i], v)
   if own.mean[i] then
     local mean = s.alpha * own.mean[i] + (1 - s.alpha) * g
-    own.set(own.mean[i], mean)
+    class.keep(own, own.mean[i], mean)
     v = (v - mean * mean):maximum(0) -- rounding may leave less
   end
   g = g / (v:sqrt() + s.eps)
   if own.velocity[i] then
     g = s.momentum * own.velocity[i] + g
-    own.set(own.velocity[i], g)
+    class.keep(own, own.velocity[i], g)
   end
   return x - s.lr * g
 end

@@ -182,6 +182,62 @@ function TestClipping:test_the_norm_is_a_result()
   lu.assertNil(optim.SGD({ w }):step(w:sum()))
 end
 
+-- ---- gradients that stop ----
+
+TestFading = {}
+
+-- Once a gradient, then none: what averages keep of it fades until it is nothing, where rounding would leave the least
+-- denormal number for ever, with which processors are slow.
+local function fades(make, options, dtype)
+  local p = dc.param(dtype .. "[3]", { 1, 2, 3 })
+  local opt = make({ p }, options)
+  local step = dc.fn(("step(g: %s[3])"):format(dtype), function(g)
+    opt:apply { g }
+  end)
+  local one, zero = dc.ones(dtype .. "[3]"), dc.zeros(dtype .. "[3]")
+  step(one)
+  for _ = 1, dtype == "f64" and 2600 or 400 do
+    step(zero)
+  end
+  local seen = 0
+  for _, named in ipairs(opt:named_cells()) do
+    if named[1]:find "%.1$" then
+      lu.assertEquals(named[2]:totable(), { 0, 0, 0 }, named[1])
+      seen = seen + 1
+    end
+  end
+  return seen
+end
+
+function TestFading:test_averages_end_at_zero()
+  local slow = { beta1 = 0.75, beta2 = 0.75 }
+  lu.assertEquals(fades(optim.Adam, slow, "f32"), 2)
+  lu.assertEquals(fades(optim.Lion, slow, "f32"), 1)
+  lu.assertEquals(fades(optim.LAMB, slow, "f32"), 2)
+  lu.assertEquals(fades(optim.SGD, { momentum = 0.75 }, "f32"), 1)
+  lu.assertEquals(fades(optim.SGD, { momentum = 0.75 }, "f64"), 1)
+  lu.assertEquals(fades(optim.RMSprop, { alpha = 0.75, momentum = 0.75, centered = true }, "f32"), 3)
+  lu.assertEquals(fades(optim.Adadelta, { rho = 0.75 }, "f32"), 2)
+end
+
+function TestFading:test_small_ones_are_kept()
+  local p = dc.param("f32[2]", 1)
+  local opt = optim.SGD({ p }, { momentum = 0.5 })
+  local step = dc.fn("step(g: f32[2])", function(g)
+    opt:apply { g }
+  end)
+  step(dc.tensor { 2.0 ^ -126, -2.0 ^ -126 })
+  for _, named in ipairs(opt:named_cells()) do
+    if named[1]:find "^velocity" then
+      lu.assertEquals(named[2]:totable(), { 2.0 ^ -126, -2.0 ^ -126 })
+      named[2]:set(dc.tensor { 0 / 0, math.huge })
+      step(dc.zeros "f32[2]")
+      local kept = named[2]:totable()
+      lu.assertTrue(kept[1] ~= kept[1] and kept[2] == math.huge) -- what is no number is not hidden
+    end
+  end
+end
+
 TestKernels = {}
 
 -- An update is element-wise over its parameter: each parameter more is one kernel more, at most two where
