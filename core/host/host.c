@@ -138,6 +138,11 @@ dc_status dc_host_run(dc_job *j, const dc_host_call *c, const dc_lapack *lib, vo
     if (is_exchange(c))
         return dc_exchange_run(j, c->op, c->attr, dc_host_call_moved(c), c->label, c->where, out,
                                in[0], scratch);
+    const bool several = row_of(c->op)->needs_lapack && dc_host_rows(c) > 1;
+    if (several)
+        dc_lapack_enter_single(lib);
     run_rows(c, lib, out, in, scratch, begin, end);
+    if (several)
+        dc_lapack_leave_single(lib);
     return DC_OK;
 }

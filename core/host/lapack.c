@@ -1,6 +1,7 @@
 #include "core/host/lapack.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
 
 static const char *const usual[] = {"libopenblas.so.0", "liblapack.so.3", "libopenblas.so",
@@ -36,12 +37,23 @@ static const char *find(void *handle, int t, dc_lapack *l)
     return NULL;
 }
 
+static void find_threads(void *handle, dc_lapack *l)
+{
+    void *const get = dlsym(handle, "openblas_get_num_threads");
+    void *const set = dlsym(handle, "openblas_set_num_threads");
+    if (get == NULL || set == NULL)
+        return;
+    memcpy(&l->get_threads, &get, sizeof get);
+    memcpy(&l->set_threads, &set, sizeof set);
+}
+
 /* Closing gives back a count; what was found stays. */
 static dc_status take(dc_job *j, void *handle, const char *name, dc_lapack *l)
 {
     const char *missing = find(handle, 0, l);
     if (missing == NULL)
         missing = find(handle, 1, l);
+    find_threads(handle, l);
     dlclose(handle);
     if (missing == NULL)
         return DC_OK;
@@ -72,4 +84,31 @@ dc_status dc_lapack_open(dc_job *j, dc_lapack *out)
     }
     return dc_failf(j, DC_ERR_BUILD, "linalg",
                     "no LAPACK is installed (Debian: apt-get install libopenblas0-serial)");
+}
+
+/* The number of threads is OpenBLAS's for the whole process, so what it was is kept for the whole process as well. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int single, threads; /* callers in between; the number that the last one restores */
+
+void dc_lapack_enter_single(const dc_lapack *l)
+{
+    if (l->set_threads == NULL)
+        return;
+    pthread_mutex_lock(&lock);
+    if (single++ == 0) {
+        threads = l->get_threads();
+        if (threads > 1)
+            l->set_threads(1);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void dc_lapack_leave_single(const dc_lapack *l)
+{
+    if (l->set_threads == NULL)
+        return;
+    pthread_mutex_lock(&lock);
+    if (--single == 0 && threads > 1)
+        l->set_threads(threads);
+    pthread_mutex_unlock(&lock);
 }

@@ -47,6 +47,9 @@ typedef struct dc_lapack {
     dc_gelsy *gelsy[2];
     dc_gemm *gemm[2];
     dc_trsm *trsm[2];
+    /* Of OpenBLAS: how many threads a call may use. NULL in other libraries. */
+    int (*get_threads)(void);
+    void (*set_threads)(int);
 } dc_lapack;
 
 /*
@@ -54,5 +57,12 @@ typedef struct dc_lapack {
  * and opening it again takes microseconds. BUILD says what to install.
  */
 dc_status dc_lapack_open(dc_job *j, dc_lapack *out);
+
+/*
+ * Between these, calls from several threads at once use one thread each: threads of OpenBLAS's own, which all callers share, would
+ * take a hundred times as long. May be nested, and called by any thread.
+ */
+void dc_lapack_enter_single(const dc_lapack *l);
+void dc_lapack_leave_single(const dc_lapack *l);
 
 #endif
