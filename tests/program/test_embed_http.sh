@@ -13,8 +13,12 @@ end):export(arg[1], { n = 1 }, { n = 4 }, { n = 16 })
 dc.fn("g(x: f64[n, m], y: u8[]) -> f64[]", function(x, y) return x:sum() + y:cast "f64" end)
   :export(arg[2], { n = 2, m = 3 }, { n = 1, m = 1 })
 dc.fn("h(x: f16[2]) -> f16[2]", function(x) return x end):export(arg[3], {})
+local lists = dc.fn("lists(x: { f32[n] }) -> f32[n]", function(x) return #x == 2 and x[1] + x[2] or x[1] end)
+lists { { 1 } }
+lists { { 1 }, { 2 } }
+lists:export(arg[4])
 L
-run "$DEEPC" "$dir/export.lua" "$dir/f.dcfn" "$dir/g.dcfn" "$dir/h.dcfn"
+run "$DEEPC" "$dir/export.lua" "$dir/f.dcfn" "$dir/g.dcfn" "$dir/h.dcfn" "$dir/lists.dcfn"
 check "functions are exported" test "$status" -eq 0
 
 serve() { # serve OPTIONS... FILE
@@ -157,6 +161,8 @@ check "SIGINT ends it, too" test "$status" -eq 0
 
 run "$host" --port=0 "$dir/h.dcfn"
 check "types that are not served" warns "f16 or bf16"
+run "$host" --port=0 "$dir/lists.dcfn"
+check "variants with more arguments than the first" warns "variants 0 and 1 of lists"
 run "$host" --port=0 "$dir/export.lua"
 check "a file that is none" warns "http_host: "
 check "with a status" test "$status" -eq 1

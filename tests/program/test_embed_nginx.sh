@@ -18,8 +18,12 @@ local values = dc.tensor { 10, 20, 30 }
 dc.fn("f(x: f32[n, 2], k: i32[n]) -> f32[n, 2], bool[n]", function(x, k)
   return x:log() + values:gather(k, 1):reshape { dc.dim "n", 1 }, k:gt(0)
 end):export(arg[1], { n = 1 }, { n = 4 })
+local lists = dc.fn("lists(x: { f32[n] }) -> f32[n]", function(x) return #x == 2 and x[1] + x[2] or x[1] end)
+lists { { 1 } }
+lists { { 1 }, { 2 } }
+lists:export(arg[2])
 L
-run "$DEEPC" "$dir/export.lua" "$dir/www/model.dcfn"
+run "$DEEPC" "$dir/export.lua" "$dir/www/model.dcfn" "$dir/lists.dcfn"
 check "a function is exported" test "$status" -eq 0
 
 path=$unpacked/usr/share/lua/5.1/?.lua
@@ -92,6 +96,11 @@ check "after a reload" test "$(load 100)" -eq 100
 finish QUIT
 check "SIGQUIT ends it" test "$status" -eq 0
 check "without a crash" sh -c "! grep -E 'exited on signal|alert|emerg' '$dir/host'"
+mv "$dir/lists.dcfn" "$dir/www/model.dcfn"
+begin env LD_LIBRARY_PATH="$libraries" "$program" -p "$dir/www/" -c nginx.conf -g 'daemon off;'
+wait_for ' 503'
+check "variants with more arguments than the first" says 'differ in more than sizes'
+finish QUIT
 rm "$dir/www/model.dcfn"
 begin env LD_LIBRARY_PATH="$libraries" "$program" -p "$dir/www/" -c nginx.conf -g 'daemon off;'
 wait_for ' 503'

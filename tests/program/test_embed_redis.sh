@@ -24,6 +24,10 @@ dc.fn("same(x: f64[n, m]) -> f64[n, m]", function(x) return x end)
   :export(arg[1] .. "/same.dcfn", { n = 2, m = 3 }, { n = 3, m = 2 })
 local much = dc.param("f32[4000, 4000]", dc.zeros "f32[4000, 4000]")
 dc.fn("much() -> f32[]", function() return much:sum() end):export(arg[1] .. "/much.dcfn", {})
+local lists = dc.fn("lists(x: { f32[n] }) -> f32[n]", function(x) return #x == 2 and x[1] + x[2] or x[1] end)
+lists { { 1 } }
+lists { { 1 }, { 2 } }
+lists:export(arg[1] .. "/lists.dcfn")
 L
 run "$DEEPC" "$dir/export.lua" "$dir"
 check "functions are exported" test "$status" -eq 0
@@ -78,6 +82,7 @@ answers '(nil)' GET bad
 answers 'has to be absolute' DEEPC.LOAD bad f.dcfn
 answers "wrong number of arguments" DEEPC.LOAD bad
 answers 'the limit is 48.0 MiB' DEEPC.LOAD much "$dir/much.dcfn"
+answers 'variants 0 and 1 of lists(x: {f32[n]}) -> f32[n] differ' DEEPC.LOAD lists "$dir/lists.dcfn"
 answers OK DEEPC.LOAD half "$dir/half.dcfn"
 answers 'f16, which has no text' DEEPC.RUN half "1 2"
 answers OK DEEPC.LOAD same "$dir/same.dcfn"

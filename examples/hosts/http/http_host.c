@@ -91,7 +91,7 @@ static enum MHD_Result answer_model(exchange *x)
     const char *name;
     if (text == NULL)
         return MHD_NO;
-    int n = snprintf(text, ROOM / 2, "%s\n", dc_function_signature(m->fn));
+    int n = snprintf(text, ROOM, "%.*s\n", ROOM / 2, dc_function_signature(m->fn));
     for (size_t v = 0; v < m->variants; v++)
         for (size_t i = 0; i < m->nin && n < ROOM - 512; i++) {
             dc_function_argument(m->fn, v, i, &name, &a);

@@ -46,6 +46,22 @@ static bool has_rows(const model *m, size_t variant)
     return true;
 }
 
+/* Arguments of lists and static values differ in more than sizes; requests are read by the kinds of variant 0. */
+static bool same_kinds(const model *m, size_t variant)
+{
+    const char *name;
+    dc_array a;
+    size_t i = 0, k = 0;
+    for (; dc_function_argument(m->fn, variant, i, &name, &a); i++)
+        if (i >= m->nin || a.dtype != m->in[i].type.dtype || a.rank != m->in[i].type.rank ||
+            strcmp(name, m->in[i].name) != 0)
+            return false;
+    for (; dc_function_result(m->fn, variant, k, &a); k++)
+        if (k >= m->nout || a.dtype != m->out[k].type.dtype || a.rank != m->out[k].type.rank)
+            return false;
+    return i == m->nin && k == m->nout;
+}
+
 static bool describe(model *m, char *error)
 {
     m->variants = dc_function_variants(m->fn);
@@ -68,6 +84,12 @@ static bool describe(model *m, char *error)
             return false;
         }
     }
+    for (size_t v = 1; v < m->variants; v++)
+        if (!same_kinds(m, v)) {
+            snprintf(error, TEXT, "variants 0 and %zu of %.200s differ in more than sizes", v,
+                     dc_function_signature(m->fn));
+            return false;
+        }
     m->rows = true;
     for (size_t v = 0; v < m->variants; v++) {
         m->rows = m->rows && has_rows(m, v);

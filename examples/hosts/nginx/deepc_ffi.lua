@@ -214,6 +214,19 @@ local function describe(handle, variant, get)
   return list
 end
 
+-- Lists and static values make variants that differ in more than sizes; arguments are taken by the names of the first.
+local function same_kinds(one, other)
+  if #one ~= #other then return false end
+  for i = 1, #one do
+    if one[i].name ~= other[i].name or one[i].type ~= other[i].type then return false end
+  end
+  return true
+end
+
+local function result_of(handle, variant, i, _, a)
+  return lib.dc_function_result(handle, variant, i, a)
+end
+
 function Context:load(path)
   local out = ffi.new "dc_function *[1]"
   lib.dc_deadline(self.handle, 0)
@@ -223,11 +236,13 @@ function Context:load(path)
   f.signature = ffi.string(lib.dc_function_signature(f.handle))
   for v = 0, tonumber(lib.dc_function_variants(f.handle)) - 1 do
     f.variants[v + 1] = describe(f.handle, v, lib.dc_function_argument)
+    local results = describe(f.handle, v, result_of)
+    f.nout = f.nout or #results
+    if not same_kinds(f.variants[1], f.variants[v + 1]) or #results ~= f.nout then
+      error(("deepc: variants 0 and %d of %s differ in more than sizes"):format(v, f.signature), 0)
+    end
   end
   for _, p in ipairs(f.variants[1]) do f.names[p.name] = true end
-  f.nout = #describe(f.handle, 0, function(handle, variant, i, _, a)
-    return lib.dc_function_result(handle, variant, i, a)
-  end)
   f.input = ffi.new("dc_array[?]", #f.variants[1] + 1)
   f.output = ffi.new("dc_array[?]", f.nout + 1)
   return f

@@ -150,7 +150,7 @@ typedef struct call {
     size_t nin, nout;
 } call;
 
-/* Words before the inputs are options; how many inputs there are is known. */
+/* Words before the inputs are options; how many inputs there are is known, at most MOST_ARRAYS (worker.c). */
 static bool read_options(job *j, call *c)
 {
     const dc_function *fn = j->m->fn;
@@ -159,9 +159,6 @@ static bool read_options(job *j, call *c)
         c->nin++;
     while (dc_function_result(fn, 0, c->nout, NULL))
         c->nout++;
-    if (c->nin > MOST_ARRAYS || c->nout > MOST_ARRAYS)
-        return say(j->error, "the function has more than %d arguments or results", MOST_ARRAYS),
-               false;
     size_t options = j->n >= c->nin ? j->n - c->nin : 0, i = 0;
     if (i < options && strcasecmp(j->in[i].at, "BYTES") == 0) {
         c->bytes = true;
@@ -188,7 +185,8 @@ static bool fits(const dc_function *fn, const call *c, size_t variant)
 {
     dc_array a;
     for (size_t i = 0; i < c->nin; i++) {
-        dc_function_argument(fn, variant, i, NULL, &a);
+        if (!dc_function_argument(fn, variant, i, NULL, &a))
+            return false;
         if (c->bytes ? c->in[i].n != a.bytes : count_numbers(&c->in[i]) != elements(&a))
             return false;
     }

@@ -114,6 +114,36 @@ static job *next_job(void)
 
 /* ---- the work ---- */
 
+static size_t count_arguments(const dc_function *fn, size_t variant)
+{
+    size_t n = 0;
+    while (dc_function_argument(fn, variant, n, NULL, NULL))
+        n++;
+    return n;
+}
+
+static size_t count_results(const dc_function *fn, size_t variant)
+{
+    size_t n = 0;
+    while (dc_function_result(fn, variant, n, NULL))
+        n++;
+    return n;
+}
+
+/* Inputs are told from options by their number (values.c): all variants have as many of them, and of results. */
+static bool check_counts(const dc_function *fn, char *error)
+{
+    const size_t nin = count_arguments(fn, 0), nout = count_results(fn, 0);
+    if (nin > MOST_ARRAYS || nout > MOST_ARRAYS)
+        return say(error, "the function has more than %d arguments or results", MOST_ARRAYS), false;
+    for (size_t v = 1; v < dc_function_variants(fn); v++)
+        if (count_arguments(fn, v) != nin || count_results(fn, v) != nout)
+            return say(error, "variants 0 and %zu of %.200s differ in more than sizes", v,
+                       dc_function_signature(fn)),
+                   false;
+    return true;
+}
+
 static void load(model *m)
 {
     const char *name;
@@ -122,6 +152,11 @@ static void load(model *m)
     dc_deadline(w.ctx, LOAD_MS);
     if (dc_load(w.ctx, m->path, &m->fn) != DC_OK) {
         say(m->error, "%s", dc_errmsg(w.ctx));
+        return;
+    }
+    if (!check_counts(m->fn, m->error)) {
+        dc_unload(m->fn);
+        m->fn = NULL;
         return;
     }
     for (size_t i = 0; dc_function_cell(m->fn, i, &name, &a); i++)
