@@ -243,6 +243,14 @@ check "links of the installed manual lead somewhere" says " links, 0 lead nowher
 
 # ---- the tutorial, with the files that are installed ----
 
+# scripts/run builds the program alone; what is installed is more.
+built_first() {
+    awk '/^cmake --build --preset release -j( |$)/ { built = 1 } /cmake --install build\/release/ && !built { exit 1 }
+        END { if (!built) exit 1 }' "docs/$1.md"
+}
+check "the tutorial builds what it installs" built_first tutorial
+check "so does installing.md" built_first installing
+
 tutorial() { # the server answers a request: tutorial PORT
     bash -c "exec 3<>/dev/tcp/127.0.0.1/$1 && { printf 'POST / HTTP/1.1\r\nContent-Length: 784\r\n\r\n'
         cat boot.raw; } >&3 && cat <&3" 2>/dev/null
