@@ -153,7 +153,9 @@ bool dc_monitor_peer(int fd, uid_t *user, pid_t *process)
 
 void dc_monitor_unlink(const dc_monitor_folder *f, const char *file)
 {
-    unlinkat(f->fd, file, 0);
+    struct stat s;
+    if (fstatat(f->fd, file, &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(s.st_mode))
+        unlinkat(f->fd, file, 0);
 }
 
 /* Nobody listens; or a child that a process left behind does, which never answers. */
@@ -167,36 +169,45 @@ static bool is_dead(int fd, int failed)
            errno == ESRCH;
 }
 
-int dc_monitor_connect(const dc_monitor_folder *f, const char *file, uid_t user,
-                       char why[DC_MONITOR_WHY])
+/* NULL: connected. `dead`: the process is no more. */
+static const char *connect_to(int fd, const dc_monitor_folder *f, const char *file, uid_t user,
+                              bool *dead)
 {
     struct sockaddr_un a;
+    struct stat s;
     uid_t owner;
     pid_t process;
-    const int fd = new_socket();
-    snprintf(why, DC_MONITOR_WHY, "%s/%s: ", f->path, file);
-    const size_t n = strlen(why);
-    if (fd < 0 || !address_of(f, file, &a)) {
-        snprintf(why + n, DC_MONITOR_WHY - n, "%s",
-                 fd < 0 ? strerror(errno) : "the path is too long");
-        if (fd >= 0)
-            close(fd);
-        return -1;
-    }
+    if (fstatat(f->fd, file, &s, AT_SYMLINK_NOFOLLOW) != 0)
+        return strerror(errno);
+    if (!S_ISSOCK(s.st_mode)) /* connect() refuses it as it does sockets of the dead */
+        return "is no socket";
+    if (!address_of(f, file, &a))
+        return "the path is too long";
     const int failed = connect(fd, (const struct sockaddr *)&a, sizeof a) == 0 ? 0 : errno;
-    const bool dead = is_dead(fd, failed), connected = failed == 0;
-    snprintf(why + n, DC_MONITOR_WHY - n, "%s",
-             failed == EAGAIN ? "too many ask at once" : strerror(failed));
-    if (dead) {
-        dc_monitor_unlink(f, file);
-        snprintf(why + n, DC_MONITOR_WHY - n, "the process has ended");
-    }
-    if (connected && !dead && dc_monitor_peer(fd, &owner, &process) &&
-        (owner == user || owner == geteuid()))
+    *dead = is_dead(fd, failed);
+    if (*dead)
+        return "the process has ended";
+    if (failed != 0)
+        return failed == EAGAIN ? "too many ask at once" : strerror(failed);
+    const bool ours =
+        dc_monitor_peer(fd, &owner, &process) && (owner == user || owner == geteuid());
+    return ours ? NULL : "belongs to another user";
+}
+
+int dc_monitor_connect(const dc_monitor_folder *f, const char *file, uid_t user, bool tidy,
+                       char why[DC_MONITOR_WHY])
+{
+    int process, number;
+    bool dead = false;
+    const int fd = new_socket();
+    const char *bad = fd < 0 ? strerror(errno) : connect_to(fd, f, file, user, &dead);
+    if (bad == NULL)
         return fd;
-    if (connected && !dead)
-        snprintf(why + n, DC_MONITOR_WHY - n, "belongs to another user");
-    close(fd);
+    snprintf(why, DC_MONITOR_WHY, "%s/%s: %s", f->path, file, bad);
+    if (fd >= 0)
+        close(fd);
+    if (dead && tidy && dc_monitor_file(file, &process, &number))
+        dc_monitor_unlink(f, file);
     return -1;
 }
 
@@ -210,7 +221,7 @@ static bool publish(const dc_monitor_folder *f, const char *bound, char *file, c
                 return true;
             if (errno != EEXIST)
                 return refuse(why, f->path, strerror(errno));
-            const int other = dc_monitor_connect(f, file, geteuid(), why);
+            const int other = dc_monitor_connect(f, file, geteuid(), true, why);
             if (other >= 0) { /* it lives */
                 close(other);
                 break;

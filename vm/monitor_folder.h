@@ -34,10 +34,14 @@ void dc_monitor_folder_close(dc_monitor_folder *f);
 /* Makes a socket of this process and listens: -1, and why not. `file` is its name. */
 int dc_monitor_listen(const dc_monitor_folder *f, char file[DC_MONITOR_FILE],
                       char why[DC_MONITOR_WHY]);
+/* Of a socket; other files stay. */
 void dc_monitor_unlink(const dc_monitor_folder *f, const char *file);
 
-/* A connection that does not block, to a process of this user or `user`: -1, and why not. Stale ones are removed. */
-int dc_monitor_connect(const dc_monitor_folder *f, const char *file, uid_t user,
+/*
+ * A connection that does not block, to a process of this user or `user`: -1, and why not. `tidy`: a socket whose process has
+ * ended is removed, if its name is one of deepc's; never what somebody has named by its path.
+ */
+int dc_monitor_connect(const dc_monitor_folder *f, const char *file, uid_t user, bool tidy,
                        char why[DC_MONITOR_WHY]);
 /* The user at the other end of a connection; false: it is not told. */
 bool dc_monitor_peer(int fd, uid_t *user, pid_t *process);

@@ -49,10 +49,10 @@ static int by_process(const void *x, const void *y)
 
 /* A connection that fails leaves why. */
 static void add(dc_top_clients *all, const dc_monitor_folder *f, const char *file, uid_t user,
-                char *why)
+                bool tidy, char *why)
 {
     char reason[DC_MONITOR_WHY];
-    const int fd = all->n < DC_TOP_MOST ? dc_monitor_connect(f, file, user, reason) : -1;
+    const int fd = all->n < DC_TOP_MOST ? dc_monitor_connect(f, file, user, tidy, reason) : -1;
     if (fd >= 0)
         all->at[all->n++] = (dc_top_client){.fd = fd};
     else if (all->n < DC_TOP_MOST)
@@ -80,7 +80,7 @@ bool dc_top_find(dc_top_clients *all, const char *setting, int process, char why
         dc_monitor_folder_each(&folder, note, &f);
         qsort(f.at, f.n, sizeof *f.at, by_process);
         for (uint32_t i = 0; i < f.n; i++)
-            add(all, &folder, f.at[i].file, user, why);
+            add(all, &folder, f.at[i].file, user, true, why);
         dc_monitor_folder_close(&folder);
     }
     if (bad[0] != '\0')
@@ -104,7 +104,7 @@ bool dc_top_connect(dc_top_clients *all, const char *path, char why[DC_MONITOR_W
             snprintf(why, DC_MONITOR_WHY, "%s: there is no such folder", where);
         return false;
     }
-    add(all, &folder, slash + 1, geteuid(), why);
+    add(all, &folder, slash + 1, geteuid(), false, why);
     dc_monitor_folder_close(&folder);
     return all->n > 0;
 }

@@ -129,6 +129,14 @@ check "nor in a sandbox" warns "may not be opened"
 run "$DEEPC" check "$dir/monitor.lua"
 check "deepc check opens none" test "$status" -eq 0
 
+mkdir -m 700 "$dir/own"
+echo "x = 1" >"$dir/own/train.lua"
+echo "1.5" >"$dir/own/2024-10"
+top "$dir/own/train.lua"
+check "a file that is no socket" warns "own/train.lua: is no socket"
+run env DEEPC_MONITOR="$dir/own" "$DEEPC" top
+check "stays, as those do in the folder" test -s "$dir/own/train.lua" -a -s "$dir/own/2024-10"
+
 start training "$DEEPC" "$dir/train.lua"
 start long "$DEEPC" "$dir/long.lua"
 top

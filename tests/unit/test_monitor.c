@@ -524,18 +524,24 @@ static void test_several(void)
     CHECK_EQ(count_sockets(sockets), 0);
 }
 
+/* Makes a socket that nobody listens to, or a file, with this name. */
+static void leave(const char *name, bool is_socket)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    snprintf(at.sun_path, sizeof at.sun_path, "%.80s/%s", sockets, name);
+    const int fd = is_socket ? socket(AF_UNIX, SOCK_STREAM, 0) : creat(at.sun_path, 0600);
+    CHECK(fd >= 0);
+    CHECK(!is_socket || bind(fd, (const struct sockaddr *)&at, sizeof at) == 0);
+    close(fd);
+}
+
 /* What a killed process leaves is taken away by whoever meets it; a child takes nothing away. */
 static void test_left(void)
 {
     static dc_top_snapshot a;
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    char why[DC_MONITOR_WHY];
-    dc_monitor_folder f;
-    int which = 0;
-    snprintf(at.sun_path, sizeof at.sun_path, "%.80s/%d-1", sockets, (int)getpid());
-    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    CHECK(bind(fd, (const struct sockaddr *)&at, sizeof at) == 0);
-    close(fd);
+    char own[DC_MONITOR_FILE];
+    snprintf(own, sizeof own, "%d-1", (int)getpid());
+    leave(own, true);
     CHECK_EQ(count_sockets(sockets), 1);
     dc_rt *rt = open_context(sockets, NULL);
     CHECK(rt->monitor != NULL && ask(1, "snapshot\n", &a));
@@ -548,16 +554,41 @@ static void test_left(void)
     waitpid(child, NULL, 0);
     CHECK(ask(1, "snapshot\n", &a));
     dc_close(rt);
-
-    snprintf(at.sun_path, sizeof at.sun_path, "%.80s/99-7", sockets);
-    const int other = socket(AF_UNIX, SOCK_STREAM, 0);
-    CHECK(bind(other, (const struct sockaddr *)&at, sizeof at) == 0);
-    close(other);
-    if (CHECK(dc_monitor_folder_open(sockets, geteuid(), false, &which, &f, why))) {
-        CHECK(dc_monitor_connect(&f, "99-7", geteuid(), why) < 0 && strstr(why, "ended") != NULL);
-        dc_monitor_folder_close(&f);
-    }
     CHECK_EQ(count_sockets(sockets), 0);
+}
+
+/* Is the file there after somebody has tried to connect to it, which fails for such a reason? */
+static bool stays(const dc_monitor_folder *f, const char *name, bool tidy, const char *reason)
+{
+    char why[DC_MONITOR_WHY];
+    CHECK(dc_monitor_connect(f, name, geteuid(), tidy, why) < 0 && strstr(why, reason) != NULL);
+    return faccessat(f->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Files that are no sockets of deepc's stay, whatever their names. */
+static void test_files_stay(void)
+{
+    char why[DC_MONITOR_WHY];
+    dc_monitor_folder f;
+    int which = 0;
+    if (!CHECK(dc_monitor_folder_open(sockets, geteuid(), false, &which, &f, why)))
+        return;
+    leave("2024-10", false);
+    leave("2024-11", true);
+    leave("other", true);
+    CHECK(symlinkat("2024-11", f.fd, "2024-12") == 0);
+    CHECK(stays(&f, "2024-10", true, "is no socket"));
+    CHECK(stays(&f, "2024-12", true, "is no socket"));
+    CHECK(stays(&f, "other", true, "ended"));
+    CHECK(stays(&f, "2024-11", false, "ended"));
+    CHECK(!stays(&f, "2024-11", true, "ended"));
+    CHECK(!stays(&f, "2024-11", true, "No such file"));
+    dc_monitor_unlink(&f, "2024-10");
+    CHECK(faccessat(f.fd, "2024-10", F_OK, 0) == 0);
+    unlinkat(f.fd, "2024-10", 0);
+    unlinkat(f.fd, "2024-12", 0);
+    unlinkat(f.fd, "other", 0);
+    dc_monitor_folder_close(&f);
 }
 
 /* Memory that is refused: while it is opened there is a note, or no context; later the client goes, the script does not. */
@@ -798,6 +829,7 @@ int main(void)
     test_folders();
     test_several();
     test_left();
+    test_files_stay();
     test_counters();
     test_training(device != NULL ? device : "cpu", true);
     test_training("eval", false);
