@@ -28,10 +28,18 @@ static dc_status start_body(dc_job *j, void *arg)
     return dc_trace_start(a->rt, j, a->path, (uint64_t)a->most);
 }
 
+/* Where nothing is computed there is nothing to record, and no file is written. */
+static bool records(const dc_rt *rt)
+{
+    return !rt->check && rt->planned == NULL;
+}
+
 static int l_start(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     tracing a = {.rt = d->rt, .path = luaL_checkstring(L, 1), .most = luaL_checkinteger(L, 2)};
+    if (!records(d->rt))
+        return 0;
     dc_run(L, d, start_body, &a);
     return 0;
 }
@@ -49,7 +57,8 @@ static int l_stop(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     tracing a = {.rt = d->rt};
     lua_pushstring(L, d->rt->first->trace_path);
-    dc_run(L, d, stop_body, &a);
+    if (records(d->rt))
+        dc_run(L, d, stop_body, &a);
     lua_pushinteger(L, (lua_Integer)a.count);
     lua_pushinteger(L, (lua_Integer)a.lost);
     return 3;

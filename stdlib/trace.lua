@@ -17,12 +17,12 @@ end
 local function write(self)
   self.open = false
   local path, spans, left_out = core.trace_stop()
-  self.path, self.spans, self.left_out = path, spans, left_out
+  self.path, self.spans, self.left_out = path or self.path, spans, left_out -- nil where nothing is recorded
   if left_out > 0 then
     core.note(("%s has the first %d spans; %d more were left out: dc.trace(path, { spans = n }) keeps more"):format(
       path, spans, left_out))
   end
-  return path
+  return self.path
 end
 
 function Recording:stop()

@@ -208,10 +208,17 @@ os.execute "touch made.txt"
 io.write "text"
 io.stdout:write "text"
 print "text"
+local t = require "deepc".trace "kept.txt"
+assert(t:stop() == "kept.txt" and t:stop() == "kept.txt")
+require "deepc".trace "made.txt"
 os.exit(3)
 EOT
 : >want
 finds "a script that changes files" 0 world.lua
+for asks in dot "plan --mesh data=2"; do
+    # shellcheck disable=SC2086
+    run "$DEEPC" $asks world.lua
+done
 check "the file is as it was" test "$(cat kept.txt)" = kept
 check "no other one was made" test ! -e made.txt
 

@@ -195,6 +195,7 @@ io.popen("touch made.txt"):close()
 print "text"
 io.stdout:write "text"
 io.stderr:write "text"
+require "deepc".trace("kept.txt"):stop()
 error "reached"
 EOF
 echo kept >kept.txt
@@ -204,7 +205,7 @@ pause 100
 change $name/e.lua 2 right.lua
 within 10000 "diagnostics":[] & "version":2
 open $name/w.lua 1 world.lua
-expect "message":"reached" & "line":10
+expect "message":"reached" & "line":11
 open $name/x.lua 1 exit.lua
 expect "diagnostics":[],"uri":"$at/x.lua"
 open $name/w.lua 2 right.lua
