@@ -52,12 +52,44 @@ void dc_exec_destroy(dc_exec *e)
     dc_xfree(e);
 }
 
+static uint64_t graph_size(const dc_exec *e)
+{
+    return e->desc.fn != NULL ? e->desc.fn->node.n : 0;
+}
+
+/* Nothing uses it any more, but it was called and may be asked for. */
+static bool keep(dc_exec *e)
+{
+    enum { MOST = 1000, MOST_NODES = 200000 };
+    dc_rt *first = e->rt->first;
+    if (!first->keeps_execs || e->profile.calls == 0)
+        return false;
+    if (e->stays)
+        return true;
+    if (first->nkept == MOST || first->kept_nodes + graph_size(e) > MOST_NODES)
+        return false;
+    first->nkept++;
+    first->kept_nodes += graph_size(e);
+    e->stays = true;
+    return true;
+}
+
+static void leave(dc_exec *e)
+{
+    if (!e->stays)
+        return;
+    e->rt->first->nkept--;
+    e->rt->first->kept_nodes -= graph_size(e);
+    e->stays = false;
+}
+
 void dc_exec_free(void *what)
 {
     dc_exec *e = what;
     dc_rt *rt = e->rt;
     dc_profile_report(e);
     unlink_exec(e);
+    leave(e);
     if (rt->first->job.about == e)
         rt->first->job.about = NULL;
     if (dc_exec_task_end(e))
@@ -72,23 +104,9 @@ dc_exec *dc_exec_retain(dc_exec *e)
     return e;
 }
 
-/* Nothing uses it any more, but it was called and may be asked for. */
-static bool is_kept(const dc_exec *e)
-{
-    enum { MOST = 1000, MOST_NODES = 200000 };
-    dc_rt *first = e->rt->first;
-    const uint64_t nodes = e->desc.fn != NULL ? e->desc.fn->node.n : 0;
-    if (!first->keeps_execs || e->profile.calls == 0 || first->nkept == MOST ||
-        first->kept_nodes + nodes > MOST_NODES)
-        return false;
-    first->nkept++;
-    first->kept_nodes += nodes;
-    return true;
-}
-
 void dc_exec_release(dc_exec *e)
 {
-    if (e != NULL && --e->refs == 0 && !is_kept(e))
+    if (e != NULL && --e->refs == 0 && !keep(e))
         dc_exec_free(e);
 }
 

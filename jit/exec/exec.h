@@ -107,6 +107,7 @@ struct dc_exec {
 
     dc_exec_info info;
     dc_profile profile;
+    bool stays;             /* nothing uses it, but it may be asked for: counted in rt->nkept */
     uint32_t monitored; /* 1 + its row among functions that are watched (core/runtime/monitor.h); 0: it has none yet */
 };
 

@@ -99,6 +99,33 @@ static void test_in_turn(void)
     }
 }
 
+/* An executable that was called stays, and counts once, however often somebody looks at it. */
+static void test_kept(void)
+{
+    enum { LOOKS = 1001 };
+    context c = {.number = 1};
+    CHECK(dc_open(NULL, &c.rt) == DC_OK);
+    dc_rt *rt = c.rt;
+    rt->measure = true;
+    dc_exec_keep(rt);
+    c.calls = true;
+    CHECK(dc_protect(&rt->job, body, &c) == DC_OK);
+    dc_tensor_release(c.in);
+    dc_tensor_release(c.out);
+    dc_inst_free(c.inst);
+    dc_exec_release(c.unused);
+    dc_exec_release(c.called);
+    for (int i = 0; i < LOOKS && dc_exec_next(rt, NULL) == c.called; i++)
+        dc_exec_release(dc_exec_retain(c.called));
+    CHECK(dc_exec_next(rt, NULL) == c.called);
+    CHECK_EQ(rt->nkept, 1);
+    dc_exec_forget(rt);
+    CHECK(dc_exec_next(rt, NULL) == NULL);
+    CHECK_EQ(rt->nkept, 0);
+    CHECK_EQ(rt->kept_nodes, 0);
+    dc_close(rt);
+}
+
 static void *several(void *arg)
 {
     context *c = arg;
@@ -130,6 +157,7 @@ static void test_at_once(void)
 
 int main(void)
 {
+    test_kept();
     test_in_turn();
     test_at_once();
     return t_done();
