@@ -4,6 +4,7 @@
  *   viz_begin()                  kernels are timed, and executables that were called stay, from now on
  *   viz_executables()            a list of { exec, name, where, device, calls, ... }, the oldest first
  *   viz_source(exec, n, form)    the text of kernel n, from 1, in a form of f:source
+ *   viz_forget(f, ...)           calls of typed functions until now, as if there had been none
  *
  * Numbers of nodes, commands, parts and kernels count from 0 here, as in the page.
  */
@@ -317,6 +318,23 @@ static int l_source(lua_State *L)
     return 1;
 }
 
+static int l_forget(lua_State *L)
+{
+    for (int f = lua_gettop(L); f > 0; f--) {
+        dc_fn_check(L, f);
+        dc_fn_push_specs(L, f);
+        for (lua_Integer i = (lua_Integer)lua_rawlen(L, -1); i > 0; i--) {
+            lua_rawgeti(L, -1, i);
+            const dc_spec *s = dc_spec_at(L, -1);
+            if (s->exec != NULL && dc_exec_calls_of(s->exec).calls > 0)
+                dc_exec_forget_times(s->exec);
+            lua_pop(L, 1);
+        }
+        lua_pop(L, 1);
+    }
+    return 0;
+}
+
 static int l_begin(lua_State *L)
 {
     dc_rt *rt = dc_dsl_of(L)->rt;
@@ -329,6 +347,7 @@ static const dc_binding rows[] = {
     {"viz_begin", l_begin, DC_ANY, DC_IN_LIBRARY},
     {"viz_executables", l_executables, DC_ANY, DC_IN_LIBRARY},
     {"viz_source", l_source, DC_ANY, DC_IN_LIBRARY},
+    {"viz_forget", l_forget, DC_ANY, DC_IN_LIBRARY},
 };
 static const dc_binding of_executable[] = {
     {"__gc", l_release, DC_ANY, DC_IN_META},

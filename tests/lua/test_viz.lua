@@ -389,9 +389,19 @@ function testWriteRefuses()
   lu.assertErrorMsgContains("No such file", viz.write, "/nowhere/page.html")
 end
 
+-- What a page before has measured of the machine is none of the script's.
+local function check_peaks_are_left_out(data)
+  lu.assertEquals(data.peak ~= nil, dc.stats().device == "cpu")
+  for _, f in ipairs(data.functions) do
+    lu.assertFalse(f.name == "peak" or f.name == "stream" or f.name == "inputs", f.name)
+  end
+end
+
 function testPageStandsAlone()
   train()
-  local _, page = write()
+  write()
+  local data, page = write()
+  check_peaks_are_left_out(data)
   lu.assertNotNil(utf8.len(page))
   page = page:gsub('<script type="application/json".-</script>', "")
   lu.assertNil(page:find "src=")
