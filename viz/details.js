@@ -49,8 +49,8 @@ const details = (() => {
     make("p.muted", {}, `${k.ops} · ${f.title}`),
     facts([
       ["time", `${format.time(k.ns)}, ${format.percent(k.ns, f.ns)} of the function`],
-      ["calls", format.count(k.runs) + (k.atMost ? ", at most" : "")],
-      ["a call", k.runs > 0 ? format.time(k.ns / k.runs) : ""],
+      ["calls", format.atMost(k.atMost, format.count(k.runs))],
+      ["a call", k.each >= 0 ? format.time(k.each) : ""],
       ["rate", k.gflops > 0 || k.gbs > 0 ? `${format.digits(k.gflops)} GFLOP/s, ${format.digits(k.gbs)} GB/s` : ""],
       ["roofline", k.roof !== null ? format.percent(k.roof, 1) : ""],
       ["intensity", k.intensity > 0 ? `${format.digits(k.intensity)} FLOP a byte` : ""],
@@ -71,7 +71,8 @@ const details = (() => {
     return [
       make("h3", {}, make("code", {}, where)), make("pre.snippet", {}, lines.colour(lines.textOf(where).trim())),
       facts([["time", `${format.time(line.ns)}, ${format.percent(line.ns, model.total)} of all`],
-        ["arithmetic", line.flops > 0 ? format.flop(line.flops) : ""], ["bytes", line.bytes > 0 ? format.bytes(line.bytes) : ""]]),
+        ["arithmetic", line.flops > 0 ? format.atMost(line.most, format.flop(line.flops)) : ""],
+        ["bytes", line.bytes > 0 ? format.atMost(line.most, format.bytes(line.bytes)) : ""]]),
       make("div.tools", {}, make("button", { onclick: () => app.showLine(where) }, "show its nodes in the graph"),
         make("button", { onclick: () => { app.show("lines"); lines.goTo(where); } }, "show in the script")),
       list.length > 0 ? make("section", {}, make("h4", {}, "Kernels", make("span.muted", {}, ` ${list.length}`)), make("ul.links", {}, list.slice(0, MOST).map(([f, k]) => make("li", {}, kernelLink(f, k))))) : "",

@@ -9,7 +9,7 @@ const kernels = (() => {
     ["GFLOP/s", "gflops", "n"], ["GB/s", "gbs", "n"], ["roofline", "roof", "n"], ["lines", "first"],
   ];
 
-  const valueOf = (k, key) => key === "each" ? k.ns / Math.max(1, k.runs) : key === "first" ? k.lineList[0] || "" : k[key] ?? -1;
+  const valueOf = (k, key) => key === "first" ? k.lineList[0] || "" : k[key] ?? -1;
 
   const bar = (part, whole, colour) => make("div.bar", {},
     make("i", { style: `width:${whole > 0 ? (100 * part / whole).toFixed(1) : 0}%` + (colour ? `;background:${colour}` : "") }));
@@ -26,15 +26,15 @@ const kernels = (() => {
     make("td.n", {}, String(k.id + 1)),
     make("td", {}, make("i.swatch", { style: `background:${colours.strong(k.id)}` }), make("code", {}, k.name), make("div.muted", {}, k.ops)),
     share(f, k.ns, colours.strong(k.id)),
-    make("td.n", {}, (k.atMost ? "≤ " : "") + format.count(k.runs)),
-    make("td.n", {}, k.runs > 0 ? format.time(k.ns / k.runs) : "–"),
+    make("td.n", {}, format.atMost(k.atMost, format.count(k.runs))),
+    make("td.n", {}, k.each >= 0 ? format.time(k.each) : "–"),
     make("td.n", {}, k.gflops > 0 ? format.digits(k.gflops) : "–"),
     make("td.n", {}, k.gbs > 0 ? format.digits(k.gbs) : "–"),
     make("td.n", {}, k.roof !== null ? format.percent(k.roof, 1) : "–"),
     make("td.where", {}, lineLinks(k.lineList)));
 
-  const otherRow = (f, name, about, ns, runs) => make("tr.other", {}, make("td"), make("td", {}, name, make("div.muted", {}, about)),
-    share(f, ns), make("td.n", {}, runs ? format.count(runs) : ""), make("td", { colspan: 5 }));
+  const otherRow = (f, name, about, ns, runs, atMost) => make("tr.other", {}, make("td"), make("td", {}, name, make("div.muted", {}, about)),
+    share(f, ns), make("td.n", {}, runs ? format.atMost(atMost, format.count(runs)) : ""), make("td", { colspan: 5 }));
 
   const abouts = { check: "a test of the data", copy: "copies memory", loop: "the loop itself", branch: "the branch itself",
     host: "computed by the host, or exchanged with other ranks" };
@@ -48,7 +48,7 @@ const kernels = (() => {
       make("button.quiet", { onclick: () => { up = sorted === key && !up; sorted = key; render(f, true); } }, name)));
     return make("div.scroll", {}, make("table.kernels", {},
       make("thead", {}, make("tr", {}, head)),
-      make("tbody", {}, list.map((k) => row(f, k)), f.others.map((o) => otherRow(f, o.name, abouts[o.kind] || "", o.ns, o.runs)),
+      make("tbody", {}, list.map((k) => row(f, k)), f.others.map((o) => otherRow(f, o.name, abouts[o.kind] || "", o.ns, o.runs, o.atMost)),
         otherRow(f, "between commands", "arguments, results, launching, waiting", f.outside))));
   };
 
@@ -69,7 +69,7 @@ const kernels = (() => {
       make("h3", {}, make("i.swatch", { style: `background:${colours.strong(k.id)}` }), make("code", {}, k.name), " ", make("span.muted", {}, k.ops),
         make("button", { onclick: () => app.showKernel(f, k) }, "show its nodes in the graph"),
         make("button.quiet", { "aria-label": "close", onclick: () => { chosen = null; render(f, true); } }, "✕")),
-      make("p.muted", {}, [`${format.flop(k.runs > 0 ? k.allFlops / k.runs : k.flops)} and ${format.bytes(k.runs > 0 ? k.allBytes / k.runs : k.bytes)} a call`, `${k.nodes.length} nodes`,
+      make("p.muted", {}, [`${format.atMost(k.most, format.flop(k.onceFlops))} and ${format.atMost(k.most, format.bytes(k.onceBytes))} a call`, `${k.nodes.length} nodes`,
         k.gain ? `schedule found by timing, ${format.digits(k.gain)} times as fast as the rules'` : ""].filter((s) => s).join(" · ")),
       make("div.panes", {}, forms.map(([form, about]) => pane(k, form, about)), lua));
   };

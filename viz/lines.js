@@ -41,8 +41,8 @@ const lines = (() => {
       onclick: line ? () => app.select({ kind: "line", where }) : null,
       onkeydown: (e) => { if (line && e.key === "Enter") app.select({ kind: "line", where }); } },
       make("td.heat", { title: ns > 0 ? format.percent(ns, model.total) : null }, ns > 0 ? make("i", { style: `width:${Math.max(2, 100 * ns / most)}%` }) : null),
-      make("td.n", {}, ns > 0 ? format.time(ns) : ""), make("td.n.minor", {}, line && line.flops > 0 ? format.count(line.flops) : ""),
-      make("td.n.minor", {}, line && line.bytes > 0 ? format.bytes(line.bytes) : ""), make("td.n.minor", {}, kernels || ""),
+      make("td.n", {}, ns > 0 ? format.time(ns) : ""), make("td.n.minor", {}, line && line.flops > 0 ? format.atMost(line.most, format.count(line.flops)) : ""),
+      make("td.n.minor", {}, line && line.bytes > 0 ? format.atMost(line.most, format.bytes(line.bytes)) : ""), make("td.n.minor", {}, kernels || ""),
       make("td.no", {}, String(i + 1)), make("td.code", {}, make("code", {}, colour(source.text[i]))));
   };
 

@@ -125,7 +125,7 @@ const memory = (() => {
         make("p.note", {}, "This function has no temporaries."),
       make("div.columns", {}, tableOf("Arguments", of("argument")), tableOf("Captured tensors", of("captured")),
         tableOf("Cells", cells, (c) => c.set === undefined ? "read" : c.set === "in place" ? "set in place" : "set by a copy: " + c.set),
-        tableOf("Results", f.results.map((r, i) => ({ ...r, name: `result ${i + 1}` }))),
+        tableOf("Results", f.results.map((r, i) => ({ ...r, name: r.printed ? "printed" : `result ${i + 1}` }))),
         f.derived.length > 0 ? make("div.card", {}, make("h3", {}, "Derived values"), make("table", {}, f.derived.map((d) => make("tr", {}, make("td", {}, make("code", {}, d.op)),
           make("td", {}, make("code.muted", {}, d.type)), make("td", {}, d.where ? app.link("line", d.where) : ""))))) : ""));
     requestAnimationFrame(paint);

@@ -25,6 +25,8 @@ const model = (() => {
   const percent = (part, whole) => whole <= 0 ? "–" : part > 0 && part < whole / 1000 ? "< 0.1 %" :
     digits(100 * part / whole, part >= whole ? 3 : 2) + " %";
 
+  const atMost = (most, text) => (most ? "≤ " : "") + text;
+
   // ---- nodes ----
 
   const readNode = (row, id) => {
@@ -43,7 +45,7 @@ const model = (() => {
       part.results.forEach((r, i) => {
         const cell = r.cell === undefined ? null : f.parameters[f.parameters.length - f.ncell + r.cell];
         const what = r.role === "set" && cell ? "sets " + cell.name :
-          r.role === "result" && p === f.main ? "result " + (i + 1) : part.kind === "prologue" ? "derived " + (i + 1) : r.role === "check" ? "check" : r.role;
+          r.role === "printed" ? "printed" : r.role === "result" && p === f.main ? "result " + (i + 1) : part.kind === "prologue" ? "derived " + (i + 1) : r.role === "check" ? "check" : r.role;
         if (f.nodes[r.node]) f.nodes[r.node].results.push({ role: r.role, what, cell });
       });
     });
@@ -64,6 +66,7 @@ const model = (() => {
         f.nodes[n].commands.push(i);
         f.nodes[n].ns += c.ns * c.shares[k];
       });
+      c.most = !!(c.at_most || c.bounded); // what follows is a bound
       c.allFlops = c.flops * c.runs;
       c.allBytes = c.bytes * c.runs;
     });
@@ -89,12 +92,16 @@ const model = (() => {
       k.nodes = [...new Set(k.commands.flatMap((c) => c.nodes))];
       k.ns = k.commands.reduce((sum, c) => sum + c.ns, 0);
       k.runs = k.commands.reduce((sum, c) => sum + c.runs, 0);
-      k.atMost = k.commands.some((c) => c.at_most);
+      k.atMost = k.commands.some((c) => c.at_most); // runs
+      k.most = k.commands.some((c) => c.most); // FLOP and bytes
+      k.each = k.runs > 0 && !k.atMost ? k.ns / k.runs : -1;
       k.allFlops = k.commands.reduce((sum, c) => sum + c.allFlops, 0);
       k.allBytes = k.commands.reduce((sum, c) => sum + c.allBytes, 0);
-      k.gflops = k.ns > 0 && !k.atMost ? k.allFlops / k.ns : 0;
-      k.gbs = k.ns > 0 && !k.atMost ? k.allBytes / k.ns : 0;
-      k.intensity = k.allBytes > 0 ? k.allFlops / k.allBytes : 0;
+      k.gflops = k.ns > 0 && !k.most ? k.allFlops / k.ns : 0;
+      k.gbs = k.ns > 0 && !k.most ? k.allBytes / k.ns : 0;
+      k.intensity = k.allBytes > 0 && !k.most ? k.allFlops / k.allBytes : 0;
+      k.onceFlops = k.most ? Math.max(...k.commands.map((c) => c.flops)) : k.runs > 0 ? k.allFlops / k.runs : k.flops;
+      k.onceBytes = k.most ? Math.max(...k.commands.map((c) => c.bytes)) : k.runs > 0 ? k.allBytes / k.runs : k.bytes;
       k.ops = describe(f, k.nodes);
       k.lineList = [...new Set(k.commands.flatMap((c) => c.lines))];
     });
@@ -106,8 +113,9 @@ const model = (() => {
     for (const c of f.commands) {
       if (c.kernel !== undefined || c.kind === "bundle") continue;
       const name = c.label && c.label !== c.kind ? c.label : c.kind;
-      const row = rows.get(name) || { name, kind: c.kind, ns: 0, runs: 0, commands: [] };
+      const row = rows.get(name) || { name, kind: c.kind, ns: 0, runs: 0, atMost: false, commands: [] };
       row.ns += c.ns;
+      row.atMost = row.atMost || !!c.at_most;
       row.runs += c.runs;
       row.commands.push(c);
       rows.set(name, row);
@@ -131,10 +139,11 @@ const model = (() => {
     f.outside = Math.max(0, f.ns - f.inside);
     f.allFlops = f.commands.reduce((sum, c) => sum + c.allFlops, 0);
     f.allBytes = f.commands.reduce((sum, c) => sum + c.allBytes, 0);
+    f.most = f.commands.some((c) => c.most && c.flops + c.bytes > 0);
     f.title = f.lazy ? words.lazy : f.name;
     const args = f.parameters.filter((p) => p.role === "argument");
     f.signature = "(" + args.slice(0, 6).map((p) => (p.name ? p.name + ": " : "") + p.type).join(", ") +
-      (args.length > 6 ? ", …" : "") + ") → " + (f.results.map((r) => r.type).join(", ") || "nothing");
+      (args.length > 6 ? ", …" : "") + ") → " + (f.results.filter((r) => !r.printed).map((r) => r.type).join(", ") || "nothing");
   };
 
   data.functions.forEach(readFunction);
@@ -148,7 +157,7 @@ const model = (() => {
     let line = lines.get(where);
     if (!line) {
       const at = where.lastIndexOf(":");
-      line = { where, file: where.slice(0, at), number: +where.slice(at + 1), ns: 0, flops: 0, bytes: 0,
+      line = { where, file: where.slice(0, at), number: +where.slice(at + 1), ns: 0, flops: 0, bytes: 0, most: false,
         nodes: [], commands: new Set() };
       lines.set(where, line);
     }
@@ -164,6 +173,7 @@ const model = (() => {
       line.ns += c.ns * share / wheres.length;
       line.flops += c.allFlops * share / wheres.length;
       line.bytes += c.allBytes * share / wheres.length;
+      line.most = line.most || c.most && c.flops + c.bytes > 0;
       line.commands.add(c);
     }
   };
@@ -191,12 +201,12 @@ const model = (() => {
   for (const f of data.functions)
     for (const k of f.kernels) {
       const roof = data.peak ? Math.min(data.peak.gflops, k.intensity * data.peak.gbs) : 0;
-      k.roof = !data.peak || k.ns === 0 || k.atMost ? null : k.allFlops > 0 ? k.gflops / roof : k.gbs / data.peak.gbs;
+      k.roof = !data.peak || k.ns === 0 || k.most ? null : k.allFlops > 0 ? k.gflops / roof : k.gbs / data.peak.gbs;
     }
 
   const total = data.functions.reduce((sum, f) => sum + f.ns, 0);
   return { data, text, lines, total, functions: data.functions, wheresOf,
-    format: { time, bytes, count, flop, percent, digits } };
+    format: { time, bytes, count, flop, percent, digits, atMost } };
 })();
 
 // ---- elements ----

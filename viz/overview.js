@@ -53,11 +53,11 @@ const overview = (() => {
 
   const tiles = () => {
     const calls = functions.reduce((sum, f) => sum + f.calls, 0), inside = functions.reduce((sum, f) => sum + f.inside, 0);
-    const flops = functions.reduce((sum, f) => sum + f.allFlops, 0);
+    const flops = functions.reduce((sum, f) => sum + f.allFlops, 0), most = functions.some((f) => f.most);
     return make("div.tiles", {},
       tile("time in functions", format.time(model.total), `of ${functions.length} executable${functions.length === 1 ? "" : "s"}, ${format.count(calls)} call${calls === 1 ? "" : "s"}` + (data.seconds > 0 ? `; the script took ${data.seconds} s` : "")),
       tile("in kernels and copies", format.percent(inside, model.total), format.time(inside)),
-      tile("arithmetic", format.flop(flops), inside > 0 ? `${format.digits(flops / inside)} GFLOP/s on average` : ""),
+      tile("arithmetic", format.atMost(most, format.flop(flops)), inside > 0 && !most ? `${format.digits(flops / inside)} GFLOP/s on average` : ""),
       tile("device", data.device, data.cpu || ""),
       data.peak ? tile("measured peak", `${format.digits(data.peak.gflops)} GFLOP/s`, `${format.digits(data.peak.gbs)} GB/s`) : "");
   };

@@ -286,6 +286,7 @@ static dc_status compile_body(dc_job *j, void *arg)
                          .nfixed = t->captured.n,
                          .ncell = t->cell.n,
                          .nresult = t->result.n,
+                         .nprint = t->print.n,
                          .ncheck = t->check.n,
                          .set = set};
     for (uint32_t i = 0; i < t->cell.n; i++)
@@ -307,6 +308,7 @@ static dc_status compile_body(dc_job *j, void *arg)
         DC_TRY(dc_bounded_lower_into(j, desc.fn, t->arg.n, place, &s->size, &lowered));
         desc.fn = lowered;
         desc.nfree += s->size.n;
+        desc.nsize = s->size.n;
     }
     if (dc_spec_is_split(a->fn, t) && s->rt != a->d->rt)
         return dc_failf(j, DC_ERR_DEVICES, a->fn->name,

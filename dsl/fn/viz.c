@@ -98,6 +98,7 @@ static void push_command(lua_State *L, dc_dsl *d, const dc_viz_holder *h, uint32
     dc_viz_set_number(L, "otherwise", c.nelse);
     dc_viz_set_flag(L, "prologue", c.prologue);
     dc_viz_set_flag(L, "at_most", c.at_most);
+    dc_viz_set_flag(L, "bounded", c.bounded);
     dc_viz_set_flag(L, "inside", c.inside);
     set_lines(L, c.where);
     set_binds(L, d, "writes", h, i, 0, c.nout);
@@ -158,10 +159,7 @@ static void set_parameters(lua_State *L, const dc_viz_holder *h)
         const dc_type t = dc_node_type(desc->fn, desc->fn->param.at[i]);
         lua_createtable(L, 0, 6);
         dc_viz_set_text(L, "name", desc->fn->label.at[i]);
-        dc_viz_set_text(L, "role",
-                        i + desc->nfixed < desc->nfree ? "argument"
-                        : i < desc->nfree              ? "captured"
-                                                       : "cell");
+        dc_viz_set_text(L, "role", i < desc->nfree ? dc_viz_role(desc, i) : "cell");
         dc_viz_set_type(L, &t);
         dc_viz_set_number(L, "bytes", dc_viz_type_bytes(&t));
         if (i >= desc->nfree) {
@@ -180,7 +178,8 @@ static void set_results(lua_State *L, const dc_viz_holder *h)
     lua_newtable(L);
     for (uint32_t i = 0; i < desc->nresult; i++) {
         const dc_type t = dc_node_type(desc->fn, desc->fn->result.at[i]);
-        lua_createtable(L, 0, 2);
+        lua_createtable(L, 0, 3);
+        dc_viz_set_flag(L, "printed", i >= desc->nresult - desc->nprint);
         dc_viz_set_type(L, &t);
         dc_viz_set_number(L, "bytes", dc_viz_type_bytes(&t));
         dc_viz_append(L);

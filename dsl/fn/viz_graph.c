@@ -69,17 +69,18 @@ static const char *class_of(const dc_node *n)
     return n->op == DC_OP_PARAM ? "input" : dc_op_class_name((dc_op)n->op);
 }
 
-static const char *role_of(const dc_exec_part *x, uint32_t index, uint32_t fixed)
+static const char *role_of(const dc_exec_part *x, uint32_t index, const dc_exec_desc *d)
 {
     if (x->parent != DC_EXEC_NONE)
         return index < x->nfree ? "value" : "carry";
     if (index < x->nfree)
-        return index + fixed < x->nfree ? "argument" : "captured";
+        return dc_viz_role(d, index);
     return index < x->nfree + x->ncell ? "cell" : "derived";
 }
 
 /* Which parameter a node is, and what it is called. */
-static void set_parameter(lua_State *L, const dc_exec_part *x, const dc_node *n, uint32_t fixed)
+static void set_parameter(lua_State *L, const dc_exec_part *x, const dc_node *n,
+                          const dc_exec_desc *d)
 {
     if (n->op != DC_OP_PARAM)
         return;
@@ -87,7 +88,7 @@ static void set_parameter(lua_State *L, const dc_exec_part *x, const dc_node *n,
     if (index >= x->fn->param.n)
         return;
     dc_viz_set_text(L, "label", x->fn->label.at[index]);
-    dc_viz_set_text(L, "role", role_of(x, index, fixed));
+    dc_viz_set_text(L, "role", role_of(x, index, d));
 }
 
 static void push_node(lua_State *L, const dc_viz_holder *h, uint32_t part, dc_ref r)
@@ -102,7 +103,7 @@ static void push_node(lua_State *L, const dc_viz_holder *h, uint32_t part, dc_re
     dc_viz_set_number(L, "part", part);
     dc_viz_set_number(L, "bytes", dc_viz_type_bytes(&t));
     dc_viz_set_number(L, "work", dc_exec_node_work(x->fn, r));
-    set_parameter(L, x, n, dc_exec_desc_of(h->exec)->nfixed);
+    set_parameter(L, x, n, dc_exec_desc_of(h->exec));
     if (x->home[r] != DC_EXEC_NONE)
         dc_viz_set_number(L, "home", x->home[r]);
     lua_createtable(L, n->nin, 0);
@@ -146,6 +147,11 @@ static const char *kind_of(dc_exec_part_kind kind)
     return "";
 }
 
+static const char *result_role(const dc_exec_part *x, uint32_t i, uint32_t nprint)
+{
+    return x->kind == DC_PART_CALL && i >= x->nresult - nprint ? "printed" : "result";
+}
+
 /* Results of calls, then new values of cells by their number; those behind are checks. */
 static void push_results(lua_State *L, const dc_viz_holder *h, uint32_t part)
 {
@@ -156,7 +162,10 @@ static void push_results(lua_State *L, const dc_viz_holder *h, uint32_t part)
         const uint32_t set = i - x->nresult;
         lua_createtable(L, 0, 3);
         dc_viz_set_number(L, "node", h->number[part][x->fn->result.at[i]]);
-        dc_viz_set_text(L, "role", i < x->nresult ? "result" : set < x->nset ? "set" : "check");
+        dc_viz_set_text(L, "role",
+                        i < x->nresult  ? result_role(x, i, desc->nprint)
+                        : set < x->nset ? "set"
+                                        : "check");
         if (i >= x->nresult && set < x->nset && x->parent == DC_EXEC_NONE)
             dc_viz_set_number(L, "cell", desc->set[set]);
         dc_viz_append(L);

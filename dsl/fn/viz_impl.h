@@ -18,6 +18,13 @@ dc_status dc_viz_number_body(dc_job *j, void *arg);
 void dc_viz_set_nodes(lua_State *L, const dc_viz_holder *h);
 void dc_viz_set_parts(lua_State *L, const dc_viz_holder *h);
 
+/* Of a free parameter. */
+static inline const char *dc_viz_role(const dc_exec_desc *d, uint32_t param)
+{
+    const uint32_t captured = d->nfree - d->nfixed;
+    return param < captured - d->nsize ? "argument" : param < captured ? "size" : "captured";
+}
+
 static inline void dc_viz_set_text(lua_State *L, const char *name, const char *text)
 {
     lua_pushstring(L, text);

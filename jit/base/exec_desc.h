@@ -21,6 +21,8 @@ typedef struct dc_exec_desc {
     const bool *
         anywhere; /* by free parameter: its memory begins at any element; NULL: at multiples of 64 bytes */
     uint32_t nfixed; /* the last of the free parameters: tensors that are the same at each call */
+    uint32_t nsize;  /* those in front of them: sizes of bounded dims; with any, extents of fn are bounds */
+    uint32_t nprint; /* the last of the nresult tensors: dc.print shows them */
     bool grows;      /* a cell's first axis does: all cells are laid out as their values */
     bool once;       /* few calls are expected: nothing is kept from one to the next */
     bool no_reuse;   /* for tests: every temporary has memory of its own */

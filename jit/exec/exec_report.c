@@ -47,7 +47,9 @@ static double gain_of(const dc_exec *e, const dc_kept *k)
 
 void dc_exec_kernel_of(const dc_exec *e, uint32_t kernel, dc_exec_kernel *out)
 {
-    *out = (dc_exec_kernel){.name = e->kept[kernel].name, .gain = gain_of(e, &e->kept[kernel])};
+    *out = (dc_exec_kernel){.name = e->kept[kernel].name,
+                            .bounded = e->desc.nsize > 0,
+                            .gain = gain_of(e, &e->kept[kernel])};
     for (uint32_t i = 0; i < e->ncommand; i++) {
         const dc_command *x = &e->command[i];
         if (x->kind != DC_COMMAND_LAUNCH || strcmp(x->label, out->name) != 0)

@@ -120,6 +120,7 @@ void dc_exec_command_of(const dc_exec *e, uint32_t i, dc_exec_command *out)
         .grid = x->grid,
         .flops = f->flops,
         .bytes = x->kind == DC_COMMAND_COPY ? 2 * (int64_t)x->bytes : f->bytes,
+        .bounded = e->desc.nsize > 0,
         .ns = timed ? e->profile.command_ns[i] : 0,
         .runs = (double)(i < e->nprologue ? e->profile.prologues : e->profile.calls),
         .prologue = i < e->nprologue,

@@ -56,6 +56,7 @@ typedef struct dc_exec_kernel {
     uint32_t launches;    /* per call */
     uint32_t prologue;    /* launches when derived values are computed */
     int64_t flops, bytes; /* of all these */
+    bool bounded;         /* that is at most: they depend on sizes that a call gives */
     uint64_t calls, ns;   /* launches that were timed, and what they took */
     const char *where[3]; /* script lines, NULL behind the last one */
     double
@@ -114,6 +115,7 @@ typedef struct dc_exec_command {
     int64_t kernel; /* of a launch, by number; -1 */
     int64_t grid;   /* positions of a launch; iterations of a loop, at most */
     int64_t flops, bytes;  /* of a launch */
+    bool bounded;          /* that is at most: they depend on sizes that a call gives */
     uint64_t ns;           /* that was timed */
     double runs;           /* how often it ran meanwhile; of a loop that may end, or a branch: at most */
     bool at_most, inside, prologue;

@@ -264,6 +264,37 @@ function testLoopsAndBranches()
   lu.assertEquals(runs, { "3 at most", "3 at most", "30" })
 end
 
+local function roles_of(list)
+  local roles = {}
+  for i, p in ipairs(list) do
+    roles[i] = p.role
+  end
+  return table.concat(roles, " ")
+end
+
+-- What is counted is that of the bound, so that there is no rate.
+function testBoundedDims()
+  local weight = dc.ones "f32[16, 16]"
+  local f = dc.fn("viz_bounded(x: f32[n <= 64, 16]) -> f32[n, 16]", function(x)
+    dc.print(x:sum())
+    return x:matmul(weight)
+  end)
+  f:kernels()
+  f(dc.ones "f32[3, 16]")
+  local told = find(write(), "viz_bounded")
+  lu.assertEquals(roles_of(told.parameters), "argument size captured")
+  lu.assertEquals({ #told.results, told.results[1].printed, told.results[2].printed }, { 2, nil, true })
+  lu.assertStrContains(roles_of(told.parts[#told.parts].results), "result printed")
+  for _, c in ipairs(told.commands) do
+    lu.assertTrue(c.bounded)
+    lu.assertNil(c.at_most)
+  end
+  for _, k in ipairs(f:kernels()) do
+    lu.assertTrue(k.ms > 0 and k.bytes > 0)
+    lu.assertEquals({ k.gflops, k.gbs }, { 0, 0 })
+  end
+end
+
 local function call_and_drop()
   local f = dc.fn("viz_dropped(x: f32[4]) -> f32[4]", function(x) return x + 2 end)
   f(dc.ones "f32[4]")

@@ -52,6 +52,11 @@ local step = dc.fn("viz_step(x: f32[16, 8], y: i32[16]) -> f32[]", function(x, y
 end)
 local text = "</script><b>not bold</b> \xff" -- what would end the data
 for _ = 1, 20 do step(dc.ones "f32[16, 8]", dc.zeros "i32[16]") end
+local least = dc.fn("viz_bounded(x: f32[n <= 4096, 64], w: f32[64, 64]) -> f32[]", function(x, w)
+  local y = x:matmul(w):sum()
+  return dc.loop(function(s) return s:lt(1e6) end, function(s) return s * 2 + 1 end, y)
+end)
+least(dc.ones "f32[2, 64]", dc.ones "f32[64, 64]")
 print(#text)
 EOT
 run "$DEEPC" --viz "$dir/page.html" "$dir/step.lua"

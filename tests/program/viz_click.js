@@ -26,6 +26,7 @@
 
   const graphFolds = () => {
     tab("graph");
+    page.app.show("graph", model.functions.find((o) => o.name === "viz_step"));
     const f = page.state.f, v = graph.view;
     graph.foldAll(false);
     const folded = v.scene.nodes.length, box = v.scene.nodes.find((it) => it.closed && it.of.name.startsWith("net"));
@@ -94,6 +95,17 @@
     check("kernels and the rest are the time of all commands", Math.abs(sum - f.inside) < 1);
   };
 
+  const boundsAreTold = () => {
+    const f = model.functions.find((o) => o.name === "viz_bounded"), rated = (k) => k.gflops > 0 || k.gbs > 0 || k.roof !== null;
+    check("kernels with bounded dims have no rate", f.kernels.length > 1 && f.kernels.every((k) => k.ns > 0 && !rated(k)));
+    check("what is known as a bound is told as one", /arithmetic≤ /.test($("#overview .tiles").textContent) && !$("#overview .tiles").textContent.includes("on average"));
+    tab("kernels");
+    page.app.show("kernels", f);
+    const loop = f.kernels.find((k) => k.atMost), row = $(`#kernels tr[data-kernel="${loop.id}"]`);
+    check("a loop without a limit has no time a call", row.children[3].textContent.startsWith("≤ ") && row.children[4].textContent === "–");
+    page.app.show("kernels", model.functions.find((o) => o.name === "viz_step"));
+  };
+
   const linesAreTold = () => {
     tab("lines");
     const rows = [...document.querySelectorAll("#lines tr[data-where]")], hot = rows.filter((r) => r.querySelector(".heat i"));
@@ -158,6 +170,7 @@
     nodeIsTold(f);
     coloursChange();
     kernelIsShown(f);
+    boundsAreTold();
     linesAreTold();
     memoryIsDrawn(f);
     flameAddsUp();
