@@ -33,7 +33,7 @@ random.log_normal, random.truncated_normal | torch.distributions.LogNormal, torc
 random.gamma, random.beta, random.dirichlet | torch.distributions.Gamma, torch.distributions.Beta, torch.distributions.Dirichlet | jax.random.gamma, jax.random.beta, jax.random.dirichlet | -
 random.chi2, random.student_t | torch.distributions.Chi2, torch.distributions.StudentT | jax.random.chisquare, jax.random.t | -
 random.geometric, random.poisson, random.binomial | torch.distributions.Geometric, torch.distributions.Poisson, torch.distributions.Binomial | jax.random.geometric, jax.random.poisson, jax.random.binomial | torch.geometric, -, -
-random.categorical, random.multinomial | torch.distributions.Categorical, torch.multinomial | jax.random.categorical, jax.random.multinomial | -, torch.multinomial
+random.categorical, random.multinomial | torch.distributions.Categorical, torch.multinomial | jax.random.categorical, jax.random.choice | -, torch.multinomial
 random.permutation, random.shuffle | torch.randperm, - | jax.random.permutation, jax.random.permutation | torch.randperm, -
 
 # Data

@@ -123,12 +123,12 @@ opt:step | torch.optim.Optimizer.step, torch.optim.Optimizer.zero_grad | optax.a
 opt:apply | torch.optim.Optimizer.step | optax.apply_updates | - | takes gradients
 opt:to, opt:named_cells | -, torch.optim.Optimizer.state_dict | - | -
 optim.groups | torch.optim.Optimizer.add_param_group | optax.partition | -
-optim.EMA, optim.SWA | torch.optim.swa_utils.get_ema_multi_avg_fn, torch.optim.swa_utils.AveragedModel | optax.ema, - | -
+optim.EMA, optim.SWA | torch.optim.swa_utils.get_ema_multi_avg_fn, torch.optim.swa_utils.AveragedModel | nnx.EMA, - | -
 ema:update, ema:swap_in, ema:swap_out, ema:averaged, ema:to, ema:named_cells | torch.optim.swa_utils.AveragedModel.update_parameters, -, -, -, -, - | - | -
 optim.GradScaler, scaler:step, scaler:to, scaler:named_cells | torch.amp.GradScaler, torch.amp.GradScaler.step, -, torch.amp.GradScaler.state_dict | - | -
 
 # Learning rates
-schedules.constant | torch.optim.lr_scheduler.ConstantLR | optax.constant_schedule | - | schedules are functions of the step, as in Optax
+schedules.constant | - | optax.constant_schedule | - | schedules are functions of the step, as in Optax
 schedules.step | torch.optim.lr_scheduler.StepLR, torch.optim.lr_scheduler.MultiStepLR | optax.piecewise_constant_schedule | -
 schedules.exponential, schedules.linear, schedules.cosine | torch.optim.lr_scheduler.ExponentialLR, torch.optim.lr_scheduler.LinearLR, torch.optim.lr_scheduler.CosineAnnealingLR | optax.exponential_decay, optax.linear_schedule, optax.cosine_decay_schedule | -
 schedules.polynomial, schedules.one_cycle | torch.optim.lr_scheduler.PolynomialLR, torch.optim.lr_scheduler.OneCycleLR | optax.polynomial_schedule, optax.cosine_onecycle_schedule | -

@@ -43,7 +43,7 @@ x:cast | torch.Tensor.type, torch.Tensor.to | jax.Array.astype | torch.Tensor.ty
 x:rename | - | - | - | names of dims
 x:pad | torch.nn.functional.pad | jnp.pad | nn.Padding
 x:flip, x:roll | torch.flip, torch.roll | jnp.flip, jnp.roll | -
-x:split | torch.split, torch.chunk | jnp.split | torch.split, torch.chunk
+x:split | torch.chunk | jnp.split | torch.chunk | a number is how many parts; of `torch.split(x, 2)` it is their size
 dc.concat, dc.stack | torch.cat, torch.stack | jnp.concatenate, jnp.stack | torch.cat, -
 x:diag, x:diagonal, x:trace | torch.diag, torch.diagonal, torch.trace | jnp.diag, jnp.diagonal, jnp.trace | torch.diag, -, torch.trace
 x:tile | torch.tile, torch.Tensor.repeat | jnp.tile | torch.repeatTensor
@@ -119,7 +119,7 @@ dc.einsum | torch.einsum | jnp.einsum | - | axes are words: `"b h t d, b h s d -
 dc.cdist | torch.cdist | - | -
 
 # Convolutions and pools
-dc.conv1d, dc.conv2d, dc.conv3d | torch.nn.functional.conv1d, torch.nn.functional.conv2d, torch.nn.functional.conv3d | jax.lax.conv_general_dilated | -, torch.conv2, torch.conv3
+dc.conv1d, dc.conv2d, dc.conv3d | torch.nn.functional.conv1d, torch.nn.functional.conv2d, torch.nn.functional.conv3d | jax.lax.conv_general_dilated | -, torch.xcorr2, torch.xcorr3 | the kernel is not turned round, as `torch.conv2` of Torch7 does
 dc.conv_transpose1d, dc.conv_transpose2d, dc.conv_transpose3d | torch.nn.functional.conv_transpose1d, torch.nn.functional.conv_transpose2d, torch.nn.functional.conv_transpose3d | jax.lax.conv_transpose | -
 dc.max_pool1d, dc.max_pool2d, dc.max_pool3d | torch.nn.functional.max_pool1d, torch.nn.functional.max_pool2d, torch.nn.functional.max_pool3d | nnx.max_pool, jax.lax.reduce_window | nn.TemporalMaxPooling, nn.SpatialMaxPooling, nn.VolumetricMaxPooling
 dc.avg_pool1d, dc.avg_pool2d, dc.avg_pool3d | torch.nn.functional.avg_pool1d, torch.nn.functional.avg_pool2d, torch.nn.functional.avg_pool3d | nnx.avg_pool, jax.lax.reduce_window | -, nn.SpatialAveragePooling, nn.VolumetricAveragePooling
@@ -162,7 +162,7 @@ f:start, f:ready, Job:poll, Job:result, Job:close | - | - | - | a call in slices
 dc.static | - | - | - | `static_argnums` of jax.jit
 dc.dim | torch.export.Dim | jax.export.symbolic_shape | -
 dc.print | - | jax.debug.print | -
-f:info, f:explain, f:exchanges, f:kernels, f:source, f:plan | torch.compiler.reset, torch._dynamo.explain, -, -, -, - | jax.stages.Compiled.cost_analysis, -, -, -, jax.stages.Compiled.as_text, jax.stages.Compiled.memory_analysis | -
+f:info, f:explain, f:exchanges, f:kernels, f:source, f:plan | -, torch._dynamo.explain, -, -, -, - | jax.stages.Compiled.cost_analysis, -, -, -, jax.stages.Compiled.as_text, jax.stages.Compiled.memory_analysis | -
 f:dot | torch.fx.passes.graph_drawer.FxGraphDrawer | - | -
 dc.tune | - | - | - | `mode="max-autotune"` of torch.compile
 
