@@ -10,16 +10,16 @@ fft.fftfreq, fft.rfftfreq, fft.fftshift, fft.ifftshift | torch.fft.fftfreq, torc
 fft.dct, fft.idct, fft.dst, fft.idst | - | jsp.fft.dct, jsp.fft.idct, -, - | -
 
 # Signals
-signal.hann_window, signal.hamming_window, signal.blackman_window | torch.hann_window, torch.hamming_window, torch.blackman_window | jnp.hanning, jnp.hamming, jnp.blackman | -
+signal.hann_window, signal.hamming_window, signal.blackman_window | torch.hann_window, torch.hamming_window, torch.blackman_window | jnp.hanning, jnp.hamming, jnp.blackman | - | periodic as in PyTorch, of n; those of NumPy and JAX are symmetric: `{ periodic = false }`
 signal.stft, signal.istft | torch.stft, torch.istft | jsp.signal.stft, jsp.signal.istft | -
 signal.hz_to_mel, signal.mel_to_hz, signal.mel_filters, signal.mel_spectrogram | - | - | - | librosa and torchaudio have them
 
 # Linear algebra
 linalg.cholesky, linalg.qr | torch.linalg.cholesky, torch.linalg.qr | jnp.linalg.cholesky, jnp.linalg.qr | torch.potrf, torch.qr
-linalg.lu, linalg.lu_factor, linalg.lu_solve | torch.linalg.lu, torch.linalg.lu_factor, torch.linalg.lu_solve | jsp.linalg.lu, jsp.linalg.lu_factor, jsp.linalg.lu_solve | -
+linalg.lu, linalg.lu_factor, linalg.lu_solve | torch.linalg.lu, torch.linalg.lu_factor, torch.linalg.lu_solve | jsp.linalg.lu, jsp.linalg.lu_factor, jsp.linalg.lu_solve | - | `lu_factor` gives which row is where, from 0; the others exchanges one after the other, PyTorch from 1
 linalg.eigh, linalg.eigvalsh, linalg.eig, linalg.eigvals | torch.linalg.eigh, torch.linalg.eigvalsh, torch.linalg.eig, torch.linalg.eigvals | jnp.linalg.eigh, jnp.linalg.eigvalsh, jnp.linalg.eig, jnp.linalg.eigvals | torch.symeig, -, torch.eig, -
 linalg.svd, linalg.svdvals | torch.linalg.svd, torch.linalg.svdvals | jnp.linalg.svd, jnp.linalg.svdvals | torch.svd, -
-linalg.solve, linalg.triangular_solve | torch.linalg.solve, torch.linalg.solve_triangular | jnp.linalg.solve, jsp.linalg.solve_triangular | torch.gesv, torch.trtrs
+linalg.solve, linalg.triangular_solve | torch.linalg.solve, torch.linalg.solve_triangular | jnp.linalg.solve, jsp.linalg.solve_triangular | torch.gesv, torch.trtrs | `triangular_solve` reads the lower triangle; the upper one with `{ upper = true }`, in JAX and Torch7 without a word
 linalg.inv, linalg.inverse, linalg.pinv | torch.linalg.inv, torch.inverse, torch.linalg.pinv | jnp.linalg.inv, jnp.linalg.inv, jnp.linalg.pinv | torch.inverse, torch.inverse, -
 linalg.cholesky_solve, linalg.cholesky_inverse | torch.cholesky_solve, torch.cholesky_inverse | jsp.linalg.cho_solve, - | torch.potrs, torch.potri
 linalg.lstsq | torch.linalg.lstsq | jnp.linalg.lstsq | torch.gels
@@ -32,7 +32,7 @@ random.exponential, random.laplace, random.gumbel, random.cauchy | torch.distrib
 random.log_normal, random.truncated_normal | torch.distributions.LogNormal, torch.nn.init.trunc_normal_ | jax.random.lognormal, jax.random.truncated_normal | torch.logNormal, -
 random.gamma, random.beta, random.dirichlet | torch.distributions.Gamma, torch.distributions.Beta, torch.distributions.Dirichlet | jax.random.gamma, jax.random.beta, jax.random.dirichlet | -
 random.chi2, random.student_t | torch.distributions.Chi2, torch.distributions.StudentT | jax.random.chisquare, jax.random.t | -
-random.geometric, random.poisson, random.binomial | torch.distributions.Geometric, torch.distributions.Poisson, torch.distributions.Binomial | jax.random.geometric, jax.random.poisson, jax.random.binomial | torch.geometric, -, -
+random.geometric, random.poisson, random.binomial | torch.distributions.Geometric, torch.distributions.Poisson, torch.distributions.Binomial | jax.random.geometric, jax.random.poisson, jax.random.binomial | torch.geometric, -, - | `geometric` counts tries, from 1; `torch.distributions.Geometric` failures, one less
 random.categorical, random.multinomial | torch.distributions.Categorical, torch.multinomial | jax.random.categorical, jax.random.choice | -, torch.multinomial
 random.permutation, random.shuffle | torch.randperm, - | jax.random.permutation, jax.random.permutation | torch.randperm, -
 

@@ -55,7 +55,7 @@ nn.pairwise_distance | torch.nn.functional.pairwise_distance | - | nn.PairwiseDi
 
 # Activations
 nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.RReLU | torch.nn.ReLU, torch.nn.ReLU6, torch.nn.LeakyReLU, torch.nn.PReLU, torch.nn.RReLU | jax.nn.relu, jax.nn.relu6, jax.nn.leaky_relu, nnx.PReLU, - | nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.RReLU
-nn.ELU, nn.SELU, nn.CELU, nn.GELU | torch.nn.ELU, torch.nn.SELU, torch.nn.CELU, torch.nn.GELU | jax.nn.elu, jax.nn.selu, jax.nn.celu, jax.nn.gelu | nn.ELU, -, -, nn.GELU
+nn.ELU, nn.SELU, nn.CELU, nn.GELU | torch.nn.ELU, torch.nn.SELU, torch.nn.CELU, torch.nn.GELU | jax.nn.elu, jax.nn.selu, jax.nn.celu, jax.nn.gelu | nn.ELU, -, -, nn.GELU | `jax.nn.gelu` is `{ approximate = "tanh" }` of ours
 nn.SiLU, nn.Mish, nn.Softplus, nn.Softsign | torch.nn.SiLU, torch.nn.Mish, torch.nn.Softplus, torch.nn.Softsign | jax.nn.silu, jax.nn.mish, jax.nn.softplus, jax.nn.soft_sign | -, -, nn.SoftPlus, nn.SoftSign
 nn.Tanh, nn.Sigmoid, nn.LogSigmoid, nn.Tanhshrink | torch.nn.Tanh, torch.nn.Sigmoid, torch.nn.LogSigmoid, torch.nn.Tanhshrink | jax.nn.tanh, jax.nn.sigmoid, jax.nn.log_sigmoid, - | nn.Tanh, nn.Sigmoid, nn.LogSigmoid, nn.TanhShrink
 nn.Softmax, nn.LogSoftmax, nn.Softmin, nn.Softmax2d | torch.nn.Softmax, torch.nn.LogSoftmax, torch.nn.Softmin, torch.nn.Softmax2d | jax.nn.softmax, jax.nn.log_softmax, -, - | nn.SoftMax, nn.LogSoftMax, nn.SoftMin, nn.SpatialSoftMax
@@ -73,14 +73,14 @@ nn.glu, nn.geglu, nn.swiglu | torch.nn.functional.glu, -, - | jax.nn.glu, -, - |
 # Normalisation
 nn.LayerNorm, nn.RMSNorm, nn.GroupNorm | torch.nn.LayerNorm, torch.nn.RMSNorm, torch.nn.GroupNorm | nnx.LayerNorm, nnx.RMSNorm, nnx.GroupNorm | -
 nn.layer_norm, nn.rms_norm, nn.group_norm | torch.nn.functional.layer_norm, torch.nn.functional.rms_norm, torch.nn.functional.group_norm | - | -
-nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d | torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d | nnx.BatchNorm | nn.BatchNormalization, nn.SpatialBatchNormalization, nn.VolumetricBatchNormalization
+nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d | torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d | nnx.BatchNorm | nn.BatchNormalization, nn.SpatialBatchNormalization, nn.VolumetricBatchNormalization | `momentum` 0.1 is 0.9 in Flax
 nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d | torch.nn.InstanceNorm1d, torch.nn.InstanceNorm2d, torch.nn.InstanceNorm3d | nnx.InstanceNorm | -
 nn.LocalResponseNorm, nn.local_response_norm | torch.nn.LocalResponseNorm, torch.nn.functional.local_response_norm | - | nn.SpatialCrossMapLRN, -
 
 # Recurrence and attention
 nn.RNNCell, nn.LSTMCell, nn.GRUCell | torch.nn.RNNCell, torch.nn.LSTMCell, torch.nn.GRUCell | nnx.SimpleCell, nnx.LSTMCell, nnx.GRUCell | -
 nn.RNN, nn.LSTM, nn.GRU | torch.nn.RNN, torch.nn.LSTM, torch.nn.GRU | nnx.RNN | - | time first, as in PyTorch
-nn.scaled_dot_product_attention | torch.nn.functional.scaled_dot_product_attention | jax.nn.dot_product_attention | -
+nn.scaled_dot_product_attention | torch.nn.functional.scaled_dot_product_attention | jax.nn.dot_product_attention | - | heads come before positions, `[b, h, t, d]`; in JAX behind them, `[b, t, h, d]`
 nn.MultiheadAttention | torch.nn.MultiheadAttention | nnx.MultiHeadAttention | -
 nn.TransformerEncoder, nn.TransformerEncoderLayer | torch.nn.TransformerEncoder, torch.nn.TransformerEncoderLayer | - | -
 nn.TransformerDecoder, nn.TransformerDecoderLayer | torch.nn.TransformerDecoder, torch.nn.TransformerDecoderLayer | - | -
@@ -88,7 +88,7 @@ nn.Transformer | torch.nn.Transformer | - | -
 nn.rotary, nn.RotaryEmbedding, nn.sinusoidal_positions, nn.SinusoidalPositions | - | - | -
 
 # Losses
-nn.cross_entropy | torch.nn.functional.cross_entropy, torch.nn.CrossEntropyLoss | optax.softmax_cross_entropy_with_integer_labels | nn.CrossEntropyCriterion | labels count from 0; from 1 in Torch7
+nn.cross_entropy | torch.nn.functional.cross_entropy, torch.nn.CrossEntropyLoss | optax.softmax_cross_entropy_with_integer_labels | nn.CrossEntropyCriterion | labels count from 0; from 1 in Torch7. Classes are the last axis, in PyTorch the second. Losses are means: those of Optax are of each element or row
 nn.nll_loss | torch.nn.functional.nll_loss, torch.nn.NLLLoss | - | nn.ClassNLLCriterion
 nn.bce_with_logits | torch.nn.functional.binary_cross_entropy_with_logits, torch.nn.BCEWithLogitsLoss | optax.sigmoid_binary_cross_entropy | -
 nn.bce_loss | torch.nn.functional.binary_cross_entropy, torch.nn.BCELoss | - | nn.BCECriterion

@@ -8,10 +8,10 @@ dc.zeros | torch.zeros, torch.zeros_like, torch.empty | jnp.zeros, jnp.zeros_lik
 dc.ones | torch.ones, torch.ones_like | jnp.ones, jnp.ones_like | torch.ones
 dc.full | torch.full, torch.full_like | jnp.full, jnp.full_like | torch.Tensor.fill
 dc.iota | torch.arange | jax.lax.iota | torch.range | counts along an axis of a type
-dc.arange | torch.arange | jnp.arange | torch.range
+dc.arange | torch.arange | jnp.arange | torch.range | without its end, which `torch.range` gives, too
 dc.linspace, dc.logspace | torch.linspace, torch.logspace | jnp.linspace, jnp.logspace | torch.linspace, torch.logspace
 dc.eye | torch.eye | jnp.eye | torch.eye
-dc.meshgrid | torch.meshgrid | jnp.meshgrid | -
+dc.meshgrid | torch.meshgrid | jnp.meshgrid | - | `jnp.meshgrid` is `{ indexing = "xy" }` of ours
 x:vander | torch.vander | jnp.vander | -
 
 # Random numbers
@@ -86,7 +86,7 @@ x:copysign, x:hypot, x:heaviside | torch.copysign, torch.hypot, torch.heaviside 
 x:logaddexp, x:logaddexp2, x:xlogy | torch.logaddexp, torch.logaddexp2, torch.xlogy | jnp.logaddexp, jnp.logaddexp2, jsp.special.xlogy | -
 x:sigmoid | torch.sigmoid, torch.nn.functional.sigmoid | jax.nn.sigmoid | torch.sigmoid
 x:relu | torch.relu, torch.nn.functional.relu | jax.nn.relu | -
-x:silu, x:softplus, x:gelu | torch.nn.functional.silu, torch.nn.functional.softplus, torch.nn.functional.gelu | jax.nn.silu, jax.nn.softplus, jax.nn.gelu | -
+x:silu, x:softplus, x:gelu | torch.nn.functional.silu, torch.nn.functional.softplus, torch.nn.functional.gelu | jax.nn.silu, jax.nn.softplus, jax.nn.gelu | - | `jax.nn.gelu` is `{ approximate = "tanh" }` of ours
 
 # Comparisons and choice
 x:eq, x:ne, x:lt, x:le, x:gt, x:ge | torch.eq, torch.ne, torch.lt, torch.le, torch.gt, torch.ge | jnp.equal, jnp.not_equal, jnp.less, jnp.less_equal, jnp.greater, jnp.greater_equal | torch.eq, torch.ne, torch.lt, torch.le, torch.gt, torch.ge | methods alone: Lua's `<` gives no tensor

@@ -4,6 +4,7 @@ local lu = require "luaunit"
 local dc = require "deepc"
 local help = require "deepc.help"
 local counterparts = require "deepc.counterparts"
+local lapack = require "tests.lua.lapack"
 
 -- Modules whose every function and class has a row.
 local covered = {
@@ -83,10 +84,13 @@ end
 function TestCounterparts:test_differences_are_so()
   local x, y, count = dc.arange(6):reshape(2, 3):cast "f32", dc.tensor({ 0, 2 }, "i32"), 0
   local env = { x = x, y = y, dc = dc }
+  for _, name in ipairs { "nn", "linalg", "random", "signal" } do env[name] = require("deepc." .. name) end
   for code, gives in read("docs/coming-from.md"):gmatch "\n| [^|]* | [^|]* | [^|]* | `([^`|]*)` | `([^`|]*)` |" do
-    local value = assert(load("return " .. code, "=" .. code, "t", env))()
-    lu.assertEquals(tostring(value), gives, code)
-    count = count + 1
+    if not (lapack.missing and code:find "linalg%.") then
+      local value = assert(load("return " .. code, "=" .. code, "t", env))()
+      lu.assertEquals(tostring(value), gives, code)
+      count = count + 1
+    end
   end
   lu.assertTrue(count >= 15, count)
   lu.assertErrorMsgContains("dtypes differ", function() return x * y end)
