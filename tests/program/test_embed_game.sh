@@ -24,6 +24,19 @@ check "a picture" test "$(head -c 2 "$dir/screen.bmp")" = BM
 run "$host" --script "$dir/nothing.lua" --frames 1
 check "a script that is not there" warns "nothing.lua"
 check "is a failure" test "$status" -eq 1
+echo 'print(...)' >"$dir/wrong.lua"
+run "$host" --script "$dir/wrong.lua" --frames 1
+check "a script that gives no functions" warns "wrong.lua returned no table of functions"
+check "is a failure, too" test "$status" -eq 1
+acts() { # acts TYPE: a script that gives actions of this type
+    echo "local dc = require 'deepc'
+        return { prepare = function() end, act = function() return dc.zeros '$1' end }" >"$dir/wrong.lua"
+    run "$host" --script "$dir/wrong.lua" --frames 1
+}
+acts 'i32[3]'
+check "too few actions" warns "learner.act has to give i32["
+acts 'i64[16]'
+check "actions of another type" warns "learner.act has to give i32["
 run "$host" --budget 0
 check "options are checked" warns "game [--frames N]"
 closing

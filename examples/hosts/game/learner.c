@@ -50,10 +50,12 @@ static void push(learner *l, dc_dtype type, void *data, int64_t rows, int64_t co
         lua_pushnil(l->L); /* the script says what it misses */
 }
 
+/* Without metamethods: outside of `call` an error of the script would end the process. */
 static void push_function(learner *l, const char *name)
 {
-    lua_getglobal(l->L, "learner");
-    lua_getfield(l->L, -1, name);
+    lua_rawgetp(l->L, LUA_REGISTRYINDEX, l);
+    lua_pushstring(l->L, name);
+    lua_rawget(l->L, -2);
     lua_remove(l->L, -2);
 }
 
@@ -93,7 +95,11 @@ bool learner_open(learner *l, const char *script, const char *device)
     lua_pushinteger(l->L, ACTIONS);
     if (!call(l, 3, 1, PREPARE_MS))
         return false;
-    lua_setglobal(l->L, "learner");
+    if (!lua_istable(l->L, -1)) {
+        fprintf(stderr, "game: %s returned no table of functions\n", script);
+        return false;
+    }
+    lua_rawsetp(l->L, LUA_REGISTRYINDEX, l);
     push_function(l, "prepare");
     push(l, DC_F32, l->now, COURTS, INPUTS);
     if (!call(l, 1 + push_batch(l), 0, PREPARE_MS))
@@ -108,6 +114,19 @@ void learner_close(learner *l)
         lua_close(l->L);
 }
 
+static bool take_actions(const dc_array *a, int action[COURTS])
+{
+    bool ok = a->dtype == DC_I32 && a->bytes == COURTS * sizeof *action;
+    if (ok)
+        memcpy(action, a->data, a->bytes);
+    for (int i = 0; ok && i < COURTS; i++)
+        ok = action[i] >= 0 && action[i] < ACTIONS;
+    if (!ok)
+        fprintf(stderr, "game: learner.act has to give i32[%d], from 0 to %d\n", COURTS,
+                ACTIONS - 1);
+    return ok;
+}
+
 bool learner_act(learner *l, const world *w, int action[COURTS])
 {
     dc_array a;
@@ -118,7 +137,7 @@ bool learner_act(learner *l, const world *w, int action[COURTS])
         return false;
     bool ok = dc_to_array(l->L, -1, &a) == DC_OK;
     if (ok)
-        memcpy(action, a.data, COURTS * sizeof *action);
+        ok = take_actions(&a, action);
     else
         fprintf(stderr, "game: %s\n", dc_errmsg(l->ctx));
     lua_pop(l->L, 1);
