@@ -57,6 +57,8 @@ check "and no Lua" sh -c "! dpkg-deb -f '$packages/deepc_0.1.0-1_amd64.deb' Depe
 check "LLVM is recommended" depends deepc "libllvm19 | " Recommends
 check "the module needs the library of its version" depends lua-deepc "libdeepc0 (= 0.1.0-1)"
 check "so do the files to build with" depends libdeepc-dev "libdeepc0 (= 0.1.0-1)"
+check "the editors' script can be run" test -x "$dir/root/usr/share/deepc/editors/vscode/pack"
+check "Lua's copyright is there" grep -q 'Lua.org, PUC-Rio' "$dir/root/usr/share/doc/deepc/copyright"
 check "it is in none" test -z "$stranger" -o ! -e "$dir/root/usr/share/doc/deepc/examples/fit.lua"
 check "the others are" test -e "$dir/root/usr/share/doc/deepc/examples/gpt.lua"
 lib=$(dirname "$(find "$dir/root" -name libdeepc.so)")
@@ -89,5 +91,12 @@ if command -v lua5.4 >/dev/null; then
     run env -C / -u LUA_INIT LUA_CPATH="${module%/*}/?.so" lua5.4 -e 'print(require("deepc").ones("f32[3]"):sum())'
     check "so does the module" says 3.0
 fi
+for notice in LICENSE NOTICE; do
+    check "$notice is in it" test -s "$there/$notice"
+done
+check "the editors' script can be run" test -x "$there/share/deepc/editors/vscode/pack"
+run scripts/package --out "$packages" rock
+check "sums are those of all packages that are there" test "$(wc -l <"$packages/SHA256SUMS")" -eq 6
+check "and right" env -C "$packages" sha256sum --quiet -c SHA256SUMS
 check "its files are nobody's" sh -c "! tar -tvzf '$packages/deepc-0.1.0-linux-x86_64.tar.gz' | grep -v ' 0/0 '"
 closing
