@@ -211,3 +211,58 @@ void dc_bits_store(dc_dtype t, void *at, uint64_t bits)
         memcpy(at, &bits, sizeof bits);
     }
 }
+
+/* Of T, a type of the elements' size that is extended as they are. */
+#define LOAD_MANY(T)                                        \
+    for (int64_t i = 0; i < n; i++) {                       \
+        T v;                                                \
+        memcpy(&v, from + i * (int64_t)sizeof v, sizeof v); \
+        out[i] = (uint64_t)(int64_t)v;                      \
+    }
+
+#define STORE_MANY(T)                                     \
+    for (int64_t i = 0; i < n; i++) {                     \
+        const T v = (T)bits[i];                           \
+        memcpy(to + i * (int64_t)sizeof v, &v, sizeof v); \
+    }
+
+void dc_bits_load_many(dc_dtype t, const void *at, int64_t n, uint64_t *out)
+{
+    const char *from = at;
+    const size_t size = dc_dtype_size(t);
+    const bool sg = dc_dtype_is_signed(t);
+    if (t == DC_BOOL || dc_dtype_is_complex(t))
+        for (int64_t i = 0; i < n; i++)
+            out[i] = dc_bits_load(t, from + (size_t)i * size);
+    else if (size == 1 && sg)
+        LOAD_MANY(int8_t)
+    else if (size == 1)
+        LOAD_MANY(uint8_t)
+    else if (size == 2 && sg)
+        LOAD_MANY(int16_t)
+    else if (size == 2)
+        LOAD_MANY(uint16_t)
+    else if (size == 4 && sg)
+        LOAD_MANY(int32_t)
+    else if (size == 4)
+        LOAD_MANY(uint32_t)
+    else
+        LOAD_MANY(uint64_t)
+}
+
+void dc_bits_store_many(dc_dtype t, void *at, int64_t n, const uint64_t *bits)
+{
+    char *to = at;
+    const size_t size = dc_dtype_size(t);
+    if (dc_dtype_is_complex(t))
+        for (int64_t i = 0; i < n; i++)
+            dc_bits_store(t, to + (size_t)i * size, bits[i]);
+    else if (size == 1)
+        STORE_MANY(uint8_t)
+    else if (size == 2)
+        STORE_MANY(uint16_t)
+    else if (size == 4)
+        STORE_MANY(uint32_t)
+    else
+        STORE_MANY(uint64_t)
+}

@@ -17,6 +17,9 @@ uint64_t dc_bits_of(dc_dtype t, double v); /* saturates, truncates, NaN to 0, as
 double dc_value_of(dc_dtype t, uint64_t bits);
 uint64_t dc_bits_load(dc_dtype t, const void *at);
 void dc_bits_store(dc_dtype t, void *at, uint64_t bits);
+/* n elements one after the other. */
+void dc_bits_load_many(dc_dtype t, const void *at, int64_t n, uint64_t *out);
+void dc_bits_store_many(dc_dtype t, void *at, int64_t n, const uint64_t *bits);
 uint64_t dc_bits_cast(dc_dtype from, dc_dtype to, uint64_t bits);
 
 /* A pattern of f32 to the nearest TF32, ties away from zero; a NaN stays what it is. */

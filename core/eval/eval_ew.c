@@ -20,9 +20,13 @@ void dc_eval_get_f(dc_eval_mode mode, dc_dtype t, const void *at, int64_t i, int
         for (int64_t k = 0; k < n; k++)
             out[k] = (double)from[k];
     } else {
-        const char *from = (const char *)at + (size_t)i * dc_dtype_size(t);
-        for (int64_t k = 0; k < n; k++)
-            out[k] = dc_value_of(t, dc_bits_load(t, from + (size_t)k * dc_dtype_size(t)));
+        uint64_t bits[DC_EVAL_CHUNK];
+        for (int64_t done = 0; done < n; done += DC_EVAL_CHUNK) {
+            const int64_t m = dc_min_i64(DC_EVAL_CHUNK, n - done);
+            dc_eval_get_i(t, at, i + done, m, bits);
+            for (int64_t k = 0; k < m; k++)
+                out[done + k] = dc_value_of(t, bits[k]);
+        }
     }
 }
 
@@ -48,18 +52,12 @@ void dc_eval_put_f(dc_eval_mode mode, dc_dtype t, void *at, int64_t i, int64_t n
 
 void dc_eval_get_i(dc_dtype t, const void *at, int64_t i, int64_t n, uint64_t *out)
 {
-    const size_t size = dc_dtype_size(t);
-    const char *from = (const char *)at + (size_t)i * size;
-    for (int64_t k = 0; k < n; k++)
-        out[k] = dc_bits_load(t, from + (size_t)k * size);
+    dc_bits_load_many(t, (const char *)at + (size_t)i * dc_dtype_size(t), n, out);
 }
 
 void dc_eval_put_i(dc_dtype t, void *at, int64_t i, int64_t n, const uint64_t *in)
 {
-    const size_t size = dc_dtype_size(t);
-    char *to = (char *)at + (size_t)i * size;
-    for (int64_t k = 0; k < n; k++)
-        dc_bits_store(t, to + (size_t)k * size, in[k]);
+    dc_bits_store_many(t, (char *)at + (size_t)i * dc_dtype_size(t), n, in);
 }
 
 /* ---- chunks ---- */
@@ -114,12 +112,12 @@ static void chunk_i(dc_eval_state *s, const chunk *c, void *to)
         const dc_dtype t = (dc_dtype)dc_node_at(s->f, c->n->in[k])->dtype;
         dc_eval_get_i(t, s->value[c->n->in[k]], c->at, c->count, in[k]);
     }
-    for (int64_t i = 0; i < c->count; i++) {
-        uint64_t one[4] = {0};
-        for (int k = 0; k < c->n->nin; k++)
-            one[k] = in[k][i];
-        out[i] = dc_op_eval((dc_op)c->n->op, c->t, c->rt, one);
-    }
+    if (c->n->op == DC_OP_CAST)
+        for (int64_t i = 0; i < c->count; i++)
+            out[i] = dc_bits_cast(c->t, c->rt, in[0][i]);
+    else
+        dc_op_eval_many((dc_op)c->n->op, c->t, c->rt, c->count,
+                        (const uint64_t *const[]){in[0], in[1], in[2], in[3]}, out);
     dc_eval_put_i(c->rt, to, c->at, c->count, out);
 }
 

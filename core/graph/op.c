@@ -194,20 +194,36 @@ static uint32_t dc_dp4a(uint64_t a, uint64_t b, uint64_t c)
  * Threefry-2x32, 20 rounds, its first word. Salmon, Moraes, Dror, Shaw: Parallel random numbers: as
  * easy as 1, 2, 3. SC 2011.
  */
+#define MIX(r)              \
+    do {                    \
+        x0 += x1;           \
+        x1 = rotate(x1, r) ^ x0; \
+    } while (0)
+#define FOUR(r0, r1, r2, r3, ka, kb, n) \
+    do {                                \
+        MIX(r0);                        \
+        MIX(r1);                        \
+        MIX(r2);                        \
+        MIX(r3);                        \
+        x0 += ka;                       \
+        x1 += kb + n;                   \
+    } while (0)
+
+static inline __attribute__((always_inline)) uint32_t threefry(uint64_t k0, uint64_t k1, uint64_t c0, uint64_t c1)
+{
+    const uint32_t a = (uint32_t)k0, b = (uint32_t)k1, c = 0x1bd11bdau ^ a ^ b;
+    uint32_t x0 = (uint32_t)c0 + a, x1 = (uint32_t)c1 + b;
+    FOUR(13, 15, 26, 6, b, c, 1);
+    FOUR(17, 29, 16, 24, c, a, 2);
+    FOUR(13, 15, 26, 6, a, b, 3);
+    FOUR(17, 29, 16, 24, b, c, 4);
+    FOUR(13, 15, 26, 6, c, a, 5);
+    return x0;
+}
+
 uint32_t dc_threefry(uint64_t k0, uint64_t k1, uint64_t c0, uint64_t c1)
 {
-    static const int rotation[8] = {13, 15, 26, 6, 17, 29, 16, 24};
-    const uint32_t key[3] = {(uint32_t)k0, (uint32_t)k1, 0x1bd11bdau ^ (uint32_t)k0 ^ (uint32_t)k1};
-    uint32_t x0 = (uint32_t)c0 + key[0], x1 = (uint32_t)c1 + key[1];
-    for (uint32_t round = 1; round <= 20; round++) {
-        x0 += x1;
-        x1 = rotate(x1, rotation[(round - 1) % 8]) ^ x0;
-        if (round % 4 == 0) {
-            x0 += key[(round / 4) % 3];
-            x1 += key[(round / 4 + 1) % 3] + round / 4;
-        }
-    }
-    return x0;
+    return threefry(k0, k1, c0, c1);
 }
 
 /* clang-format off */
@@ -236,7 +252,45 @@ static uint64_t eval_bits(dc_op op, const uint64_t *in, int w, bool sg)
     }
     DC_BUG("%d is not element-wise", (int)op);
 }
+
+#define dc_threefry threefry /* where it is inlined */
+static void loop_bits(dc_op op, int64_t count, const uint64_t *const *in, int w, bool sg,
+                      uint64_t *out)
+{
+    const int nin = rows[op].n;
+    const uint64_t *x = in[0], *y = in[nin > 1 ? 1 : 0], *z = in[nin > 2 ? 2 : 0],
+                   *u = in[nin > 3 ? 3 : 0];
+    switch ((int)op) {
+#define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
+    case DC_OP_##id:                                                                  \
+        for (int64_t i = 0; i < count; i++) {                                         \
+            const uint64_t a = x[i], b = y[i], c = z[i], d = u[i];                    \
+            DC_UNUSED(a), DC_UNUSED(b), DC_UNUSED(c), DC_UNUSED(d);                   \
+            out[i] = (uint64_t)(evali);                                               \
+        }                                                                             \
+        return;
+#include "core/graph/ops.def"
+    }
+    DC_BUG("%d is not element-wise", (int)op);
+}
 /* clang-format on */
+
+#undef dc_threefry
+
+void dc_op_eval_many(dc_op op, dc_dtype t, dc_dtype rt, int64_t count, const uint64_t *const *in,
+                     uint64_t *out)
+{
+    const int unused = 64 - dc_bits_width(rt);
+    loop_bits(op, count, in, dc_bits_width(t), dc_dtype_is_signed(t), out);
+    if (op == DC_OP_WHERE || op == DC_OP_STOP) /* these move patterns as they are */
+        return;
+    if (dc_dtype_is_signed(rt))
+        for (int64_t i = 0; i < count; i++)
+            out[i] = (uint64_t)((int64_t)(out[i] << unused) >> unused);
+    else
+        for (int64_t i = 0; i < count; i++)
+            out[i] = out[i] << unused >> unused;
+}
 
 uint64_t dc_op_eval(dc_op op, dc_dtype t, dc_dtype rt, const uint64_t *in)
 {
