@@ -27,6 +27,7 @@ typedef struct idx_file {
     const char *path;
     gzFile gz;
     int64_t length; /* bytes on disk */
+    int64_t most;   /* elements that are read */
 } idx_file;
 
 #define fail(f, id, ...) dc_path_fail((f)->job, id, (f)->path, __VA_ARGS__)
@@ -169,6 +170,8 @@ static dc_status read_open(const idx_file *f, dc_type *type, void **data)
     DC_TRY(read_magic(f, type));
     DC_TRY(read_sizes(f, type));
     const int64_t n = dc_type_count(type);
+    if (n > f->most)
+        return DC_OK;
     unsigned char *room = dc_try_realloc(NULL, (size_t)n);
     if (room == NULL)
         return dc_fail_memory(f->job, (uint64_t)n);
@@ -183,7 +186,12 @@ static dc_status read_open(const idx_file *f, dc_type *type, void **data)
 
 dc_status dc_idx_read(dc_job *j, const char *path, dc_type *type, void **data)
 {
-    idx_file f = {.job = j, .path = path};
+    return dc_idx_read_small(j, path, INT64_MAX, type, data);
+}
+
+dc_status dc_idx_read_small(dc_job *j, const char *path, int64_t most, dc_type *type, void **data)
+{
+    idx_file f = {.job = j, .path = path, .most = most};
     *data = NULL;
     struct stat st;
     int fd;

@@ -18,4 +18,7 @@
  */
 dc_status dc_idx_read(dc_job *j, const char *path, dc_type *type, void **data);
 
+/* The same, but of more than `most` elements none is read, and *data is NULL. */
+dc_status dc_idx_read_small(dc_job *j, const char *path, int64_t most, dc_type *type, void **data);
+
 #endif

@@ -213,6 +213,8 @@ typedef struct dc_device_ops {
                         dc_run_info *info);
     /* Between two places of this device; NULL: callers go through the host. DEVICE: nothing has been written. */
     dc_status (*copy)(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
+    /* Zeros in memory that alloc gave, without touching each page of it. NULL: zeros are uploaded. */
+    void (*clear)(dc_device *d, void *mem, size_t bytes);
     /*
      * Address space for memory that grows where it is: reserve gives an address, of which the first
      * `bytes` can be used after commit(bytes). release gives all back. NULL: there is none.

@@ -4,6 +4,7 @@
  * Order of release: the thread of deadlines, that of values of cells, then for each device lazy programs, compilations, pool
  * and the device itself, the first one last, names, job. Whatever uses the devices' memory must be gone.
  */
+#define _DEFAULT_SOURCE /* madvise */
 #include "core/runtime/rt.h"
 
 #include "core/base/extent.h"
@@ -19,6 +20,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static void release_rt(void *rt)
 {
@@ -179,7 +182,7 @@ void dc_rt_free(dc_rt *rt)
 
 /* ---- the host device ---- */
 
-enum { ALIGN = 64 };
+enum { ALIGN = 64, LARGE = 1 << 20 };
 
 static void host_free(dc_device *d)
 {
@@ -199,6 +202,20 @@ static dc_status host_alloc(dc_device *d, dc_job *j, size_t bytes, void **out)
     DC_UNUSED(d);
     *out = bytes > SIZE_MAX / 2 ? NULL : dc_try_aligned(ALIGN, bytes);
     return *out == NULL ? dc_fail_memory(j, bytes) : DC_OK;
+}
+
+/* Whole pages are given back: where they are read again, the system has zeros for them. */
+static void host_clear(dc_device *d, void *mem, size_t bytes)
+{
+    DC_UNUSED(d);
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)mem;
+    const uintptr_t first = (from + page - 1) & ~(page - 1), end = (from + bytes) & ~(page - 1);
+    if (bytes < LARGE || end <= first || madvise((void *)first, end - first, MADV_DONTNEED) != 0) {
+        memset(mem, 0, bytes);
+        return;
+    }
+    memset(mem, 0, first - from);
+    memset((void *)end, 0, from + bytes - end);
 }
 
 void dc_host_release(dc_device *d, void *mem)
@@ -279,6 +296,7 @@ dc_device *dc_host_device_new(void)
         .free = host_free,
         .target = host_target,
         .alloc = host_alloc,
+        .clear = host_clear,
         .release = dc_host_release,
         .compile = host_compile,
         .program_free = host_program_free,

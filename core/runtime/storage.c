@@ -454,6 +454,10 @@ dc_status dc_storage_clear(dc_storage *s, dc_job *j)
 {
     dc_device *d = s->rt->device;
     static const char zeros[4096];
+    if (d->ops->clear != NULL) {
+        d->ops->clear(d, s->mem, s->bytes);
+        return DC_OK;
+    }
     for (size_t at = 0, n; at < s->bytes; at += n) {
         n = s->bytes - at < sizeof zeros ? s->bytes - at : sizeof zeros;
         if (at > 0 && at % DC_PIECE_BYTES == 0)

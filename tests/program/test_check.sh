@@ -77,6 +77,23 @@ EOT
 : >want
 finds "a script without mistakes" 0 clean.lua
 
+# Large files of images are not unpacked, their elements are zeros; labels are read.
+{ printf '\000\000\010\003\000\000\007\320\000\000\000\034\000\000\000\034' && head -c 1568000 /dev/zero | tr '\000' '\001'; } |
+    gzip >many-images.gz
+printf '\000\000\010\001\000\000\000\004\001\011\003\002' >few-labels
+cat >large.lua <<'EOT'
+local data = require "deepc.data"
+local images, labels = data.idx "many-images.gz", data.idx "few-labels"
+assert(images.shape[1] == 2000 and images:max():item() == 0)
+assert(labels:max():item() == 9)
+error "here"
+EOT
+cat >want <<'EOT'
+large.lua:5: note: here
+  hint: the script stopped here; values are not computed by deepc check
+EOT
+finds "images that are zeros" 0 large.lua
+
 cat >library.lua <<'EOT'
 local dc = require "deepc"
 local nn, optim, data = require "deepc.nn", require "deepc.optim", require "deepc.data"
