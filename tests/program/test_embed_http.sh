@@ -17,8 +17,13 @@ local lists = dc.fn("lists(x: { f32[n] }) -> f32[n]", function(x) return #x == 2
 lists { { 1 } }
 lists { { 1 }, { 2 } }
 lists:export(arg[4])
+local w = dc.state("f32[64]", 0)
+dc.fn("torn(x: f32[]) -> f32[]", function(x)
+  w:set(w + x)
+  return dc.loop(function(c) return c:lt(1e30) end, function(c) return c * 0.5 + w[1] end, x)
+end):export(arg[5], {})
 L
-run "$DEEPC" "$dir/export.lua" "$dir/f.dcfn" "$dir/g.dcfn" "$dir/h.dcfn" "$dir/lists.dcfn"
+run "$DEEPC" "$dir/export.lua" "$dir/f.dcfn" "$dir/g.dcfn" "$dir/h.dcfn" "$dir/lists.dcfn" "$dir/torn.dcfn"
 check "functions are exported" test "$status" -eq 0
 
 serve() { # serve OPTIONS... FILE
@@ -156,6 +161,17 @@ refused 400 "no variant of the function has arguments of these sizes" '{"x": [[1
 refused 400 "y: 256 is no u8" '{"x": [[1]], "y": 256}'
 finish INT
 check "SIGINT ends it, too" test "$status" -eq 0
+
+# ---- a call that is ended while it writes a state ----
+
+serve --timeout-ms=200 "$dir/torn.dcfn"
+refused 504 "torn: ran longer than 200 ms" '{"x": 1}'
+refused 503 "" '{"x": 1}'
+check "a state is half written" says "half of a value"
+run curl -s -w ' %{http_code}' "$url/health"
+check "which is not healthy" says "start the server again
+ 503"
+finish
 
 # ---- what does not start ----
 

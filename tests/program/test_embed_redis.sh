@@ -28,6 +28,11 @@ local lists = dc.fn("lists(x: { f32[n] }) -> f32[n]", function(x) return #x == 2
 lists { { 1 } }
 lists { { 1 }, { 2 } }
 lists:export(arg[1] .. "/lists.dcfn")
+local w = dc.state("f32[64]", 0)
+dc.fn("torn(x: f32[]) -> f32[]", function(x)
+  w:set(w + x)
+  return dc.loop(function(c) return c:lt(1e30) end, function(c) return c * 0.5 + w[1] end, x)
+end):export(arg[1] .. "/torn.dcfn", {})
 L
 run "$DEEPC" "$dir/export.lua" "$dir"
 check "functions are exported" test "$status" -eq 0
@@ -137,8 +142,12 @@ r SHUTDOWN NOSAVE
 status=0
 wait "$pid" || status=$?
 check "it ends well" test "$status" -eq 0
-start MEMORY 48
+start MEMORY 48 TIMEOUT 300
 answers '1) "22 24"' DEEPC.RUN f "1 2" 1
+answers OK DEEPC.LOAD torn "$dir/torn.dcfn"
+answers 'ran longer than 300 ms' DEEPC.RUN torn 1
+answers 'half of a value' DEEPC.RUN torn 1
+answers 'ran longer than 300 ms' DEEPC.RUN torn 1
 rm "$dir/f.dcfn"
 answers OK DEBUG RELOAD
 answers 'f.dcfn' DEEPC.RUN f "1 2" 1

@@ -105,7 +105,11 @@ static enum MHD_Result answer_model(exchange *x)
 
 static enum MHD_Result answer_health(exchange *x)
 {
-    return x->host->closing ? answer_text(x, 503, "going down\n") : answer_text(x, 200, "ok\n");
+    if (x->host->closing)
+        return answer_text(x, 503, "going down\n");
+    if (x->host->m.torn)
+        return answer_text(x, 503, "a state is half written: start the server again\n");
+    return answer_text(x, 200, "ok\n");
 }
 
 static enum MHD_Result answer_metrics(exchange *x)

@@ -187,9 +187,12 @@ static bool scatter(model *m, const dc_array *out, request **list, size_t n)
 
 static void refuse(model *m, request **list, size_t n, dc_status why)
 {
+    if (why == DC_E_STATE)
+        m->torn = true;
     for (size_t k = 0; k < n; k++) {
         list[k]->code = why == DC_E_VALUE || why == DC_E_TYPE ? 400
                         : why == DC_E_STOPPED                 ? 504
+                        : why == DC_E_STATE                   ? 503
                                                               : 500;
         snprintf(list[k]->error, TEXT, "%s", why == DC_E_NOMEM ? "no memory" : dc_errmsg(m->ctx));
         list[k]->error[strcspn(list[k]->error, "\n")] =

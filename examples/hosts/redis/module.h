@@ -63,8 +63,8 @@ void model_leave(model *m);
 
 /* ---- values.c ---- */
 
-/* Does a JOB_RUN; false: j->error says why not. */
-bool values_run(dc_rt *ctx, job *j);
+/* Does a JOB_RUN; not DC_OK: j->error says why not. */
+dc_status values_run(dc_rt *ctx, job *j);
 void values_info(job *j);
 
 /* A sentence for a Redis error: its first line, with "ERR " in front. */

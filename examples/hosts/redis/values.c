@@ -259,21 +259,24 @@ static bool write_output(job *j, const call *c, const dc_array *a)
     return true;
 }
 
-bool values_run(dc_rt *ctx, job *j)
+dc_status values_run(dc_rt *ctx, job *j)
 {
     call c;
     dc_array in[MOST_ARRAYS], out[MOST_ARRAYS] = {{0}};
     if (!read_options(j, &c) || !find_variant(j, &c))
-        return false;
+        return DC_E_VALUE;
     for (size_t i = 0; i < c.nin; i++)
         if (!read_input(j, &c, i, &in[i]))
-            return false;
-    if (dc_call(j->m->fn, in, c.nin, out, c.nout) != DC_OK)
-        return say(j->error, "%s", dc_errmsg(ctx)), false;
+            return DC_E_VALUE;
+    const dc_status status = dc_call(j->m->fn, in, c.nin, out, c.nout);
+    if (status != DC_OK) {
+        say(j->error, "%s", dc_errmsg(ctx));
+        return status;
+    }
     for (size_t i = 0; i < c.nout; i++)
         if (!write_output(j, &c, &out[i]))
-            return false;
-    return true;
+            return DC_E_VALUE;
+    return DC_OK;
 }
 
 /* ---- what there is ---- */

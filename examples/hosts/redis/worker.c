@@ -179,7 +179,12 @@ static void work(job *j)
         memcpy(j->error, m->error, TEXT);
     } else if (j->kind == JOB_RUN) {
         m->calls++;
-        m->failures += !values_run(w.ctx, j);
+        const dc_status status = values_run(w.ctx, j);
+        m->failures += status != DC_OK;
+        if (status == DC_E_STATE) { /* a state was left half written: the next call has those of the file */
+            dc_unload(m->fn);
+            m->fn = NULL;
+        }
     } else if (j->kind == JOB_INFO) {
         values_info(j);
     }
