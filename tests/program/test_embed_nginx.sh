@@ -22,8 +22,14 @@ local lists = dc.fn("lists(x: { f32[n] }) -> f32[n]", function(x) return #x == 2
 lists { { 1 } }
 lists { { 1 }, { 2 } }
 lists:export(arg[2])
+local w = dc.state("f64[64]", 0)
+dc.fn("exact(x: f64[n], k: i64[]) -> f64[n], i64[]", function(x, k)
+  if x.shape[1] == 1 then return x / 3, k + 9007199254740993 end
+  w:set(w + x[1])
+  return x + dc.loop(function(c) return c:lt(1e30) end, function(c) return c * 0.5 + w[1] end, x[1]), k
+end):export(arg[3], { n = 1 }, { n = 2 })
 L
-run "$DEEPC" "$dir/export.lua" "$dir/www/model.dcfn" "$dir/lists.dcfn"
+run "$DEEPC" "$dir/export.lua" "$dir/www/model.dcfn" "$dir/lists.dcfn" "$dir/exact.dcfn"
 check "a function is exported" test "$status" -eq 0
 
 path=$unpacked/usr/share/lua/5.1/?.lua
@@ -100,6 +106,16 @@ mv "$dir/lists.dcfn" "$dir/www/model.dcfn"
 begin env LD_LIBRARY_PATH="$libraries" "$program" -p "$dir/www/" -c nginx.conf -g 'daemon off;'
 wait_for ' 503'
 check "variants with more arguments than the first" says 'differ in more than sizes'
+finish QUIT
+mv "$dir/exact.dcfn" "$dir/www/model.dcfn"
+sed -i 's/^worker_processes .*/worker_processes 1;/' "$dir/www/nginx.conf"
+begin env LD_LIBRARY_PATH="$libraries" "$program" -p "$dir/www/" -c nginx.conf -g 'daemon off;'
+wait_for ' 400'
+post '{"x": [1], "k": 0}'
+check "no digit is lost" says '{"results":[[0.33333333333333331],9007199254740993],'
+refused 500 'ran longer' '{"x": [1, 2], "k": 0}'
+refused 500 'half of a value' '{"x": [1, 2], "k": 0}'
+refused 500 'ran longer' '{"x": [1, 2], "k": 0}'
 finish QUIT
 rm "$dir/www/model.dcfn"
 begin env LD_LIBRARY_PATH="$libraries" "$program" -p "$dir/www/" -c nginx.conf -g 'daemon off;'

@@ -101,7 +101,9 @@ local function lists(t, at, i, shape, axis)
   if axis > #shape then
     local v = at[i]
     if t.name == "bool" then return v ~= 0, i + 1 end
-    return tonumber(v), i + 1
+    local n = tonumber(v)
+    if type(v) == "cdata" and not (n > -2 ^ 53 and n < 2 ^ 53) then n = v end -- no number of Lua: it stays an int64_t
+    return n, i + 1
   end
   local list = {}
   for k = 1, shape[axis] do list[k], i = lists(t, at, i, shape, axis + 1) end
@@ -153,24 +155,37 @@ local function fill_arguments(self, arguments)
   end
 end
 
--- Arguments by their names, as nested lists, to a list of results. Where something does not fit, nil and a sentence;
--- and true where that is no matter of the arguments.
+-- Arguments by their names, as nested lists, to a list of results, and one of their dtypes. Where something does not
+-- fit, nil and a sentence; and true where that is no matter of the arguments.
 function Function:call(arguments)
-  local ok, why = pcall(fill_arguments, self, arguments)
+  local ok, why
+  if not self.handle then
+    ok, why = pcall(self.open, self)
+    if not ok then return nil, why, true end
+  end
+  ok, why = pcall(fill_arguments, self, arguments)
   if not ok then
     if type(why) ~= "table" then error(why, 0) end
     return nil, why.sentence
   end
   for i = 0, self.nout - 1 do self.output[i].data = nil end
   local status = lib.dc_call(self.handle, self.input, #self.variants[1], self.output, self.nout)
-  if status ~= 0 then return nil, self.context:message(), status ~= 1 and status ~= 2 end
-  local results = {}
+  if status ~= 0 then
+    why = self.context:message()
+    if status == 3 then -- a state was left half written: the next call has those of the file
+      lib.dc_unload(self.handle)
+      self.handle = nil
+    end
+    return nil, why, status ~= 1 and status ~= 2
+  end
+  local results, dtypes = {}, {}
   for i = 1, self.nout do
     local a = self.output[i - 1]
     local t = types[a.dtype]
     results[i] = lists(t, ffi.cast(t.pointer, a.data), 0, shape_of(a), 1)
+    dtypes[i] = t.name
   end
-  return results
+  return results, dtypes
 end
 
 -- ---- contexts ----
@@ -227,16 +242,12 @@ local function result_of(handle, variant, i, _, a)
   return lib.dc_function_result(handle, variant, i, a)
 end
 
-function Context:load(path)
-  local out = ffi.new "dc_function *[1]"
-  lib.dc_deadline(self.handle, 0)
-  if lib.dc_load(self.handle, path, out) ~= 0 then error("deepc: " .. self:message(), 0) end
-  lib.dc_deadline(self.handle, self.options.deadline or 0)
-  local f = setmetatable({ context = self, handle = out[0], variants = {}, names = {} }, Function)
-  f.signature = ffi.string(lib.dc_function_signature(f.handle))
-  for v = 0, tonumber(lib.dc_function_variants(f.handle)) - 1 do
-    f.variants[v + 1] = describe(f.handle, v, lib.dc_function_argument)
-    local results = describe(f.handle, v, result_of)
+local function describe_all(f, handle)
+  f.variants, f.names, f.nout = {}, {}, nil
+  f.signature = ffi.string(lib.dc_function_signature(handle))
+  for v = 0, tonumber(lib.dc_function_variants(handle)) - 1 do
+    f.variants[v + 1] = describe(handle, v, lib.dc_function_argument)
+    local results = describe(handle, v, result_of)
     f.nout = f.nout or #results
     if not same_kinds(f.variants[1], f.variants[v + 1]) or #results ~= f.nout then
       error(("deepc: variants 0 and %d of %s differ in more than sizes"):format(v, f.signature), 0)
@@ -245,6 +256,25 @@ function Context:load(path)
   for _, p in ipairs(f.variants[1]) do f.names[p.name] = true end
   f.input = ffi.new("dc_array[?]", #f.variants[1] + 1)
   f.output = ffi.new("dc_array[?]", f.nout + 1)
+end
+
+function Function:open()
+  local context, out = self.context, ffi.new "dc_function *[1]"
+  lib.dc_deadline(context.handle, 0)
+  local status = lib.dc_load(context.handle, self.path, out)
+  lib.dc_deadline(context.handle, context.options.deadline or 0)
+  if status ~= 0 then error("deepc: " .. context:message(), 0) end
+  local ok, why = pcall(describe_all, self, out[0])
+  if not ok then
+    lib.dc_unload(out[0])
+    error(why, 0)
+  end
+  self.handle = out[0]
+end
+
+function Context:load(path)
+  local f = setmetatable({ context = self, path = path }, Function)
+  f:open()
   return f
 end
 

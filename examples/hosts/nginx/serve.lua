@@ -22,35 +22,44 @@ function serve.close()
   context, f = nil, nil
 end
 
-local function answer(code, value)
+local function answer(code, text)
   ngx.status = code
   ngx.header["Content-Type"] = "application/json"
-  ngx.say(json.encode(value))
+  ngx.say(text)
 end
 
--- JSON has no infinities and NaNs.
-local function finite(v)
+local function refuse(code, why)
+  answer(code, json.encode { error = why })
+end
+
+-- By cjson numbers would have 14 digits.
+local formats = { f32 = "%.9g", f64 = "%.17g" }
+
+-- JSON of nested lists. It has no infinities and NaNs.
+local function text_of(v, format)
   if type(v) == "table" then
-    for i = 1, #v do v[i] = finite(v[i]) end
-  elseif v ~= v or v == math.huge or v == -math.huge then
-    return json.null
+    local list = {}
+    for i = 1, #v do list[i] = text_of(v[i], format) end
+    return "[" .. table.concat(list, ",") .. "]"
+  elseif type(v) == "number" then
+    return v - v == 0 and format:format(v) or "null"
   end
-  return v
+  return (tostring(v):gsub("U?LL$", "")) -- true, false, int64_t
 end
 
 function serve.run()
-  if not f then return answer(503, { error = failed or "not open" }) end
+  if not f then return refuse(503, failed or "not open") end
   if ngx.req.get_method() ~= "POST" then
     ngx.header.Allow = "POST"
-    return answer(405, { error = "POST is wanted here" })
+    return refuse(405, "POST is wanted here")
   end
   ngx.req.read_body()
   local arguments, why = json.decode(ngx.req.get_body_data() or "")
-  if arguments == nil then return answer(400, { error = "the body is not JSON: " .. why }) end
-  local results, ours
-  results, why, ours = f:call(arguments)
-  if not results then return answer(ours and 500 or 400, { error = why }) end
-  return answer(200, { results = finite(results), worker = ngx.worker.pid() })
+  if arguments == nil then return refuse(400, "the body is not JSON: " .. why) end
+  local results, dtypes, ours = f:call(arguments)
+  if not results then return refuse(ours and 500 or 400, dtypes) end
+  for i = 1, #results do results[i] = text_of(results[i], formats[dtypes[i]] or "%.0f") end
+  return answer(200, ('{"results":[%s],"worker":%d}'):format(table.concat(results, ","), ngx.worker.pid()))
 end
 
 return serve
