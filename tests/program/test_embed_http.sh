@@ -76,6 +76,8 @@ refused 400 "gather: index 3 outside 0..2 of axis 1" '{"x": [[1, 2]], "k": [3]}'
 run curl -s -i "$url/run"
 check "another method" says "405"
 check "which one" says "Allow: POST"
+run curl -s -i "$url/run" -X OS
+check "a part of its name is another one" says "405"
 run curl -s -i "$url/nothing"
 check "no such page" says "404"
 head -c 2000000 /dev/zero | curl -s -i "$url/run" --data-binary @- >"$dir/large" 2>/dev/null

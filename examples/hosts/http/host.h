@@ -102,6 +102,7 @@ typedef struct queue {
 bool queue_start(queue *q, model *m, metrics *count, const settings *s);
 bool queue_add(queue *q, request *r); /* false: it is full, or closing */
 void queue_finish(queue *q);          /* answers what is there, then ends the thread */
+void queue_free(queue *q);            /* when no thread adds to it any more */
 double now_seconds(void);
 
 #endif

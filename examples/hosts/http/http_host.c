@@ -180,6 +180,19 @@ static enum MHD_Result run(exchange *x)
     return MHD_YES;
 }
 
+/* Is the method a whole word of "GET, HEAD"? */
+static bool allows(const char *list, const char *method)
+{
+    const size_t n = strlen(method);
+    for (const char *word = list; *word != 0; word += strspn(word, ", ")) {
+        const size_t length = strcspn(word, ",");
+        if (length == n && memcmp(word, method, n) == 0)
+            return true;
+        word += length;
+    }
+    return false;
+}
+
 static enum MHD_Result route(exchange *x, const char *url, const char *method)
 {
     static const struct {
@@ -194,7 +207,7 @@ static enum MHD_Result route(exchange *x, const char *url, const char *method)
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
         if (strcmp(url, routes[i].url) != 0)
             continue;
-        if (*method != 0 && strstr(routes[i].allow, method) != NULL)
+        if (allows(routes[i].allow, method))
             return routes[i].answer(x);
         x->allow = routes[i].allow;
         return answer_error(x, 405, "another method is wanted here");
@@ -329,8 +342,9 @@ static void finish(server *h)
     double end = now_seconds() + 1e-3 * (double)h->s.timeout_ms;
     while (h->count.open > 0 && now_seconds() < end)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-    queue_finish(&h->q);
+    queue_finish(&h->q); /* suspended requests are answered before MHD_stop_daemon */
     MHD_stop_daemon(h->http);
+    queue_free(&h->q);
     if (listening >= 0)
         close(listening);
 }
@@ -375,6 +389,7 @@ int main(int argc, char **argv)
     if (!start_http(&h)) {
         fprintf(stderr, "http_host: cannot listen on port %d\n", h.s.port);
         queue_finish(&h.q);
+        queue_free(&h.q);
         model_close(&h.m);
         return EXIT_FAILURE;
     }

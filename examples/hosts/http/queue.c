@@ -132,6 +132,10 @@ void queue_finish(queue *q)
     pthread_cond_signal(&q->more);
     pthread_mutex_unlock(&q->lock);
     pthread_join(q->thread, NULL);
+}
+
+void queue_free(queue *q)
+{
     pthread_cond_destroy(&q->more);
     pthread_mutex_destroy(&q->lock);
 }
