@@ -6,6 +6,7 @@
 #include "vm/check.h"
 
 #include "core/base/digits.h"
+#include "dsl/base/interrupt.h"
 #include "dsl/dsl.h"
 #include "vm/deepc.h"
 #include "vm/luaerror.h"
@@ -270,7 +271,7 @@ static void report_text(dc_check *c, const char *text, const char *kind)
 /* Is the error what ends the script, and not one of its own? */
 static bool is_stop(lua_State *L, const dc_check *c, int idx)
 {
-    return atomic_load(&c->stopped) || lua_touserdata(L, idx) == (const void *)STOPPED;
+    return atomic_load(&c->stopped) || c->over || lua_touserdata(L, idx) == (const void *)STOPPED;
 }
 
 void dc_check_report(lua_State *L, dc_check *c, const char *kind)
@@ -290,8 +291,17 @@ void dc_check_report(lua_State *L, dc_check *c, const char *kind)
     lua_settop(L, idx - 1);
 }
 
+static void stop_again(lua_State *L, lua_Debug *ar)
+{
+    DC_UNUSED(ar);
+    dc_check_stop(L);
+}
+
+/* Each instruction of who catches it raises it again, so that no pcall in a loop keeps the script going. */
 void dc_check_stop(lua_State *L)
 {
+    dc_check_of(L)->over = true;
+    dc_interrupt_sethook(L, dc_dsl_in(L), stop_again, LUA_MASKCOUNT, 1);
     lua_pushlightuserdata(L, (void *)(uintptr_t)STOPPED);
     for (;;)
         lua_error(L);
@@ -302,7 +312,6 @@ void dc_check_stop(lua_State *L)
 /* What stands for a function that did not pass: code that calls it is not checked. */
 static int l_failed(lua_State *L)
 {
-    dc_check_of(L)->over = true;
     dc_check_stop(L);
 }
 
@@ -427,6 +436,7 @@ static void run_script(lua_State *L, dc_check *c, const dc_check_source *s)
     dc_resume(c->rt);
     if (status != LUA_OK)
         dc_check_report(L, c, "error");
+    c->over = false;
     if (c->late)
         add_problem(c, DC_CHECK_NOTE, c->file, "note",
                     "the script had not ended when its time was over",

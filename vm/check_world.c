@@ -34,7 +34,6 @@ static int l_true(lua_State *L)
 
 static int l_exit(lua_State *L)
 {
-    dc_check_of(L)->over = true;
     dc_check_stop(L);
 }
 

@@ -210,6 +210,16 @@ values.lua:3: note: that is not four
 EOT
 finds "a script that needs values" 0 values.lua
 
+echo 'while true do pcall(function() while true do end end) end' >caught.lua
+run timeout 20 "$DEEPC" check -t 0.2 caught.lua
+check "one that catches what ends it is ended" says "caught.lua: note: the script had not ended when its time was over"
+printf 'local dc = require "deepc"\nlocal fine, err = pcall(os.exit, 3)\nerror("failed: " .. tostring(err))\n' >left.lua
+: >want
+finds "os.exit in pcall" 0 left.lua
+printf 'local dc = require "deepc"\nlocal f = dc.fn("f(x: f32[2]) -> f32[2]", function(x)\n  local fine, err = pcall(os.exit)\n' >left.lua
+printf '  error("failed: " .. tostring(err))\nend)\nassert(f, "no")\nerror "reached"\n' >>left.lua
+finds "in a typed function, too" 0 left.lua
+
 printf 'local n = 0\nwhile true do n = n + 1 end\n' >endless.lua
 run "$DEEPC" check -t 1 endless.lua
 check "an endless script is ended" says "endless.lua: note: the script had not ended when its time was over"
