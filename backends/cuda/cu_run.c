@@ -13,11 +13,11 @@ typedef struct run {
     dc_recording *r;
     dc_job *j;
     void *const *slot;
-    dc_halt *halt;   /* NULL: it is not ended early */
-    uint64_t *spent; /* NULL: not measured */
+    dc_halt *halt;           /* NULL: it is not ended early */
+    uint64_t *spent, *times; /* NULL: not measured; not counted */
     const dc_run_spans *spans;
-    bool wait;       /* for each command before the next */
-    bool begun;      /* the stream has taken a command */
+    bool wait;  /* for each command before the next */
+    bool begun; /* the stream has taken a command */
 } run;
 
 static cu_address address_of(const run *c, uint32_t step, uint32_t bind)
@@ -61,6 +61,8 @@ static dc_status end_clock(run *c, uint32_t step)
         return failed(c, step, error);
     const uint64_t ns = (uint64_t)((double)ms * 1e6), now = dc_clock_ns();
     c->spent[step] += ns;
+    if (c->times != NULL)
+        c->times[step]++;
     dc_run_tell(c->spans, step, now - ns, now);
     return DC_OK;
 }
@@ -237,6 +239,7 @@ static dc_status run_steps(run *c, dc_run_info *info)
         return dc_walk_run(c->r->walk, c->j, &ops, c, NULL);
     c->halt = info->halt;
     c->spent = info->nanoseconds;
+    c->times = info->times;
     c->spans = info->spans;
     c->wait = cu->launch == DC_CU_WAIT || info->deadline_ns != 0;
     if (c->spent != NULL)

@@ -46,13 +46,13 @@ typedef struct run {
     dc_job *j;
     void *const *slot;
     cl_queue queue;
-    uint64_t *spent; /* NULL: not measured */
+    uint64_t *spent, *times; /* NULL: not measured; not counted */
     const dc_run_spans *spans;
-    bool wait;       /* for each command before the next: times are taken, or a deadline counts */
-    bool pending;    /* there is something to wait for */
-    dc_halt *halt;   /* NULL: it is not ended early */
-    double queued;   /* nanoseconds of work that were not waited for, by guess and scale */
-    uint64_t since;  /* when the first of them was given */
+    bool wait;      /* for each command before the next: times are taken, or a deadline counts */
+    bool pending;   /* there is something to wait for */
+    dc_halt *halt;  /* NULL: it is not ended early */
+    double queued;  /* nanoseconds of work that were not waited for, by guess and scale */
+    uint64_t since; /* when the first of them was given */
 } run;
 
 /* --- making --------------------------------------------------------------------------------- */
@@ -291,6 +291,8 @@ static dc_status given(run *c, uint32_t item, cl_event event)
         if (c->spent != NULL && error == CL_SUCCESS) {
             const uint64_t ns = event_ns(c, event), now = dc_clock_ns();
             c->spent[item] += ns;
+            if (c->times != NULL)
+                c->times[item]++;
             dc_run_tell(c->spans, item, now - ns, now);
         }
         fn->ReleaseEvent(event);
@@ -485,6 +487,7 @@ dc_status dc_cl_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
         return end_run(&c, dc_walk_run(r->walk, j, &ops, &c, NULL));
     c.halt = info->halt;
     c.spent = info->nanoseconds;
+    c.times = info->times;
     c.spans = info->spans;
     c.wait = c.spent != NULL || info->deadline_ns != 0;
     if (c.spent != NULL) {

@@ -42,7 +42,7 @@ typedef struct run {
     dc_walk *w;
     const dc_walk_ops *ops;
     void *ctx;
-    uint64_t *spent;
+    uint64_t *spent, *times;
     const dc_run_spans *spans;
     uint64_t deadline;
     const atomic_bool *stop;
@@ -378,10 +378,13 @@ static dc_status do_item(run *r)
 static dc_status do_timed(run *r)
 {
     const uint32_t i = r->w->at;
+    const bool around = r->w->frame[r->w->depth].owner == i; /* a LOOP that has been round */
     const uint64_t start = dc_clock_ns();
     const dc_status status = do_item(r);
     const uint64_t end = dc_clock_ns();
     r->spent[i] += end - start;
+    if (r->times != NULL)
+        r->times[i] += !around;
     dc_run_tell(r->spans, i, start, end);
     return status;
 }
@@ -439,6 +442,7 @@ dc_status dc_walk_run(dc_walk *w, dc_job *j, const dc_walk_ops *ops, void *ctx, 
         info->fault_value = -1;
         info->fault_bits = 0;
         r.spent = info->nanoseconds;
+        r.times = info->times;
         r.spans = info->spans;
         r.deadline = info->deadline_ns;
         r.stop = info->stop;

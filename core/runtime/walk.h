@@ -76,8 +76,9 @@ int64_t dc_walk_element(const dc_walk *w, uint32_t loop);
  * comes to its end. `next` is then the next command's position, 1 at least.
  *
  * A CHECK that finds something ends the run with DC_OK and info->fault_command; without info it is a
- * failure, DEVICE. info->nanoseconds receives the time that each function took, and info->spans
- * hear of it; a device that measures in another way passes a copy of info without both.
+ * failure, DEVICE. info->nanoseconds receives the time that each function took, info->times how often
+ * it began, and info->spans hear of it; a device that measures in another way passes a copy of
+ * info without nanoseconds and spans.
  */
 dc_status dc_walk_run(dc_walk *w, dc_job *j, const dc_walk_ops *ops, void *ctx, dc_run_info *info);
 

@@ -117,8 +117,6 @@ static void push_lines(lua_State *L, const dc_exec_kernel *k)
 
 void dc_fnreport_push_kernel(lua_State *L, const dc_exec_kernel *k, int spec)
 {
-    const uint32_t launches = k->launches > 0 ? k->launches : k->prologue;
-    const double calls = launches > 0 ? (double)k->calls / launches : 0;
     const bool rated = k->ns > 0 && !k->bounded;
     lua_createtable(L, 0, 10);
     lua_pushstring(L, k->name);
@@ -131,8 +129,8 @@ void dc_fnreport_push_kernel(lua_State *L, const dc_exec_kernel *k, int spec)
     dc_binding_set_number(L, "bytes", (uint64_t)k->bytes);
     dc_binding_set_number(L, "calls", k->calls);
     set_number(L, "ms", (double)k->ns / 1e6);
-    set_number(L, "gflops", rated ? (double)k->flops * calls / (double)k->ns : 0);
-    set_number(L, "gbs", rated ? (double)k->bytes * calls / (double)k->ns : 0);
+    set_number(L, "gflops", rated ? k->done_flops / (double)k->ns : 0);
+    set_number(L, "gbs", rated ? k->done_bytes / (double)k->ns : 0);
 }
 
 static dc_status measure_body(dc_job *j, void *arg)

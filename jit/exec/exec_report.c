@@ -57,11 +57,15 @@ void dc_exec_kernel_of(const dc_exec *e, uint32_t kernel, dc_exec_kernel *out)
         *(i < e->nprologue ? &out->prologue : &out->launches) += 1;
         out->flops += e->fact[i].flops;
         out->bytes += e->fact[i].bytes;
-        out->ns += e->profile.command_ns != NULL ? e->profile.command_ns[i] : 0;
         add_lines(out, &e->fact[i]);
+        if (e->profile.command_ns == NULL)
+            continue;
+        const uint64_t runs = e->profile.command_runs[i];
+        out->calls += runs;
+        out->ns += e->profile.command_ns[i];
+        out->done_flops += (double)e->fact[i].flops * (double)runs;
+        out->done_bytes += (double)e->fact[i].bytes * (double)runs;
     }
-    if (e->profile.command_ns != NULL)
-        out->calls = e->profile.calls * out->launches + e->profile.prologues * out->prologue;
 }
 
 void dc_exec_measure(dc_exec *e)

@@ -12,7 +12,7 @@ uint32_t dc_exec_step_count(const dc_exec *e)
 void dc_exec_forget_times(dc_exec *e)
 {
     for (uint32_t i = 0; i < e->ncommand && e->profile.command_ns != NULL; i++)
-        e->profile.command_ns[i] = 0;
+        e->profile.command_ns[i] = e->profile.command_runs[i] = 0;
     e->profile.calls = e->profile.call_ns = e->profile.prologues = 0;
 }
 

@@ -57,7 +57,8 @@ typedef struct dc_exec_kernel {
     uint32_t prologue;    /* launches when derived values are computed */
     int64_t flops, bytes; /* of all these */
     bool bounded;         /* that is at most: they depend on sizes that a call gives */
-    uint64_t calls, ns;   /* launches that were timed, and what they took */
+    uint64_t calls, ns;   /* launches that were timed, in loops too, and what they took */
+    double done_flops, done_bytes; /* of these */
     const char *where[3]; /* script lines, NULL behind the last one */
     double
         gain; /* its schedule was found by timing: so many times faster than the rules'; 0: it was not */

@@ -206,6 +206,7 @@ static dc_status run_recording(dc_inst *i, dc_job *j, uint64_t deadline, dc_faul
     dc_run_info *info = &i->run; /* to be looked at when the run unwinds */
     *info = (dc_run_info){.fault_command = -1,
                           .nanoseconds = ns != NULL ? ns + first : NULL,
+                          .times = ns != NULL ? i->exec->profile.command_runs + first : NULL,
                           .spans = dc_profile_spans(i->exec, first, &spans),
                           .deadline_ns = deadline,
                           .stop = i->stop,

@@ -83,7 +83,7 @@ static void add_command(dc_monitor_data *d, const dc_exec *e, uint32_t i)
     const dc_command_fact *f = &e->fact[i];
     if (x->kind == DC_COMMAND_BUNDLE || x->label == NULL || e->profile.command_ns[i] == 0)
         return; /* launches of a bundle are timed one by one */
-    const uint64_t times = i < e->nprologue ? e->profile.prologues : e->profile.calls;
+    const uint64_t times = e->profile.command_runs[i];
     dc_monitor_kernel *k = kernel_of(d, x->label, f->where[0] != NULL ? f->where[0] : "");
     k->ns += e->profile.command_ns[i];
     k->launches += times;

@@ -19,22 +19,24 @@ typedef struct row {
 void dc_profile_init(dc_exec *e)
 {
     if (dc_profile_on(e) && e->ncommand > 0 && e->profile.command_ns == NULL) {
-        e->profile.command_ns = DC_NEW_ARRAY(&e->mem, uint64_t, e->ncommand);
+        e->profile.command_ns = DC_NEW_ARRAY(&e->mem, uint64_t, 2 * (size_t)e->ncommand);
+        e->profile.command_runs = e->profile.command_ns + e->ncommand;
         e->profile.rows = DC_NEW_ARRAY(&e->mem, row, e->ncommand);
     }
 }
 
 void dc_profile_late(dc_exec *e)
 {
-    const size_t ns = sizeof *e->profile.command_ns * e->ncommand;
+    const size_t counters = 2 * sizeof *e->profile.command_ns * e->ncommand;
     if (e->profile.command_ns != NULL || e->ncommand == 0)
         return;
-    char *block = dc_try_alloc(ns + sizeof(row) * e->ncommand);
+    char *block = dc_try_alloc(counters + sizeof(row) * e->ncommand);
     if (block == NULL)
         return;
     e->profile.late = block;
     e->profile.command_ns = (uint64_t *)(void *)block;
-    e->profile.rows = block + ns;
+    e->profile.command_runs = e->profile.command_ns + e->ncommand;
+    e->profile.rows = block + counters;
     e->profile.calls = e->profile.call_ns = e->profile.prologues = 0;
 }
 
@@ -98,7 +100,8 @@ const dc_run_spans *dc_profile_spans(dc_exec *e, uint32_t first, dc_run_spans *o
     dc_profile *p = &e->profile;
     if (recording == 0 || p->command_ns == NULL)
         return NULL;
-    if (p->span_name == NULL && (p->span_name = dc_try_alloc(e->ncommand * sizeof *p->span_name)) == NULL)
+    if (p->span_name == NULL &&
+        (p->span_name = dc_try_alloc(e->ncommand * sizeof *p->span_name)) == NULL)
         return NULL;
     for (uint32_t i = 0; i < e->ncommand && p->recording != recording; i++)
         p->span_name[i] = name_command(s, &e->command[i], &e->fact[i]);
@@ -125,7 +128,7 @@ static uint32_t make_rows(const dc_exec *e, row *rows)
             k++;
         if (k == n)
             rows[n++] = (row){.command = &e->command[i], .fact = &e->fact[i]};
-        const uint64_t times = i < e->nprologue ? e->profile.prologues : e->profile.calls;
+        const uint64_t times = e->profile.command_runs[i];
         rows[k].ns += e->profile.command_ns[i];
         rows[k].launches += times;
         rows[k].flops += (double)e->fact[i].flops * (double)times;
@@ -178,9 +181,7 @@ void dc_profile_report(dc_exec *e)
             e->info.interpreted ? " (interpreter)" : "");
     for (uint32_t i = 0; i < n; i++)
         print_row(e, &rows[i]);
-    if (p->command_ns != NULL)
-        memset(p->command_ns, 0, sizeof *p->command_ns * e->ncommand);
-    p->calls = p->call_ns = p->prologues = 0;
+    dc_exec_forget_times(e);
 }
 
 void dc_profile_report_all(dc_rt *rt)

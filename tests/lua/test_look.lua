@@ -79,6 +79,29 @@ function TestLook:test_kernels_are_timed_from_the_first_look_on()
   lu.assertTrue(flops >= 2 * 4 * 8 * 8, "the product's own")
 end
 
+function TestLook:test_kernels_in_loops_are_counted_each_time()
+  local f = dc.fn("f(x: f32[8]) -> f32[8]", function(x)
+    return dc.fori(50, function(_, v) return (v * 1.5):sin() end, x)
+  end)
+  f(dc.ones "f32[8]")
+  if f:info()[1].interpreted then
+    lu.skip "the interpreter has no kernels"
+  end
+  local function most()
+    local found
+    for _, k in ipairs(f:kernels()) do
+      found = found and found.calls >= k.calls and found or k
+    end
+    return found
+  end
+  local before = most().calls
+  f(dc.ones "f32[8]")
+  f(dc.ones "f32[8]")
+  local k = most()
+  lu.assertEquals(k.calls, before + 100)
+  lu.assertAlmostEquals(k.gflops, k.calls * k.flops / k.launches / (k.ms * 1e6), 1e-6)
+end
+
 function TestLook:test_source_in_every_form()
   local f = make()
   f(dc.ones "f32[4, 8]")

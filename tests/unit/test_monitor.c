@@ -153,11 +153,15 @@ static const char training[] =
     "  return loss\n"
     "end)\n"
     "local x, y = dc.rand('f32[8, 4]', { seed = 1 }), dc.iota 'i32[8]' % 2\n"
-    "local shown = {}\n"
+    "local turns = dc.fn('turns(x: f32[24]) -> f32[24]', function(x)\n"
+    "  return dc.fori(50, function(_, v) return (v * 1.001):sin() end, x)\n"
+    "end)\n"
+    "local shown, many = {}, dc.ones 'f32[24]'\n"
     "for i in dc.progress(1 << 40, { title = 'round', metrics = shown, show = 'off' }) do\n"
     "  shown.loss = step(x, y)\n"
     "  dc.metric('half', i / 2)\n"
     "  dc.metric('doubled', shown.loss * 2)\n"
+    "  turns(many)\n"
     "  if stop() then break end\n"
     "end\n";
 
@@ -233,6 +237,23 @@ static const dc_top_metric *metric(const dc_top_snapshot *s, const char *name)
     return NULL;
 }
 
+static const dc_top_count *function(const dc_top_snapshot *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->nfunction; i++)
+        if (strcmp(s->function[i].name, name) == 0)
+            return &s->function[i];
+    return NULL;
+}
+
+/* Launches of the kernel that was launched most often: in the loop of `turns`. */
+static double most_launches(const dc_top_snapshot *s)
+{
+    double most = 0;
+    for (uint32_t i = 0; i < s->nkernel; i++)
+        most = s->kernel[i].times > most ? s->kernel[i].times : most;
+    return most;
+}
+
 /* ---- what is seen ---------------------------------------------------------------------------- */
 
 static void test_training(const char *device, bool compiled)
@@ -260,12 +281,12 @@ static void test_training(const char *device, bool compiled)
         CHECK(doubled->value > 0 && doubled->age < 5);
         CHECK(half->value > 0);
     }
-    bool found = false;
-    for (uint32_t i = 0; i < b.nfunction; i++)
-        found = found || (strcmp(b.function[i].name, "step") == 0 && b.function[i].times > 0 &&
-                          b.function[i].seconds > 0);
-    CHECK(found);
+    const dc_top_count *step = function(&b, "step"), *turns = function(&b, "turns"),
+                       *before = function(&a, "turns");
+    CHECK(step != NULL && step->times > 0 && step->seconds > 0);
     CHECK(b.timed && (compiled ? b.nkernel > 0 && b.kernel[0].times > 0 : b.nkernel == 0));
+    if (compiled && CHECK(turns != NULL && before != NULL && turns->times > before->times))
+        CHECK_EQ(most_launches(&b) - most_launches(&a), 50 * (turns->times - before->times));
     CHECK(end(&s));
     CHECK_EQ(count_sockets(sockets), 0);
 }

@@ -540,12 +540,13 @@ static void test_times(void)
 {
     const dc_command list[] = {LAUNCH(2), FOR(3, 1), LAUNCH(3), IF(0, 0, 1), LAUNCH(4)};
     const dc_walk_ops slow = {slow_launch, copy, check, test, count, bundle, limit, launch};
-    uint64_t ns[5] = {0};
-    dc_run_info info = {.nanoseconds = ns};
+    uint64_t ns[5] = {0}, times[5] = {0};
+    dc_run_info info = {.nanoseconds = ns, .times = times};
     dc_walk *w = dc_walk_new(list, DC_COUNTOF(list));
     start(&got, list, 1);
     got.mem[0] = 2;
     CHECK_EQ(dc_walk_run(w, NULL, &slow, &got, &info), DC_OK);
+    CHECK(times[0] == 1 && times[1] == 1 && times[2] == 3 && times[3] == 1 && times[4] == 0);
     CHECK(ns[0] >= 200000);
     CHECK(ns[2] >= 600000);
     CHECK_EQ(ns[4], 0);
