@@ -59,10 +59,8 @@ typedef struct dc_profile { /* DEEPC_DEBUG=time */
     uint64_t *command_runs; /* with it: how often each ran, in loops too */
     void *rows;             /* room for the report, which may be printed while nothing can fail */
     uint64_t calls, call_ns, prologues;
-    void *
-        late; /* memory of both where somebody began to measure later; NULL: they are of the executable's */
-    uint32_t *
-        span_name; /* as many: names of spans (core/base/spans.h), in `recording`; 0: none of their own */
+    void *late; /* memory of both where somebody began to measure later; NULL: they are of the executable's */
+    uint32_t *span_name; /* as many: names of spans (core/base/spans.h), in `recording`; 0: none of their own */
     uint64_t recording;
 } dc_profile;
 

@@ -87,6 +87,8 @@ static void add_command(dc_monitor_data *d, const dc_exec *e, uint32_t i)
     dc_monitor_kernel *k = kernel_of(d, x->label, f->where[0] != NULL ? f->where[0] : "");
     k->ns += e->profile.command_ns[i];
     k->launches += times;
+    if (e->desc.nsize > 0)
+        return; /* counts of bounded dims are bounds: no rates */
     k->flops += (double)f->flops * (double)times;
     k->bytes += (double)f->bytes * (double)times;
 }

@@ -67,10 +67,16 @@ static const char *join_words(const char *const *words, uint32_t n, char *out, s
 }
 
 /* Loops and branches have spans of what is in them, checks none. */
-static uint32_t name_command(dc_spans *s, const dc_command *c, const dc_command_fact *f)
+static uint32_t name_command(dc_spans *s, const dc_exec *e, uint32_t i)
 {
+    const dc_command *c = &e->command[i];
+    const dc_command_fact *f = &e->fact[i];
     char where[300], layer[400];
-    dc_span_name name = {.text = c->label, .flops = (double)f->flops, .bytes = (double)f->bytes};
+    dc_span_name name = {.text = c->label};
+    if (e->desc.nsize == 0) { /* else they are bounds */
+        name.flops = (double)f->flops;
+        name.bytes = (double)f->bytes;
+    }
     switch (c->kind) {
     case DC_COMMAND_LAUNCH:
         name.kind = DC_SPAN_KERNEL;
@@ -104,7 +110,7 @@ const dc_run_spans *dc_profile_spans(dc_exec *e, uint32_t first, dc_run_spans *o
         (p->span_name = dc_try_alloc(e->ncommand * sizeof *p->span_name)) == NULL)
         return NULL;
     for (uint32_t i = 0; i < e->ncommand && p->recording != recording; i++)
-        p->span_name[i] = name_command(s, &e->command[i], &e->fact[i]);
+        p->span_name[i] = name_command(s, e, i);
     p->recording = recording;
     const bool here = e->rt->device->ops->host;
     *out = (dc_run_spans){s, p->span_name + first, here ? 0 : dc_spans_lane(s, e->rt->device_name)};
@@ -131,6 +137,8 @@ static uint32_t make_rows(const dc_exec *e, row *rows)
         const uint64_t times = e->profile.command_runs[i];
         rows[k].ns += e->profile.command_ns[i];
         rows[k].launches += times;
+        if (e->desc.nsize > 0)
+            continue; /* counts of bounded dims are bounds: no rates */
         rows[k].flops += (double)e->fact[i].flops * (double)times;
         rows[k].bytes += (double)e->fact[i].bytes * (double)times;
     }
@@ -149,7 +157,7 @@ static void print_row(const dc_exec *e, const row *r)
 {
     const double ns = (double)r->ns, launches = (double)r->launches;
     char rates[64] = "", where[200] = "";
-    if (ns > 0 && r->command->kind == DC_COMMAND_LAUNCH)
+    if (ns > 0 && (r->flops > 0 || r->bytes > 0) && r->command->kind == DC_COMMAND_LAUNCH)
         dc_number_format(rates, sizeof rates, "%8.2f GFLOP/s %7.2f GB/s", r->flops / ns,
                          r->bytes / ns);
     for (int i = 0; i < 3 && r->fact->where[i] != NULL; i++) {

@@ -93,6 +93,20 @@ function TestTrace:test_a_training_loop()
   end
 end
 
+-- Counts of bounded dims are those of the bounds.
+function TestTrace:test_kernels_of_bounded_dims_have_no_counts()
+  local path = temporary ".json"
+  local f = dc.fn("bounded(x: f32[n<=1000, 64]) -> f32[n]", function(x) return x:exp():sum(2) end)
+  local t = dc.trace(path)
+  f(dc.ones "f32[10, 64]"):totable()
+  t:stop()
+  for _, e in ipairs(read(path).traceEvents) do
+    if e.cat == "kernel" then
+      lu.assertNil(e.args.flops or e.args.bytes or e.args["GB/s"], e.name)
+    end
+  end
+end
+
 -- Spans of one thread lie in each other, or beside each other.
 function TestTrace:test_spans_are_nested()
   local path = temporary ".json"
