@@ -110,12 +110,18 @@ static bool ask(void)
     return false;
 }
 
+/* Whoever changes the terminal in the background is stopped. */
+static bool is_in_front(void)
+{
+    return tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
 static int l_asks_sixel(lua_State *L)
 {
     struct termios was, raw;
     bool has = false;
     if (strcmp(dc_dsl_of(L)->rt->opt.allow, "all") == 0 && isatty(STDIN_FILENO) &&
-        isatty(STDOUT_FILENO) && tcgetattr(STDIN_FILENO, &was) == 0) {
+        isatty(STDOUT_FILENO) && is_in_front() && tcgetattr(STDIN_FILENO, &was) == 0) {
         raw = was;
         raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
         raw.c_cc[VMIN] = 1;

@@ -77,6 +77,12 @@ send \x04
 end 0
 EOT
 
+run "$DEEPC_PTY" /bin/sh -c 'set -m; "$DEEPC" -e "require \"deepc\".show(require \"deepc\".tensor { { 0, 1 } })" & wait; exit 3' <<'EOT'
+expect f32[1, 2]   0 to 1
+end 3
+EOT
+check "in the background nothing is asked, and nothing stops" test "$status" -eq 0
+
 TERM=xterm-256color
 unset COLORTERM
 session "of 256 colours" <<'EOT'
