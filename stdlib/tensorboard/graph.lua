@@ -27,14 +27,14 @@ local function scope_of(path, about)
 end
 
 -- A name in a scope that no other node has.
-local function free_name(taken, scope, title)
+local function free_name(self, scope, title)
   local wish = (scope ~= "" and scope .. "/" or "") .. (clean(title):gsub("^[^%w.]", "_%0"))
-  local name, n = wish, 0
-  while taken[name] do
+  local name, n = wish, self.numbers[wish] or 0
+  while self.taken[name] do
     n = n + 1
     name = ("%s_%d"):format(wish, n)
   end
-  taken[name] = true
+  self.taken[name], self.numbers[wish] = true, n
   return name
 end
 
@@ -137,7 +137,7 @@ function Drawing:nodes(f, scope, base, operands)
     if scope ~= "" then
       where = inside_body(scope, base, where)
     end
-    local name = free_name(self.taken, where, title)
+    local name = free_name(self, where, title)
     local inputs, behind = {}, {}
     for i, input in ipairs(node.inputs) do
       inputs[i] = self.names[input]
@@ -169,7 +169,7 @@ local function result_nodes(self, f)
       count = count + 1
       local wanted = (result.label == "result" or result.label == "printed") and ("%s_%d"):format(result.label, count)
         or "set " .. result.label
-      local title = free_name(self.taken, "results", wanted)
+      local title = free_name(self, "results", wanted)
       self.out[#self.out + 1] = node_def({ op = "Result", type = result.node.type, flops = 0 }, title,
         { self.names[result.node] })
     end
@@ -183,7 +183,7 @@ local function graph_def(graph)
     table.move(body.nodes, 1, #body.nodes, #all + 1, all)
   end
   local self = setmetatable({ about = core.layers_of(all), lines = core.crowded_lines(all), bodies = f.bodies,
-    taken = {}, names = {}, out = {} }, Drawing)
+    taken = {}, numbers = {}, names = {}, out = {} }, Drawing)
   self:nodes(f, "", "", {})
   result_nodes(self, f)
   return table.concat(self.out) .. bytes(4, int(1, 22)) -- versions { producer }
