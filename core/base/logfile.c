@@ -37,6 +37,15 @@ static dc_status open_to_append(dc_job *j, const char *path, int *fd)
     return status;
 }
 
+/* What stands behind `size` bytes of a write that failed is no whole record. */
+static void cut_back(int fd, int64_t size, size_t n)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0 && st.st_size > size && st.st_size < size + (int64_t)n &&
+        ftruncate(fd, (off_t)size) != 0)
+        return; /* the write's error is told */
+}
+
 static dc_status append(dc_job *j, const char *path, int fd, int64_t keep, const void *bytes,
                         size_t n, int64_t *size)
 {
@@ -48,9 +57,14 @@ static dc_status append(dc_job *j, const char *path, int fd, int64_t keep, const
                             (int64_t)st.st_size, keep);
     if (keep >= 0 && keep < (int64_t)st.st_size && ftruncate(fd, (off_t)keep) != 0)
         return fail_errno(j, path, "cannot be cut");
-    if (!dc_file_write(fd, bytes, n))
+    const int64_t before = keep >= 0 ? keep : (int64_t)st.st_size;
+    if (!dc_file_write(fd, bytes, n)) {
+        const int error = errno;
+        cut_back(fd, before, n);
+        errno = error;
         return fail_errno(j, path, "cannot be written");
-    *size = (keep >= 0 ? keep : (int64_t)st.st_size) + (int64_t)n;
+    }
+    *size = before + (int64_t)n;
     return DC_OK;
 }
 

@@ -9,8 +9,8 @@
 
 /*
  * Cuts the file to `keep` bytes, or keeps all of it where that is -1, and appends n bytes; a file that is not there is
- * made. *size: its bytes afterwards. FILE where that cannot be, also where it has fewer than `keep` bytes: nothing has
- * changed then.
+ * made. *size: its bytes afterwards. FILE where that cannot be: where it has fewer than `keep` bytes nothing has changed
+ * then, where the disk is full nothing is appended.
  */
 dc_status dc_logfile_append(dc_job *j, const char *path, int64_t keep, const void *bytes, size_t n,
                             int64_t *size);

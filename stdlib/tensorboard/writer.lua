@@ -43,9 +43,8 @@ end
 
 local function write(self)
   if #self.waiting > 0 then
-    local text = table.concat(self.waiting)
-    self.waiting = {}
-    core.append_file("tensorboard", self.path, -1, text)
+    core.append_file("tensorboard", self.path, -1, table.concat(self.waiting))
+    self.waiting = {} -- where it cannot be written they wait for the next attempt
   end
 end
 

@@ -346,6 +346,13 @@ function TestWriter:test_waits()
     self.log:scalar("x", 1, i)
   end
   lu.assertEquals(#(events(self.log.path)), 65)
+  local real = self.log.path -- what could not be written waits
+  self.log:scalar("x", 1, 65)
+  self.log.path = self.folder .. "/none/file"
+  lu.assertErrorMsgContains("cannot be written", self.log.flush, self.log)
+  self.log.path = real
+  self.log:flush()
+  lu.assertEquals(#(events(real)), 66)
   local deep = self.folder .. "/a//b/c"
   local path
   do

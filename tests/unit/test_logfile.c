@@ -7,7 +7,9 @@
 #include "core/base/heap.h"
 #include "core/base/logfile.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,6 +73,22 @@ static void check_logs(void)
     CHECK(run(&c, NULL) == DC_E_FILE);
 }
 
+/* A disk that is full after so many bytes. */
+static void check_full(void)
+{
+    const struct rlimit few = {10, RLIM_INFINITY}, all = {RLIM_INFINITY, RLIM_INFINITY};
+    call c = {"log", "one\n", 0, 0};
+    CHECK(run(&c, NULL) == DC_OK);
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK(setrlimit(RLIMIT_FSIZE, &few) == 0);
+    c = (call){"log", "a line that is longer\n", -1, 0};
+    CHECK(run(&c, NULL) == DC_E_FILE && holds("log", "one\n"));
+    CHECK(setrlimit(RLIMIT_FSIZE, &all) == 0);
+    CHECK(run(&c, NULL) == DC_OK && holds("log", "one\na line that is longer\n"));
+    c = (call){"log", "", 0, 0};
+    CHECK(run(&c, NULL) == DC_OK);
+}
+
 static void check_folders(void)
 {
     call c = {"logs", NULL, 0, 0};
@@ -122,6 +140,7 @@ int main(void)
 {
     CHECK(mkdtemp(dir) != NULL);
     check_logs();
+    check_full();
     check_folders();
     check_beneath();
     static const char *const made[] = {"logs/link", "logs/log", "log"};
