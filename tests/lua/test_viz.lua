@@ -373,6 +373,23 @@ function testScriptThatExits()
   lu.assertNil(data.error)
 end
 
+-- The page cannot be written any more: that is said, and the script ends as it wants to, but for a success.
+function testExitWithoutPage()
+  for code, wanted in pairs { [""] = 1, ["true"] = 1, ["false"] = 1, ["7"] = 7 } do
+    local source = 'os.execute("rm -r " .. arg[1])\npcall(function() os.exit(%s) end)\nprint "goes on"\n'
+    local script = program.script(source:format(code))
+    local folder = os.tmpname()
+    os.remove(folder)
+    os.execute("mkdir " .. program.quote(folder))
+    local quoted = program.quote(folder .. "/page.html")
+    local out, status = program.run(("--viz %s %s %s"):format(quoted, program.quote(script), program.quote(folder)))
+    os.remove(script)
+    lu.assertStrContains(out, "No such file")
+    lu.assertNil(out:find "goes on")
+    lu.assertEquals(status, wanted, code)
+  end
+end
+
 function testSimulatedDevicesAndTheInterpreter()
   for _, device in ipairs { "sim:cpu", "sim:cuda", "eval" } do
     local out, status, data = run_with_page(SCRIPT, "DEEPC_DEVICE=" .. device)
