@@ -1,17 +1,26 @@
-/* Arithmetic operations of nodes, by their class. Doubles: a product of large dims has no room in 64 bits. */
+/*
+ * Arithmetic operations of nodes, by their class. Doubles: a product of large dims has no room in 64 bits. Sizes that are
+ * known when a function runs count as their bounds.
+ */
 #include "core/graph/flops.h"
 
+#include "core/base/extent.h"
 #include "core/graph/control.h"
 #include "core/graph/conv.h"
 #include "core/graph/dot.h"
 
 #include <math.h>
 
+static double size(const dc_node *n, int64_t axis)
+{
+    return (double)dc_extent_bound(n->dim[axis]);
+}
+
 static double count(const dc_node *n)
 {
     double all = 1;
     for (int i = 0; i < n->rank; i++)
-        all *= (double)n->dim[i];
+        all *= size(n, i);
     return all;
 }
 
@@ -20,7 +29,7 @@ static double contraction(const dc_func *f, const dc_node *n)
     const dc_dot d = dc_dot_of(f, n);
     double terms = 1;
     for (int i = 0; i < d.ncontract; i++)
-        terms *= (double)dc_node_at(f, n->in[0])->dim[d.contract[0][i]];
+        terms *= size(dc_node_at(f, n->in[0]), d.contract[0][i]);
     return 2 * count(n) * terms;
 }
 
@@ -29,7 +38,7 @@ static double convolution(const dc_func *f, const dc_node *n)
 {
     const dc_conv c = dc_conv_of(n);
     const dc_node *kernel = dc_node_at(f, n->in[1]);
-    const double channels = (double)kernel->dim[c.kernel[0]];
+    const double channels = size(kernel, c.kernel[0]);
     return channels > 0 ? 2 * count(n) * count(kernel) / channels : 0;
 }
 
@@ -56,7 +65,7 @@ static double factorization(dc_op op, double m, double n)
 static double of_host(const dc_func *f, const dc_node *n)
 {
     const dc_node *x = dc_node_at(f, n->in[0]);
-    const double all = count(x), row = x->rank > 0 ? (double)x->dim[x->rank - 1] : 1;
+    const double all = count(x), row = x->rank > 0 ? size(x, x->rank - 1) : 1;
     switch ((int)n->op) {
     case DC_OP_SORT:
     case DC_OP_ARGSORT:
@@ -69,15 +78,15 @@ static double of_host(const dc_func *f, const dc_node *n)
     default:
         break;
     }
-    const double rows = x->rank > 1 ? (double)x->dim[x->rank - 2] : 1;
+    const double rows = x->rank > 1 ? size(x, x->rank - 2) : 1;
     return all > 0 ? all / (rows * row) * factorization((dc_op)n->op, rows, row) : 0;
 }
 
 static double transform(const dc_func *f, const dc_node *n)
 {
     const dc_node *x = dc_node_at(f, n->in[0]);
-    const double length = n->op == DC_OP_DFT ? (double)x->dim[n->attr[0]]
-                                             : (double)n->attr[0]; /* a stage: its radix */
+    const double length =
+        n->op == DC_OP_DFT ? size(x, n->attr[0]) : (double)n->attr[0]; /* a stage: its radix */
     return length > 1 ? 2.5 * count(n) * log2(length) : 0;
 }
 

@@ -1,6 +1,7 @@
 /*
  * Arithmetic operations of nodes, for reports: of a contraction or convolution 2 for each product that is added up, of
- * other operations 1 for each element computed, of reductions for each element read; nothing for what moves values.
+ * other operations 1 for each element computed, of reductions for each element read; nothing for what moves values. With
+ * sizes that are known when a function runs: at most.
  */
 #ifndef DC_CORE_GRAPH_FLOPS_H
 #define DC_CORE_GRAPH_FLOPS_H

@@ -11,7 +11,7 @@ local Layer = core.Layer
 -- ---- summary ----
 
 local function type_of(t)
-  return ("%s[%s]"):format(t.dtype, table.concat(t.shape, ", "))
+  return ("%s[%s]"):format(t.dtype, core.sizes(t.shape))
 end
 
 -- "f32[64, 10]", "f32[4, 8], f32[8]"
@@ -24,10 +24,19 @@ local function types_of(values)
   return table.concat(list, ", ")
 end
 
+-- At most, where it depends on a state that grows.
+local function most_of(size)
+  if not core.is_size(size) then
+    return size
+  end
+  local _, most = core.size_range(size)
+  return most
+end
+
 local function count_of(cell)
   local n = 1
   for _, size in ipairs(cell.shape) do
-    n = n * size
+    n = n * most_of(size)
   end
   return n
 end
@@ -197,8 +206,10 @@ local function tree_lines(rows)
     parts[depth] = depth > 0 and (open[depth] and "├─ " or "└─ ") or nil
     lines[i] = table.concat(parts)
     open[depth] = true
-    for d = depth + 1, #open do
-      open[d] = false
+    for d in pairs(open) do
+      if d > depth then
+        open[d] = nil
+      end
     end
   end
   return lines

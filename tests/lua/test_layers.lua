@@ -336,6 +336,17 @@ function TestSummary:test_layers_in_tables()
   lu.assertStrContains(text, "\n      └─ 1  nn.ReLU ")
 end
 
+-- Lines are drawn beside what follows in the same layer alone.
+function TestSummary:test_lines_of_the_tree()
+  local function inner() return nn.Sequential { nn.Linear(4, 4) } end
+  local text = nn.Sequential({ nn.ReLU(), nn.Sequential { inner(), inner() } }):summary "f32[2, 4]"
+  local tree = {}
+  for line in text:gmatch "\n([^\n]-)%d  nn%.%w+" do
+    tree[#tree + 1] = line
+  end
+  lu.assertEquals(tree, { "├─ ", "└─ ", "   ├─ ", "   │  └─ ", "   └─ ", "      └─ " })
+end
+
 function TestSummary:test_a_printed_layer_is_a_tree()
   local Stack = nn.class "Stack"
   function Stack:init()
@@ -402,6 +413,20 @@ function TestSummary:test_operations_are_those_of_kernels()
   compare(nn.Conv2d(8, 16, 3, { padding = 1, bias = false }), "f32[2, 8, 10, 10]", 2 * 2 * 16 * 100 * 9 * 8)
   compare(nn.Conv2d(8, 16, 3, { groups = 4, bias = false }), "f32[2, 8, 10, 10]", 2 * 2 * 16 * 64 * 9 * 2)
   compare(nn.Conv2d(8, 16, 3, { stride = 2 }), "f32[2, 8, 11, 11]", 2 * 2 * 16 * 25 * 9 * 8 + 2 * 16 * 25)
+end
+
+-- Of a size that is known at a call, at most.
+function TestSummary:test_of_a_state_that_grows()
+  local Seen = nn.class "Seen"
+  function Seen:init() self.seen = dc.state "f32[0 <= t <= 512, 64]" end
+  function Seen:forward(x)
+    self.seen:set(dc.concat({ self.seen, x }, 1))
+    return self.seen:exp()
+  end
+  local text = Seen():summary "f32[3, 64]"
+  local last = column(text, "operations")[1]
+  lu.assertTrue(last >= 512 * 64 and last < 20 * 515 * 64, text)
+  lu.assertEquals(column(text, "activations")[1] % (64 * 4), 0)
 end
 
 -- A loop counts as often as it runs; what is computed again from the same values, once.
