@@ -151,6 +151,7 @@ void dc_check_free(dc_check *c)
         DC_VEC_FREE(p->related);
     }
     DC_VEC_FREE(c->found);
+    DC_VEC_FREE(c->loops);
     dc_uses_free(&c->watch.lazy);
     dc_uses_free(&c->watch.seen);
 }
@@ -372,6 +373,11 @@ static void tell_made(void *arg, const dc_handle *h, const char *op, const char 
     dc_check_types_made(c->types, h, op, where);
 }
 
+static void tell_called(void *arg, lua_State *L)
+{
+    dc_check_rounds(L, arg);
+}
+
 static dc_status unused_body(dc_job *j, void *arg)
 {
     dc_check *c = arg;
@@ -448,6 +454,7 @@ void dc_check_trace(lua_State *L, dc_check *c, const dc_check_source *s)
     dc_dsl *d = dc_dsl_in(L);
     c->watch.tell = tell_unused;
     c->watch.made = c->types != NULL ? tell_made : NULL;
+    c->watch.called = tell_called;
     c->watch.arg = c;
     d->watch = &c->watch;
     set_arguments(L, s);

@@ -41,6 +41,13 @@ typedef struct dc_check_problem {
     DC_VEC(dc_check_related) related;
 } dc_check_problem;
 
+/* A numeric loop of a script, check_rounds.c. */
+typedef struct dc_check_loop {
+    const void *function; /* that it stands in */
+    int local, rounds;    /* where its state is; in which typed functions were called */
+    int64_t left;         /* rounds that were left at the last call */
+} dc_check_loop;
+
 typedef struct dc_check {
     dc_rt *rt;
     const char *file;  /* the script, as its lines are named */
@@ -52,6 +59,7 @@ typedef struct dc_check {
     dc_uses_watch watch;
     dc_check_types *types; /* what values of the script are, or NULL */
     DC_VEC(dc_check_problem) found;
+    DC_VEC(dc_check_loop) loops;
 } dc_check;
 
 /* The script: a file, or its text under the name of a file. */
@@ -78,6 +86,9 @@ int dc_check_line_of(const char *place, const char *file);
 dc_check *dc_check_of(lua_State *L);
 /* Raises what ends the script. */
 DC_NORETURN void dc_check_stop(lua_State *L);
+
+/* check_rounds.c: a typed function has been called; loops that have done so often enough end with this round. */
+void dc_check_rounds(lua_State *L, dc_check *c);
 
 /* check_world.c: functions of Lua's libraries that print, write files and run programs do nothing from now on. */
 void dc_check_silence(lua_State *L);

@@ -94,6 +94,47 @@ large.lua:5: note: here
 EOT
 finds "images that are zeros" 0 large.lua
 
+# A numeric loop ends with its tenth round that calls a typed function; others do not.
+cat >rounds.lua <<'EOT'
+local dc = require "deepc"
+local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x * 2 end)
+local x = dc.ones "f32[2]"
+local many, few, plain, inner, last, float = 0, 0, 0, 0, 0, 0
+for _ = 1, 1000 do
+  f(f(x))
+  many = many + 1
+end
+for _ = 1, 9 do
+  f(x)
+  few = few + 1
+end
+for i = 1, 100 do
+  plain = plain + i
+end
+for _ = 1, 3 do
+  for _, v in ipairs { 1, 2 } do
+    for _ = 1, 4 do
+      f(x)
+      inner = inner + v
+    end
+  end
+end
+for i = 30, 1, -1 do
+  f(x)
+  last = i
+end
+for i = 1.0, 20 do
+  f(x)
+  float = i
+end
+error(table.concat({ many, few, plain, inner, last, float }, " "))
+EOT
+cat >want <<'EOT'
+rounds.lua:32: note: 10 9 5050 36 21 20.0
+  hint: the script stopped here; values are not computed by deepc check
+EOT
+finds "loops that end early" 0 rounds.lua
+
 cat >library.lua <<'EOT'
 local dc = require "deepc"
 local nn, optim, data = require "deepc.nn", require "deepc.optim", require "deepc.data"
