@@ -5,7 +5,7 @@
  *     DEEPC.RUN key [BYTES] [VARIANT n] input ...
  *     DEEPC.INFO key
  *
- *     redis-server --loadmodule ./deepc_redis.so [MEMORY MIB] [TIMEOUT MS] [QUEUE N] [THREADS N]
+ *     redis-server --loadmodule ./deepc_redis.so [MEMORY MIB] [INPUTS MIB] [TIMEOUT MS] [QUEUE N] [THREADS N]
  *
  * Commands give their work to a thread and block their client; Redis goes on.
  */
@@ -128,16 +128,25 @@ static model *find(RedisModuleCtx *ctx, RedisModuleString *name)
 
 static int run_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    if (argc < 2)
+    if (argc < 2 || argc > 2 + MOST_WORDS)
         return RedisModule_WrongArity(ctx);
     model *m = find(ctx, argv[1]);
     if (m == NULL)
         return REDIS_OK;
     job *j = job_new(JOB_RUN, m, (size_t)argc - 2);
+    size_t bytes = 0, n;
+    for (int i = 2; i < argc; i++) {
+        RedisModule_StringPtrLen(argv[i], &n);
+        bytes += n;
+    }
+    if (j != NULL && !worker_hold(j, bytes)) {
+        worker_free(j);
+        return RedisModule_ReplyWithError(ctx, "ERR the inputs that wait have too many bytes");
+    }
     for (int i = 2; j != NULL && i < argc; i++) {
         blob *b = &j->in[i - 2];
         const char *at = RedisModule_StringPtrLen(argv[i], &b->n);
-        if ((b->at = malloc(b->n + 1)) == NULL) {
+        if ((b->at = RedisModule_TryAlloc(b->n + 1)) == NULL) {
             worker_free(j);
             j = NULL;
         } else {
@@ -227,6 +236,8 @@ static bool read_settings(worker_settings *s, RedisModuleString **argv, int argc
             return say(error, "%.40s wants a number", name), false;
         if (strcasecmp(name, "MEMORY") == 0)
             s->memory = (size_t)v << 20;
+        else if (strcasecmp(name, "INPUTS") == 0)
+            s->inputs = (size_t)v << 20;
         else if (strcasecmp(name, "TIMEOUT") == 0)
             s->timeout_ms = v;
         else if (strcasecmp(name, "QUEUE") == 0)
@@ -234,7 +245,8 @@ static bool read_settings(worker_settings *s, RedisModuleString **argv, int argc
         else if (strcasecmp(name, "THREADS") == 0)
             s->threads = (int)v;
         else
-            return say(error, "what is %.40s? There are MEMORY, TIMEOUT, QUEUE and THREADS", name),
+            return say(error, "what is %.40s? There are MEMORY, INPUTS, TIMEOUT, QUEUE and THREADS",
+                       name),
                    false;
     }
     return true;
@@ -259,6 +271,7 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     redis_type_methods methods = {1, rdb_load, rdb_save, aof_rewrite, mem_usage, NULL, free_value};
     worker_settings s = {.memory = (size_t)512 << 20,
+                         .inputs = (size_t)64 << 20,
                          .timeout_ms = 1000,
                          .queue = 256,
                          .threads = 1,

@@ -12,7 +12,7 @@
 
 #include "redis_api.h"
 
-enum { MOST_ARRAYS = 16, TEXT = 400 };
+enum { MOST_ARRAYS = 16, MOST_WORDS = MOST_ARRAYS + 3 /* BYTES VARIANT n */, TEXT = 400 };
 
 /* The value of a key: held by the key and by each job with it; the last one to leave it has it unloaded. */
 typedef struct model {
@@ -37,6 +37,8 @@ typedef struct job {
     RedisModuleBlockedClient *client; /* NULL: nobody waits */
     model *m;
     size_t n;
+    size_t held;      /* of worker_hold */
+    int64_t arrived;  /* in the list, milliseconds */
     char error[TEXT]; /* "" where all went well */
     size_t nout;
     blob out[MOST_ARRAYS]; /* results of JOB_RUN, lines of JOB_INFO */
@@ -46,7 +48,7 @@ typedef struct job {
 /* ---- worker.c ---- */
 
 typedef struct worker_settings {
-    size_t memory;
+    size_t memory, inputs; /* bytes of deepc; of inputs that wait */
     int64_t timeout_ms, queue;
     int threads;
     void *(*alloc)(void *, void *, size_t, size_t);
@@ -56,6 +58,8 @@ bool worker_start(const worker_settings *s, char *error);
 void worker_stop(void);  /* ends what runs and closes deepc */
 bool worker_add(job *j); /* false: too many jobs wait, or the worker has stopped */
 void worker_free(job *j);
+/* Counts bytes as the job's inputs until it is freed; false: all that wait have too many. */
+bool worker_hold(job *j, size_t bytes);
 job *job_new(job_kind kind, model *m, size_t n);
 
 model *model_new(const char *path, size_t n);

@@ -112,7 +112,7 @@ static bool read_text(job *j, const blob *b, const char *name, const dc_array *a
 static char *write_text(const dc_array *a, size_t *n)
 {
     enum { MOST = 32 }; /* characters of a number */
-    char *text = malloc(elements(a) * MOST + 1), *to = text;
+    char *text = RedisModule_TryAlloc(elements(a) * MOST + 1), *to = text;
     for (size_t i = 0; text != NULL && i < elements(a); i++) {
         if (i > 0)
             *to++ = ' ';
@@ -228,15 +228,15 @@ static bool read_input(job *j, const call *c, size_t i, dc_array *a)
         return say(j->error, "%.80s is %s, which has no text: give it behind BYTES", name,
                    type_name(a->dtype)),
                false;
-    char *at = malloc(a->bytes + 1);
+    char *at = RedisModule_TryAlloc(a->bytes + 1);
     if (at == NULL)
         return say(j->error, "no memory"), false;
     if (!read_text(j, &c->in[i], name, a, at)) {
-        free(at);
+        RedisModule_Free(at);
         return false;
     }
-    free(j->in[c->in - j->in + (ptrdiff_t)i]
-             .at); /* the text: the job holds the numbers from here on */
+    RedisModule_Free(j->in[c->in - j->in + (ptrdiff_t)i]
+                         .at); /* the text: the job holds the numbers from here on */
     a->data = j->in[c->in - j->in + (ptrdiff_t)i].at = at;
     return true;
 }
@@ -251,7 +251,7 @@ static bool write_output(job *j, const call *c, const dc_array *a)
     b->n = a->bytes;
     if (!c->bytes)
         b->at = write_text(a, &b->n);
-    else if ((b->at = malloc(a->bytes + 1)) != NULL)
+    else if ((b->at = RedisModule_TryAlloc(a->bytes + 1)) != NULL)
         memcpy(b->at, a->data, a->bytes);
     if (b->at == NULL)
         return say(j->error, "no memory"), false;
@@ -286,7 +286,7 @@ __attribute__((format(printf, 2, 3))) static void line(job *j, const char *forma
     enum { MOST = 5000 };
     va_list args;
     blob *b = &j->out[j->nout];
-    if ((b->at = malloc(MOST)) == NULL)
+    if ((b->at = RedisModule_TryAlloc(MOST)) == NULL)
         return;
     va_start(args, format);
     int n = vsnprintf(b->at, MOST, format, args);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "module.h"
 
@@ -14,6 +15,7 @@ static struct worker {
     pthread_t thread;
     job *first, **last;
     int64_t length;
+    _Atomic size_t held;
     _Atomic bool running;
     dc_rt *ctx;
     worker_settings s;
@@ -46,11 +48,26 @@ job *job_new(job_kind kind, model *m, size_t n)
 void worker_free(job *j)
 {
     for (size_t i = 0; i < j->n; i++)
-        free(j->in[i].at);
+        RedisModule_Free(j->in[i].at);
     for (size_t i = 0; i < j->nout; i++)
-        free(j->out[i].at);
+        RedisModule_Free(j->out[i].at);
+    w.held -= j->held;
     model_leave(j->m);
     free(j);
+}
+
+bool worker_hold(job *j, size_t bytes)
+{
+    const size_t before = atomic_fetch_add(&w.held, bytes);
+    j->held += bytes;
+    return before <= w.s.inputs && bytes <= w.s.inputs - before;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1000 * (int64_t)t.tv_sec + t.tv_nsec / 1000000;
 }
 
 model *model_new(const char *path, size_t n)
@@ -85,6 +102,7 @@ bool worker_add(job *j)
 {
     bool added = false;
     pthread_mutex_lock(&w.lock);
+    j->arrived = now_ms();
     if (w.running && (w.length < w.s.queue || j->client == NULL)) {
         *w.last = j;
         w.last = &j->next;
@@ -172,6 +190,10 @@ static void work(job *j)
         m->fn = NULL;
         return;
     }
+    if (j->kind == JOB_RUN && w.s.timeout_ms > 0 && now_ms() - j->arrived >= w.s.timeout_ms) {
+        say(j->error, "waited longer than %lld ms", (long long)w.s.timeout_ms);
+        return;
+    }
     if (m->fn == NULL && *m->error == 0)
         load(m);
     dc_deadline(w.ctx, w.s.timeout_ms);
@@ -181,7 +203,8 @@ static void work(job *j)
         m->calls++;
         const dc_status status = values_run(w.ctx, j);
         m->failures += status != DC_OK;
-        if (status == DC_E_STATE) { /* a state was left half written: the next call has those of the file */
+        if (status ==
+            DC_E_STATE) { /* a state was left half written: the next call has those of the file */
             dc_unload(m->fn);
             m->fn = NULL;
         }
