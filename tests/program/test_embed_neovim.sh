@@ -50,8 +50,14 @@ tell("goes on", deepc.info().steps > steps)
 deepc.stop()
 tell("off", deepc.status())
 tell("no program", deepc.start { program = "/nothing/deepc" })
-tell("started", deepc.start { program = vim.env.PROGRAM })
+tell("started", deepc.start { program = vim.env.PROGRAM, wait = 1, slice = 20, pause = 1 })
 tell("pid", deepc.info().pid)
+tell("too late", #deepc.complete(0, "func"))
+for _ = 1, 2 do -- its answer comes between two slices
+  local done = deepc.info().steps
+  vim.wait(30000, function() return deepc.info().steps > done end, 2)
+end
+tell("kept", tostring(deepc.info().answer))
 out:close()
 vim.cmd "qall!"
 L
@@ -88,6 +94,8 @@ told "completed compute(weights"
 told "goes on true"
 told "off deepc: off"
 told "no program false"
+told "too late 0"
+told "kept nil"
 for child in $(sed -n 's/^pid //p' "$dir/told"); do
     check "its child ends" ends "$child"
 done

@@ -44,8 +44,8 @@ local function learn(s)
 end
 
 local function train(ms)
-  local until_ = os.clock() + ms / 1000
-  while known and os.clock() < until_ do
+  local until_ = dc.clock() + ms / 1000
+  while known and dc.clock() < until_ do
     step()
     steps = steps + 1
     loss:item() -- the step has ended

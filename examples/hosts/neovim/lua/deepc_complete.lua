@@ -18,7 +18,7 @@ local defaults = {
 
 local trainer = debug.getinfo(1, "S").source:sub(2):gsub("lua/[^/]*$", "") .. "trainer.lua"
 
-local state = { losses = {}, answers = {}, steps = 0, text_at = 0, asked = 0 }
+local state = { losses = {}, steps = 0, text_at = 0, asked = 0 }
 
 local function say(words)
   vim.schedule(function() vim.api.nvim_err_writeln("deepc: " .. words) end)
@@ -79,8 +79,8 @@ local function on_line(line)
     return
   end
   local id, words = line:match "^completion (%d+)(.*)$"
-  if id then
-    state.answers[tonumber(id)] = vim.split(vim.trim(words), " ", { trimempty = true })
+  if id then -- one that comes too late is wanted no more
+    if tonumber(id) == state.waiting then state.answer = vim.split(vim.trim(words), " ", { trimempty = true }) end
   elseif line ~= "" then
     say(line)
   end
@@ -98,7 +98,7 @@ end
 function M.start(options)
   M.stop()
   state.options = vim.tbl_extend("force", defaults, options or {})
-  state.rest, state.training, state.losses, state.answers = nil, false, {}, {}
+  state.rest, state.training, state.losses = nil, false, {}
   state.steps, state.text_at, state.loss = 0, 0, nil
   local job
   local ok, result = pcall(vim.fn.jobstart, { state.options.program, trainer }, {
@@ -145,11 +145,12 @@ function M.complete(findstart, base)
   local text = table.concat(before, "\n") .. base
   state.asked = state.asked + 1
   local id = state.asked
+  state.waiting, state.answer = id, nil
   send(("complete %d %d"):format(id, #text), text)
-  vim.wait(state.options.wait, function() return state.answers[id] ~= nil or not state.job end, 5)
-  local words = {}
-  for _, rest in ipairs(state.answers[id] or {}) do words[#words + 1] = { word = base .. rest, menu = "[deepc]" } end
-  state.answers[id] = nil
+  vim.wait(state.options.wait, function() return state.answer ~= nil or not state.job end, 5)
+  local words, answer = {}, state.answer
+  state.waiting, state.answer = nil, nil
+  for _, rest in ipairs(answer or {}) do words[#words + 1] = { word = base .. rest, menu = "[deepc]" } end
   return words
 end
 
@@ -183,9 +184,10 @@ function M.close_window()
   state.float = nil
 end
 
--- What there is, for scripts: the child's process id, steps, losses.
+-- What there is, for scripts: the child's process id, steps, losses, words that wait for their completion.
 function M.info()
-  return { pid = state.job and vim.fn.jobpid(state.job), steps = state.steps, loss = state.loss, losses = state.losses }
+  return { pid = state.job and vim.fn.jobpid(state.job), steps = state.steps, loss = state.loss, losses = state.losses,
+    answer = state.answer }
 end
 
 return M
