@@ -643,5 +643,7 @@ void dc_inst_cancel(dc_inst *i)
     DC_ASSERT(i->state != DC_INST_BUSY, "'%s' is dropped by what it calls", i->exec->desc.name);
     if (i->state == DC_INST_PAUSED && stands_at(i) > i->exec->untouched)
         mark_cells(i, true);
+    if (i->state == DC_INST_PAUSED && dc_profile_on(i->exec))
+        i->exec->profile.call_ns += i->spent_ns; /* its commands have been counted */
     end_call(i, DC_INST_FREE);
 }

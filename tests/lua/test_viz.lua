@@ -295,6 +295,30 @@ function testBoundedDims()
   end
 end
 
+-- Of a job that is closed between two slices, too.
+function testCommandsTakeNoMoreThanCalls()
+  local f = dc.fn("viz_job(x: f32[64, 64]) -> f32[64, 64]", function(x)
+    for _ = 1, 8 do
+      x = x:matmul(x):tanh()
+    end
+    return x
+  end)
+  f:kernels()
+  for _ = 1, 5 do
+    local job = f:start(dc.ones "f32[64, 64]")
+    lu.assertFalse(job:poll { ms = 0 })
+    job:poll { ms = 0 }
+    job:close()
+  end
+  f(dc.ones "f32[64, 64]")
+  local told, inside = find(write(), "viz_job"), 0
+  for _, c in ipairs(told.commands) do
+    inside = inside + c.ns
+  end
+  lu.assertEquals(told.calls, 1)
+  lu.assertTrue(told.ns >= inside, ("%d of %d ns"):format(inside, told.ns))
+end
+
 local function call_and_drop()
   local f = dc.fn("viz_dropped(x: f32[4]) -> f32[4]", function(x) return x + 2 end)
   f(dc.ones "f32[4]")
