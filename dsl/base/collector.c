@@ -88,3 +88,16 @@ void dc_collector_step(lua_State *L, dc_dsl *d)
     d->stepped = rt->handed;
     lua_gc(L, LUA_GCSTEP, (int)(since >> 10 < 1 << 20 ? since >> 10 : 1 << 20));
 }
+
+int dc_collector_hold(lua_State *L, lua_CFunction f)
+{
+    const bool runs = lua_gc(L, LUA_GCISRUNNING) == 1;
+    lua_gc(L, LUA_GCSTOP);
+    lua_pushvalue(L, lua_upvalueindex(1)); /* of the binding that calls this: dc_dsl_of */
+    lua_pushcclosure(L, f, 1);
+    lua_insert(L, 1);
+    const int status = lua_pcall(L, lua_gettop(L) - 1, 1, 0);
+    if (runs)
+        lua_gc(L, LUA_GCRESTART);
+    return status == LUA_OK ? 1 : lua_error(L);
+}

@@ -92,6 +92,8 @@ const char *dc_handle_describe(lua_State *L, int idx);
  */
 void dc_collector_step(lua_State *L, dc_dsl *d);
 void dc_collector_run(lua_State *L, dc_dsl *d);
+/* For a binding: calls f with all that is on the stack, for one result, while the collector stands: no finalizer runs, also where f raises. */
+int dc_collector_hold(lua_State *L, lua_CFunction f);
 /* Before a graph grows that is not traced again where memory is short: what waits in the pool is given back. */
 void dc_collector_make_room(dc_dsl *d);
 

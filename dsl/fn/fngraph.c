@@ -262,12 +262,11 @@ static int l_function_graph(lua_State *L)
     return 3;
 }
 
-static int l_function_graphs(lua_State *L)
+/* A finalizer would drop specialisations from the list. */
+static int push_graphs(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    lua_settop(L, 0);
     lua_newtable(L);
-    lua_gc(L, LUA_GCSTOP, 0); /* a finalizer would drop specialisations from the list */
     for (dc_spec *s = d->specs; s != NULL; s = s->next) {
         drawing a = {.d = d, .s = s, .compiled = true};
         if (s->exec == NULL)
@@ -283,8 +282,13 @@ static int l_function_graphs(lua_State *L)
         }
         lua_settop(L, 1);
     }
-    lua_gc(L, LUA_GCRESTART, 0);
     return 1;
+}
+
+static int l_function_graphs(lua_State *L)
+{
+    lua_settop(L, 0);
+    return dc_collector_hold(L, push_graphs);
 }
 
 int dc_fngraph_dot(lua_State *L)

@@ -174,12 +174,11 @@ static bool exchanges(const dc_spec *s)
 }
 
 /* plan_functions(): { { name, where, parameters, states, arguments, temporaries, steps } }, or { name, refused } */
-static int l_plan_functions(lua_State *L)
+static int push_plans(lua_State *L) /* a finalizer would drop specialisations from the list */
 {
     dc_dsl *d = dc_dsl_of(L);
     lua_newtable(L);
     const int out = lua_gettop(L);
-    lua_gc(L, LUA_GCSTOP, 0); /* a finalizer would drop specialisations from the list */
     for (dc_spec *s = d->specs; s != NULL; s = s->next) {
         planning a = {d, s};
         if (s->size.n > 0 || s->exec == NULL)
@@ -204,8 +203,13 @@ static int l_plan_functions(lua_State *L)
         lua_rawseti(L, out, (lua_Integer)lua_rawlen(L, out) + 1);
     }
     lua_settop(L, out);
-    lua_gc(L, LUA_GCRESTART, 0);
     return 1;
+}
+
+static int l_plan_functions(lua_State *L)
+{
+    lua_settop(L, 0);
+    return dc_collector_hold(L, push_plans);
 }
 
 static const dc_binding rows[] = {

@@ -258,11 +258,11 @@ static void push_executable(lua_State *L, dc_dsl *d, dc_viz_holder *h)
 }
 
 /* Retains all that were called, before anything runs that could free one. */
-static void push_holders(lua_State *L, dc_dsl *d)
+static int push_holders(lua_State *L)
 {
+    const dc_dsl *d = dc_dsl_of(L);
     luaL_checkstack(L, 8, "executables");
     lua_newtable(L);
-    lua_gc(L, LUA_GCSTOP, 0);
     for (dc_exec *e = dc_exec_next(d->rt, NULL); e != NULL; e = dc_exec_next(d->rt, e)) {
         if (dc_exec_calls_of(e).calls == 0)
             continue;
@@ -270,13 +270,14 @@ static void push_holders(lua_State *L, dc_dsl *d)
         h->exec = dc_exec_retain(e);
         dc_viz_append(L);
     }
-    lua_gc(L, LUA_GCRESTART, 0);
+    return 1;
 }
 
 static int l_executables(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    push_holders(L, d);
+    lua_settop(L, 0);
+    dc_collector_hold(L, push_holders);
     const int list = lua_gettop(L);
     lua_newtable(L);
     for (lua_Integer i = (lua_Integer)lua_rawlen(L, list); i > 0; i--) {

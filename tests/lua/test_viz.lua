@@ -472,7 +472,10 @@ end
 function testPageStandsAlone()
   train()
   write()
+  collectgarbage "stop"
   local data, page = write()
+  lu.assertFalse(collectgarbage "isrunning", "a collector that is stopped stays so")
+  collectgarbage "restart"
   check_peaks_are_left_out(data)
   lu.assertNotNil(utf8.len(page))
   page = page:gsub('<script type="application/json".-</script>', "")
