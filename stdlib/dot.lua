@@ -227,7 +227,7 @@ local function by_group(self, f, prefix)
       ('style="filled,rounded"; color=gray50; fillcolor=%s;'):format(colour_of(number)))
     copies[number] = {}
     for _, node in ipairs(members[number]) do
-      if node.op ~= "const" then
+      if node.op ~= "const" or is_result(f, node) and not self.ids[node] then
         local id = ("%sn%d_g%d"):format(prefix, node.ref, number)
         copies[number][node], self.ids[node] = id, id
         self:node(id, node)
@@ -238,7 +238,7 @@ local function by_group(self, f, prefix)
   end
   for _, number in ipairs(numbers) do
     for _, node in ipairs(members[number]) do
-      if node.op ~= "const" then
+      if copies[number][node] then
         local ids = self.ids
         self.ids = setmetatable({}, { __index = function(_, input) return copies[number][input] or ids[input] end })
         self:inputs(node, copies[number][node])

@@ -264,6 +264,8 @@ int dc_fnreport_plan(lua_State *L);
 /* Pushes an empty text that is freed with its userdata; the text on top becomes a string. */
 dc_text *dc_fntext_push(lua_State *L);
 void dc_fntext_finish(lua_State *L);
+/* The number of a constant: a float with so many digits, an integer with all it has. */
+void dc_fntext_const(const dc_node *n, int digits, char *out, size_t room);
 /* Pushes the table of f:kernels(). */
 void dc_fnreport_push_kernel(lua_State *L, const dc_exec_kernel *k, int spec);
 

@@ -85,8 +85,7 @@ static void put_attrs(dc_text *out, const dc_node *n)
     dc_text_puts(out, "\t");
     if (n->op == DC_OP_CONST) {
         char text[DC_NUMBER_TEXT];
-        dc_number_format(text, sizeof text, "%.6g",
-                         dc_value_of((dc_dtype)n->dtype, (uint64_t)n->attr[0]));
+        dc_fntext_const(n, 6, text, sizeof text);
         dc_text_puts(out, text);
         return;
     }

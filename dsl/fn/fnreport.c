@@ -54,6 +54,18 @@ void dc_fntext_finish(lua_State *L)
     lua_remove(L, -2);
 }
 
+void dc_fntext_const(const dc_node *n, int digits, char *out, size_t room)
+{
+    const dc_dtype t = (dc_dtype)n->dtype;
+    if (dc_dtype_is_float(t) || dc_dtype_is_complex(t)) {
+        dc_number_format(out, room, "%.*g", digits, dc_value_of(t, (uint64_t)n->attr[0]));
+    } else if (t == DC_U64) {
+        snprintf(out, room, "%" PRIu64, (uint64_t)n->attr[0]);
+    } else {
+        snprintf(out, room, "%" PRId64, n->attr[0]);
+    }
+}
+
 /* ---- specialisations ------------------------------------------------------------------------- */
 
 typedef struct looking {

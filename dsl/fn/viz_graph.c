@@ -3,9 +3,6 @@
 #include "dsl/base/run.h"
 #include "dsl/fn/viz_impl.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 /* ---- nodes ------------------------------------------------------------------------------------- */
 
 /* Nodes that results depend on, and all parameters of the call, numbered through all parts. */
@@ -45,15 +42,10 @@ static void push_origins(lua_State *L, const dc_func *fn, const dc_node *n)
 static void push_attributes(lua_State *L, const dc_node *n)
 {
     enum { MOST = 48 };
-    const dc_dtype t = (dc_dtype)n->dtype;
-    char text[40];
+    char text[DC_NUMBER_TEXT];
     lua_newtable(L);
     if (n->op == DC_OP_CONST) {
-        const uint64_t bits = (uint64_t)n->attr[0];
-        if (dc_dtype_is_float(t))
-            dc_number_format(text, sizeof text, "%.9g", dc_value_of(t, bits));
-        else
-            snprintf(text, sizeof text, "%" PRId64, n->attr[0]);
+        dc_fntext_const(n, 9, text, sizeof text);
         lua_pushstring(L, text);
         dc_viz_append(L);
         return;

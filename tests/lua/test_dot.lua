@@ -192,6 +192,22 @@ function TestDot:test_training()
   parse(step:dot { by = "group" })
 end
 
+-- Constants that are results are nodes with edges, and have all digits.
+function TestDot:test_constants()
+  local f = dc.fn("f(x: i32[4]) -> i32[4], u64[]", function(x)
+    return x + 123456789, dc.full("i64[]", -1):cast "u64"
+  end)
+  for _, options in ipairs { {}, { by = "group" } } do
+    local text = f:dot(options)
+    lu.assertStrContains(text, "123456789")
+    local g, from = parse(text), {}
+    for _, edge in ipairs(g.edges) do
+      from[edge[2] or edge.to] = edge[1] or edge.from
+    end
+    lu.assertEquals(g.nodes[from.r2].label, "18446744073709551615")
+  end
+end
+
 function TestDot:test_loops()
   local f = dc.fn("f(x: f32[6, 4]) -> f32[4]", function(x)
     local sum = dc.scan(function(c, row) return dc.cond(c:sum():gt(0), function() return c + row end,
