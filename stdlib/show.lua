@@ -75,9 +75,14 @@ end
 -- The size of n images of h x w, in pixels, that fit: { height, width, columns, gap }. `most`: width and height of
 -- all; small: up to which size they are enlarged; tall: how many times as high as wide a pixel is shown.
 local function fit(op, p, options, most, small, tall)
-  local columns = core.grid_columns(op, p.n, options.columns)
-  columns = math.min(columns, p.n)
-  local rows, gap = (p.n + columns - 1) // columns, p.n > 1 and 1 or 0
+  local gap = p.n > 1 and 1 or 0
+  local columns, room = math.min(core.grid_columns(op, p.n, options.columns), p.n), (most[1] + gap) // (1 + gap)
+  if options.columns and columns > room then
+    core.fail("ARG", op, ("%d columns of images are wider than %d, of which each has a pixel at least"):format(columns,
+      most[1]), ("columns = %d"):format(room))
+  end
+  columns = math.min(columns, room)
+  local rows = (p.n + columns - 1) // columns
   local width = (most[1] - gap * (columns - 1)) / (columns * p.w)
   local height = (most[2] - gap * (rows - 1)) / (rows * p.h) * tall
   local scale = math.min(width, height)
@@ -292,6 +297,9 @@ local function show_histogram(op, x, options, screen)
   local room = room_of(screen, "1000000")
   local bins = options.bins or math.min(room, 60)
   core.check_size(op, "bins", bins)
+  if bins > 65536 then
+    core.fail("ARG", op, ("bins are at most 65536, not %d"):format(bins))
+  end
   local s = core.statistics(op, x, bins)
   local lines, most = {}, 0
   for i = 1, bins do

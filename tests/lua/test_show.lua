@@ -198,6 +198,17 @@ function TestShow:test_large_and_strange()
   lu.assertEquals(lines[#lines], "f32[2, 2]   0 to 1   NaN: 4 (magenta)")
 end
 
+-- A grid is never wider than what it is drawn on.
+function TestShow:test_grids_of_many()
+  local many = dc.zeros "u8[300, 4, 4]"
+  for _, mode in ipairs { "ascii", "blocks" } do
+    local lines = shown(many, { layout = "NHW", mode = mode, width = 12 })
+    lu.assertTrue(utf8.len((lines[1]:gsub("\27%[[%d;]*m", ""))) <= 12)
+  end
+  fails("show: 20 columns of images are wider than 12", dc.show, many, { layout = "NHW", mode = "ascii", width = 12,
+    columns = 20 })
+end
+
 function TestShow:test_grids_and_ranges()
   local batch = dc.iota(5 * 4):cast("u8"):reshape(5, 2, 2) * 10
   local rows = decode_blocks((shown(batch, { mode = "blocks", width = 5, layout = "NHW", columns = 2 })))
@@ -266,6 +277,7 @@ function TestShow:test_mistakes()
   fails('show: mode is "auto", "sixel", "blocks" or "ascii", not \'kitty\'', dc.show, x, { mode = "kitty" })
   fails("show: width is a positive integer, not 0", dc.show, x, { width = 0 })
   fails("show: bins is a positive integer, not 1.5", dc.show, x, { as = "hist", bins = 1.5 })
+  fails("show: bins are at most 65536, not 2000000", dc.show, x, { as = "hist", bins = 2000000 })
   fails("show: unknown option 'kind'", dc.show, x, { kind = 1 })
   fails("show is called while 'f' is traced", dc.fn, "f(x: f32[]) -> f32[]", function(x) -- luacheck: ignore
     dc.show(x)
