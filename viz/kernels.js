@@ -59,7 +59,7 @@ const kernels = (() => {
   const pane = (k, form, about) => {
     const body = k[form] === undefined ? "" : text(k[form]);
     return make("figure.pane", { "data-form": form }, make("figcaption", {}, make("b", {}, form), " ", make("span.muted", {}, about)),
-      make("pre", {}, body || (k[form] === undefined ? "Left out: the texts of the kernels that took longest fill the page. f:source(" + (k.id + 1) + ") gives it." : "none")));
+      make("pre", {}, body || (k[form] === undefined ? "Left out: the texts of the kernels that took longest fill the page. f:source gives those of the others." : "none")));
   };
 
   const source = (f, k) => {

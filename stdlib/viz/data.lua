@@ -17,7 +17,7 @@ local _, core = ...
 local attributes = require "deepc.viz.attributes"
 
 local FORMS = { "nest", "schedule", "flat", "text" }
-local SOURCE_BYTES, SOURCE_KERNELS = 6 << 20, 300 -- of all texts of kernels; of each function
+local SOURCE_BYTES, SOURCE_KERNELS = 6 << 20, 1000 -- of all texts of kernels; kernels that have them
 
 -- ---- strings ----
 
@@ -60,30 +60,6 @@ local function command_of(c, add)
   }
 end
 
--- The kernels that took longest have their texts, as far as there is room.
-local function add_sources(kernels, exec, add, room)
-  local order = {}
-  for i in ipairs(kernels) do
-    order[i] = i
-  end
-  table.sort(order, function(a, b)
-    if kernels[a].ms ~= kernels[b].ms then
-      return kernels[a].ms > kernels[b].ms
-    end
-    return a < b
-  end)
-  for place, i in ipairs(order) do
-    if place > SOURCE_KERNELS or room.left <= 0 then
-      return
-    end
-    for _, form in ipairs(FORMS) do
-      local text = core.viz_source(exec, i, form)
-      room.left = room.left - #text
-      kernels[i][form] = add(text)
-    end
-  end
-end
-
 local function kernel_of(k)
   return {
     name = k.name, launches = k.launches, calls = k.calls, ms = k.ms, gflops = k.gflops, gbs = k.gbs, flops = k.flops,
@@ -104,7 +80,7 @@ local plain = {
   "derived_bytes", "parameters", "results", "derived", "parts", "temps", "exact",
 }
 
-local function function_of(e, add, room)
+local function function_of(e, add)
   local f = {}
   for _, key in ipairs(plain) do
     f[key] = e[key]
@@ -112,8 +88,33 @@ local function function_of(e, add, room)
   f.nodes = map(e.nodes, node_of, add)
   f.commands = map(e.commands, command_of, add)
   f.kernels = map(e.kernels, kernel_of)
-  add_sources(f.kernels, e.exec, add, room)
   return f
+end
+
+-- The kernels that took longest, of all functions, have their texts, as far as there is room.
+local function add_kernel_texts(functions, executables, add)
+  local order, room = {}, SOURCE_BYTES
+  for n, f in ipairs(functions) do
+    for i, kernel in ipairs(f.kernels) do
+      order[#order + 1] = { kernel = kernel, exec = executables[n].exec, i = i, place = #order }
+    end
+  end
+  table.sort(order, function(a, b)
+    if a.kernel.ms ~= b.kernel.ms then
+      return a.kernel.ms > b.kernel.ms
+    end
+    return a.place < b.place
+  end)
+  for place, at in ipairs(order) do
+    if place > SOURCE_KERNELS or room <= 0 then
+      return
+    end
+    for _, form in ipairs(FORMS) do
+      local text = core.viz_source(at.exec, at.i, form)
+      room = room - #text
+      at.kernel[form] = add(text)
+    end
+  end
 end
 
 -- ---- sources ----
@@ -197,11 +198,12 @@ end
 ---@return table
 return function(about)
   local strings, add = new_strings()
-  local room, names, functions = { left = SOURCE_BYTES }, {}, {}
-  for _, e in ipairs(core.viz_executables()) do
+  local names, functions, executables = {}, {}, core.viz_executables()
+  for i, e in ipairs(executables) do
     add_files(names, e)
-    functions[#functions + 1] = function_of(e, add, room)
+    functions[i] = function_of(e, add)
   end
+  add_kernel_texts(functions, executables, add)
   local machine = core.viz_machine()
   about.format = 1
   about.device, about.rank = machine.device, machine.rank
