@@ -296,8 +296,13 @@ void dc_spans_add(dc_spans *s, uint32_t name, uint32_t lane, uint64_t begun_ns, 
 {
     if (!enter(s))
         return;
-    const uint64_t i = atomic_load(&s->n) < s->most ? atomic_fetch_add(&s->n, 1) : s->most;
-    piece *p = i < s->most && name != 0 && begun_ns >= s->begun_ns ? piece_of(s, i) : NULL;
+    if (begun_ns < s->begun_ns) { /* before the recording */
+        leave(s);
+        return;
+    }
+    const bool room = name != 0 && atomic_load(&s->n) < s->most;
+    const uint64_t i = room ? atomic_fetch_add(&s->n, 1) : s->most;
+    piece *p = i < s->most ? piece_of(s, i) : NULL;
     if (p != NULL) {
         p->at[i % PIECE] = (dc_span_time){.begun_ns = begun_ns,
                                           .ended_ns = ended_ns,
@@ -305,7 +310,7 @@ void dc_spans_add(dc_spans *s, uint32_t name, uint32_t lane, uint64_t begun_ns, 
                                           .name = name,
                                           .lane = lane != 0 ? lane : lane_of_thread(s)};
         atomic_store(&p->written[i % PIECE], true);
-    } else if (begun_ns >= s->begun_ns)
+    } else
         atomic_fetch_add(&s->lost, 1);
     leave(s);
 }

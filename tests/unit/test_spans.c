@@ -49,6 +49,24 @@ static void run_threads(dc_log *log, adder *a, const atomic_bool *stop, void (*m
         pthread_join(thread[--n], NULL);
 }
 
+/* What began before the recording takes no place, and none is left out because of it. */
+static void test_begun_before(void)
+{
+    dc_spans *s = dc_spans_new();
+    const uint64_t before = dc_clock_ns();
+    CHECK(dc_spans_start(s, 2));
+    const uint32_t name = dc_spans_name(s, &(dc_span_name){.kind = DC_SPAN_USER, .text = "work"});
+    for (int i = 0; i < 4; i++)
+        dc_spans_add(s, name, 0, before - 1, dc_clock_ns(), i);
+    CHECK_EQ(dc_spans_count(s), 0);
+    for (int i = 0; i < 3; i++)
+        dc_spans_add(s, name, 0, dc_clock_ns(), dc_clock_ns(), i);
+    dc_spans_stop(s);
+    CHECK_EQ(dc_spans_count(s), 2);
+    CHECK_EQ(dc_spans_lost(s), 1);
+    dc_spans_free(s);
+}
+
 /* All of them are there once, on the lane of their thread, in its order. */
 static void test_threads(void)
 {
@@ -169,6 +187,7 @@ static dc_status all_tests(dc_job *j, void *arg)
     DC_UNUSED(arg);
     test_threads();
     test_recordings_end_while_threads_add();
+    test_begun_before();
     test_limit();
     test_names();
     return DC_OK;
