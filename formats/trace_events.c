@@ -376,11 +376,18 @@ dc_status dc_trace_stop(dc_rt *rt, dc_job *j, const char **path, uint64_t *count
     return status;
 }
 
-static dc_status end_body(dc_job *j, void *rt)
+static dc_status end_body(dc_job *j, void *arg)
 {
+    dc_rt *rt = arg;
     const char *path;
     uint64_t count, lost;
-    return dc_trace_stop(rt, j, &path, &count, &lost);
+    DC_TRY(dc_trace_stop(rt, j, &path, &count, &lost));
+    if (lost > 0)
+        dc_logf(&rt->log, DC_CH_NOTE,
+                "%s has the first %" PRIu64 " spans; %" PRIu64
+                " more were left out: dc.trace(path, { spans = n }) keeps more",
+                path, count, lost);
+    return DC_OK;
 }
 
 void dc_trace_end(dc_rt *rt)

@@ -40,6 +40,15 @@ check "an error is told" warns "on purpose"
 check "with status 1" [ "$status" -eq 1 ]
 check "and the file is written" has "$dir/error.json" "f #3"
 
+cat >"$dir/short.lua" <<'LUA'
+local dc = require "deepc"
+recording = dc.trace(arg[1], { spans = 3 })
+for _ = 1, 9 do dc.span "a":close() end
+LUA
+run "$DEEPC" "$dir/short.lua" "$dir/short.json"
+check "one that the end of the script ends tells what is left out" \
+    warns "short.json has the first 3 spans; 6 more were left out: dc.trace(path, { spans = n }) keeps more"
+
 run "$DEEPC" --trace "$dir/run.json.gz" "$dir/a.lua"
 gzip -dc "$dir/run.json.gz" >"$dir/unpacked.json"
 check "a file that ends with .gz is compressed" has "$dir/unpacked.json" "f #2"
