@@ -5,6 +5,7 @@
  *   watched()                 is there one?
  *   metric_due(name)          somebody watches, and has not been told this metric yet
  *   tell_metric(name, value)
+ *   hold_metrics(true)        those that are told now belong together; false: that was all
  *   loop_begin(title, total, size)   number of a loop, or nil
  *   loop_at(loop, done)       a round is done; true: metrics are due. A safe point
  *   loop_end(loop)
@@ -64,6 +65,13 @@ static int l_tell_metric(lua_State *L)
     return 0;
 }
 
+static int l_hold_metrics(lua_State *L)
+{
+    if (monitor_of(L) != NULL)
+        dc_monitor_hold(dc_dsl_of(L)->rt, lua_toboolean(L, 1));
+    return 0;
+}
+
 static int l_loop_begin(lua_State *L)
 {
     dc_monitor *m = monitor_of(L);
@@ -102,6 +110,7 @@ static const dc_binding bindings[] = {
     {"watched", l_watched, DC_ANY, DC_IN_LIBRARY},
     {"metric_due", l_metric_due, DC_ANY, DC_IN_LIBRARY},
     {"tell_metric", l_tell_metric, DC_ANY, DC_IN_LIBRARY},
+    {"hold_metrics", l_hold_metrics, DC_ANY, DC_IN_LIBRARY},
     {"loop_begin", l_loop_begin, DC_ANY, DC_IN_LIBRARY},
     {"loop_at", l_loop_at, DC_ANY, DC_IN_LIBRARY},
     {"loop_end", l_loop_end, DC_ANY, DC_IN_LIBRARY},

@@ -156,7 +156,9 @@ end
 -- Metrics for those who watch. What is wrong with them is told when a line shows them, and never because somebody
 -- watches; but Ctrl-C ends this, too.
 function Loop:tell()
+  core.hold_metrics(true)
   local ok, err = pcall(metrics_text, self.metrics)
+  core.hold_metrics(false)
   if not ok and type(err) == "table" and err.code == "DC0708" then
     error(err, 0)
   end

@@ -210,6 +210,12 @@ void dc_monitor_tell(dc_monitor *m, const char *name, double value)
     x->point[x->npoint++] = (dc_monitor_point){seconds, (float)value};
 }
 
+void dc_monitor_hold(dc_rt *rt, bool holds)
+{
+    rt->first->monitor->holds = holds;
+    dc_monitor_breathe(rt);
+}
+
 /* ---- loops ------------------------------------------------------------------------------------------------ */
 
 int dc_monitor_loop_begin(dc_monitor *m, const char *title, int64_t total, int64_t size)
@@ -230,6 +236,7 @@ bool dc_monitor_loop_at(dc_monitor *m, int loop, int64_t done)
     if (loop < 0 || (uint32_t)loop >= d->nloop)
         return false;
     dc_monitor_loop *x = &d->loop[loop];
+    m->holds = false; /* an error may have left it so */
     if (done > x->done)
         d->rounds += (uint64_t)(done - x->done);
     x->done = done;
@@ -245,6 +252,7 @@ bool dc_monitor_loop_at(dc_monitor *m, int loop, int64_t done)
 void dc_monitor_loop_end(dc_monitor *m, int loop)
 {
     dc_monitor_data *d = &m->live;
+    m->holds = false;
     if (loop >= 0 && (uint32_t)loop < d->nloop)
         d->nloop = (uint32_t)loop;
 }

@@ -94,7 +94,8 @@ typedef struct dc_monitor {
     _Atomic uint32_t
         round;            /* of requests; 0: nobody watches. Metrics of an earlier round are due */
     atomic_bool timed;    /* kernels are to be timed */
-    bool times;           /* they are, because of this monitor. The context's thread's own */
+    bool times;           /* they are, because of this monitor. The context's thread's own, */
+    bool holds;           /* and this: metrics are being told, which belong together */
     dc_monitor_data live; /* the context's thread's own */
     pthread_mutex_t lock; /* of what follows */
     dc_monitor_data shown;
@@ -129,10 +130,12 @@ void dc_monitor_publish(dc_rt *rt);
 static inline void dc_monitor_breathe(dc_rt *rt)
 {
     dc_monitor *m = rt->first->monitor;
-    if (m != NULL && atomic_load_explicit(&m->wanted, memory_order_relaxed))
+    if (m != NULL && atomic_load_explicit(&m->wanted, memory_order_relaxed) && !m->holds)
         dc_monitor_publish(rt->first);
 }
 
+/* Until it is called with false, or a round is done, there are no safe points: a copy has all metrics of a round. */
+void dc_monitor_hold(dc_rt *rt, bool holds);
 /* Is the metric to be told, since somebody watches? Names that have no room never are. */
 bool dc_monitor_is_due(dc_monitor *m, const char *name);
 void dc_monitor_tell(dc_monitor *m, const char *name, double value);

@@ -291,6 +291,27 @@ static void test_training(const char *device, bool compiled)
     CHECK_EQ(count_sockets(sockets), 0);
 }
 
+/* A copy has all metrics of a round, not some of the round before. */
+static void test_rounds_are_whole(void)
+{
+    static dc_top_snapshot a;
+    script s;
+    configure(&s, "eval");
+    begin(&s, "local dc, shown = require 'deepc', {}\n"
+              "for i in dc.progress(1 << 40, { metrics = shown, show = 'off' }) do\n"
+              "  shown.first, shown.second, shown.third = i, dc.tensor(i), i\n"
+              "  if stop() then break end\n"
+              "end\n");
+    for (int i = 0; i < 3; i++) {
+        CHECK(ask(1, "snapshot\n", &a));
+        const dc_top_metric *first = metric(&a, "first"), *second = metric(&a, "second"),
+                            *third = metric(&a, "third");
+        if (CHECK(first != NULL && second != NULL && third != NULL))
+            CHECK(first->value == third->value && second->value == third->value);
+    }
+    CHECK(end(&s));
+}
+
 /* Nobody has asked for a while: kernels are timed no more, and no metric is read. */
 static void test_rest(void)
 {
@@ -853,6 +874,7 @@ int main(void)
     test_files_stay();
     test_counters();
     test_training(device != NULL ? device : "cpu", true);
+    test_rounds_are_whole();
     test_training("eval", false);
     test_stuck();
     test_rest();
