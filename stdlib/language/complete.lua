@@ -2,6 +2,7 @@
 
 local help = require "deepc.help"
 local hover = require "deepc.language.hover"
+local text = require "deepc.language.text"
 
 local complete = {}
 
@@ -66,7 +67,7 @@ end
 ---that is no begin of a word.
 ---@return table[], integer?
 function complete.items(doc, line, at)
-  local before = (doc.lines[line] or ""):sub(1, at - 1)
+  local before = (doc.lines[line] or ""):sub(math.max(1, at - text.NEAR), at - 1)
   local begin = before:match "require%s*%(?%s*[\"']([%w_.]*)$"
   if begin then
     return modules(begin), at - #begin

@@ -152,10 +152,11 @@ local function set_text(doc, s, version, delay)
 end
 
 function documents.open(uri, s, version)
-  if open[uri] then
-    stop(open[uri])
+  local before = open[uri]
+  if before then
+    stop(before)
   end
-  open[uri] = { uri = uri, waiting = {} }
+  open[uri] = { uri = uri, waiting = before and before.waiting or {} }
   set_text(open[uri], s, version, 0)
 end
 

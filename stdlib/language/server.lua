@@ -61,7 +61,7 @@ end
 -- A line without its blanks.
 local function whole_line(lines, line)
   line = math.max(1, math.min(line, #lines))
-  local from, to = lines[line]:match "^%s*()", lines[line]:match "()%s*$"
+  local from, to = lines[line]:match "^%s*()", lines[line]:match "^.*%S()" or 1
   return range(lines, line, math.min(from, to), to)
 end
 
@@ -169,7 +169,7 @@ local function read_settings(options)
   for name, bounds in pairs { seconds = { 0.1, 600 }, memory = { 100, 1 << 20 }, delay = { 0, 10000 } } do
     local value = options[name]
     if type(value) == "number" and value >= bounds[1] and value <= bounds[2] then
-      settings[name] = value
+      settings[name] = name == "delay" and math.floor(value) or value
     elseif value ~= nil then
       host.log(("initializationOptions: %s is a number from %s to %s"):format(name, bounds[1], bounds[2]))
     end
@@ -311,24 +311,30 @@ notifications["textDocument/didSave"] = function(params)
   documents.recheck()
 end
 
+-- Requests that wait for the first check, by number.
+local waiting = {}
+
+local function cancel(request, message)
+  if not request.cancelled then
+    waiting[request.id], request.cancelled = nil, true
+    refuse(request.id, CANCELLED, message)
+  end
+end
+
 notifications["textDocument/didClose"] = function(params)
   local doc = documents.close(document_of(params).uri)
   if doc then
     for _, request in ipairs(doc.waiting) do
-      refuse(request.id, CANCELLED, "the document was closed")
+      cancel(request, "the document was closed")
     end
     publish(doc, {})
   end
 end
 
--- Requests that wait for the first check.
-local waiting = {}
-
 notifications["$/cancelRequest"] = function(params)
   local request = waiting[params.id]
   if request then
-    waiting[params.id], request.cancelled = nil, true
-    refuse(request.id, CANCELLED, "cancelled")
+    cancel(request, "cancelled")
   end
 end
 

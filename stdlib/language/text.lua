@@ -81,6 +81,9 @@ function text.is_no_code(line, at)
   return quote ~= nil
 end
 
+---How far back names are looked for: patterns that try each byte of a line for a begin take its square.
+text.NEAR = 300
+
 ---@class deepc.language.Name
 ---@field word string
 ---@field from integer its first byte
@@ -103,9 +106,10 @@ function text.name_at(line, at)
   if not word:find "^[%a_]" or text.is_no_code(line, from) then
     return nil
   end
-  local chain, sign = line:sub(1, from - 1):match "([%a_][%w_.]*)%s*([.:])$"
+  local before = line:sub(math.max(1, from - text.NEAR), from - 1)
+  local chain, sign = before:match "([%a_][%w_.]*)%s*([.:])$"
   if not sign then -- the value of a call has a method: f(x):sum
-    sign = line:sub(1, from - 1):match "[^.]%s*([.:])$" or line:sub(1, from - 1):match "^%s*([.:])$"
+    sign = before:match "[^.]%s*([.:])$" or before:match "^%s*([.:])$"
   end
   return {
     word = word, from = from, to = to, chain = chain, sign = sign,

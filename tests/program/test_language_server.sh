@@ -14,7 +14,7 @@ seconds=20 # of a check
 session() { # session SENTENCE <STEPS; after initialize, with the folder open
     {
         cat <<EOS
-send {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"rootUri":"$at","capabilities":{"textDocument":{"publishDiagnostics":{"relatedInformation":true}}},"initializationOptions":{"delay":20,"seconds":$seconds,"memory":100}}}
+send {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"rootUri":"$at","capabilities":{"textDocument":{"publishDiagnostics":{"relatedInformation":true}}},"initializationOptions":{"delay":20.5,"seconds":$seconds,"memory":100}}}
 expect "id":0 & "hoverProvider":true & "positionEncoding":"utf-16" & "name":"deepc"
 send {"jsonrpc":"2.0","method":"initialized","params":{}}
 EOS
@@ -178,6 +178,20 @@ expect "id":11 & x: f32[64, 784]
 $(farewell 12)
 EOF
 
+long=$(head -c 100000 /dev/zero | tr '\0' a) blanks=$(printf '%100000s' '')
+printf 'require "deepc"\nlocal x = %s; print(x)\nlocal function f()%s end\nf()\n' "$long" "$blanks" >wide.lua
+session "lines of 100,000 bytes" <<EOF
+open $name/wide.lua 1 wide.lua
+expect "uri":"$at/wide.lua"
+$(ask 1 completion wide.lua 1 100010)
+within 2000 "id":1
+$(ask 2 hover wide.lua 1 100014)
+within 2000 "id":2
+send {"jsonrpc":"2.0","id":3,"method":"textDocument/documentSymbol","params":{"textDocument":{"uri":"$at/wide.lua"}}}
+within 2000 "id":3 & "name":"f"
+$(farewell 4)
+EOF
+
 # ---- scripts that do not end well ----
 
 printf 'require "deepc"\nwhile true do end\n' >endless.lua
@@ -283,6 +297,17 @@ within 1000 "code":-32800 & "id":1
 $(ask 2 hover e.lua 0 0)
 send {"jsonrpc":"2.0","method":"textDocument/didClose","params":{"textDocument":{"uri":"$at/e.lua"}}}
 within 1000 "code":-32800 & "id":2
+absent 20 "id":1,
+open $name/e.lua 1 endless.lua
+$(ask 4 hover e.lua 0 0)
+send {"jsonrpc":"2.0","method":"\$/cancelRequest","params":{"id":4}}
+within 1000 "code":-32800 & "id":4
+send {"jsonrpc":"2.0","method":"textDocument/didClose","params":{"textDocument":{"uri":"$at/e.lua"}}}
+absent 50 "id":4
+open $name/e.lua 1 endless.lua
+$(ask 5 hover e.lua 0 0)
+open $name/e.lua 2 right.lua
+within 10000 "id":5,"jsonrpc"
 $(farewell 3)
 EOF
 
