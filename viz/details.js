@@ -49,7 +49,7 @@ const details = (() => {
     make("p.muted", {}, `${k.ops} · ${f.title}`),
     facts([
       ["time", `${format.time(k.ns)}, ${format.percent(k.ns, f.ns)} of the function`],
-      ["calls", format.atMost(k.atMost, format.count(k.runs))],
+      ["calls", format.count(k.runs)],
       ["a call", k.each >= 0 ? format.time(k.each) : ""],
       ["rate", k.gflops > 0 || k.gbs > 0 ? `${format.digits(k.gflops)} GFLOP/s, ${format.digits(k.gbs)} GB/s` : ""],
       ["roofline", k.roof !== null ? format.percent(k.roof, 1) : ""],

@@ -26,15 +26,15 @@ const kernels = (() => {
     make("td.n", {}, String(k.id + 1)),
     make("td", {}, make("i.swatch", { style: `background:${colours.strong(k.id)}` }), make("code", {}, k.name), make("div.muted", {}, k.ops)),
     share(f, k.ns, colours.strong(k.id)),
-    make("td.n", {}, format.atMost(k.atMost, format.count(k.runs))),
+    make("td.n", {}, format.count(k.runs)),
     make("td.n", {}, k.each >= 0 ? format.time(k.each) : "–"),
     make("td.n", {}, k.gflops > 0 ? format.digits(k.gflops) : "–"),
     make("td.n", {}, k.gbs > 0 ? format.digits(k.gbs) : "–"),
     make("td.n", {}, k.roof !== null ? format.percent(k.roof, 1) : "–"),
     make("td.where", {}, lineLinks(k.lineList)));
 
-  const otherRow = (f, name, about, ns, runs, atMost) => make("tr.other", {}, make("td"), make("td", {}, name, make("div.muted", {}, about)),
-    share(f, ns), make("td.n", {}, runs ? format.atMost(atMost, format.count(runs)) : ""), make("td", { colspan: 5 }));
+  const otherRow = (f, name, about, ns, runs) => make("tr.other", {}, make("td"), make("td", {}, name, make("div.muted", {}, about)),
+    share(f, ns), make("td.n", {}, runs ? format.count(runs) : ""), make("td", { colspan: 5 }));
 
   const abouts = { check: "a test of the data", copy: "copies memory", loop: "the loop itself", branch: "the branch itself",
     host: "computed by the host, or exchanged with other ranks" };
@@ -48,7 +48,7 @@ const kernels = (() => {
       make("button.quiet", { onclick: () => { up = sorted === key && !up; sorted = key; render(f, true); } }, name)));
     return make("div.scroll", {}, make("table.kernels", {},
       make("thead", {}, make("tr", {}, head)),
-      make("tbody", {}, list.map((k) => row(f, k)), f.others.map((o) => otherRow(f, o.name, abouts[o.kind] || "", o.ns, o.runs, o.atMost)),
+      make("tbody", {}, list.map((k) => row(f, k)), f.others.map((o) => otherRow(f, o.name, abouts[o.kind] || "", o.ns, o.runs)),
         otherRow(f, "between commands", "arguments, results, launching, waiting", f.outside))));
   };
 

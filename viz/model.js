@@ -66,7 +66,7 @@ const model = (() => {
         f.nodes[n].commands.push(i);
         f.nodes[n].ns += c.ns * c.shares[k];
       });
-      c.most = !!(c.at_most || c.bounded); // what follows is a bound
+      c.most = !!c.bounded; // FLOP and bytes are those of the largest sizes
       c.allFlops = c.flops * c.runs;
       c.allBytes = c.bytes * c.runs;
     });
@@ -92,9 +92,8 @@ const model = (() => {
       k.nodes = [...new Set(k.commands.flatMap((c) => c.nodes))];
       k.ns = k.commands.reduce((sum, c) => sum + c.ns, 0);
       k.runs = k.commands.reduce((sum, c) => sum + c.runs, 0);
-      k.atMost = k.commands.some((c) => c.at_most); // runs
-      k.most = k.commands.some((c) => c.most); // FLOP and bytes
-      k.each = k.runs > 0 && !k.atMost ? k.ns / k.runs : -1;
+      k.most = k.commands.some((c) => c.most);
+      k.each = k.runs > 0 ? k.ns / k.runs : -1;
       k.allFlops = k.commands.reduce((sum, c) => sum + c.allFlops, 0);
       k.allBytes = k.commands.reduce((sum, c) => sum + c.allBytes, 0);
       k.gflops = k.ns > 0 && !k.most ? k.allFlops / k.ns : 0;
@@ -113,9 +112,8 @@ const model = (() => {
     for (const c of f.commands) {
       if (c.kernel !== undefined || c.kind === "bundle") continue;
       const name = c.label && c.label !== c.kind ? c.label : c.kind;
-      const row = rows.get(name) || { name, kind: c.kind, ns: 0, runs: 0, atMost: false, commands: [] };
+      const row = rows.get(name) || { name, kind: c.kind, ns: 0, runs: 0, commands: [] };
       row.ns += c.ns;
-      row.atMost = row.atMost || !!c.at_most;
       row.runs += c.runs;
       row.commands.push(c);
       rows.set(name, row);

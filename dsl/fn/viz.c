@@ -93,11 +93,10 @@ static void push_command(lua_State *L, dc_dsl *d, const dc_viz_holder *h, uint32
     dc_viz_set_number(L, "flops", (double)c.flops);
     dc_viz_set_number(L, "bytes", (double)c.bytes);
     dc_viz_set_number(L, "ns", (double)c.ns);
-    dc_viz_set_number(L, "runs", c.runs);
+    dc_viz_set_number(L, "runs", (double)c.runs);
     dc_viz_set_number(L, "body", c.nbody);
     dc_viz_set_number(L, "otherwise", c.nelse);
     dc_viz_set_flag(L, "prologue", c.prologue);
-    dc_viz_set_flag(L, "at_most", c.at_most);
     dc_viz_set_flag(L, "bounded", c.bounded);
     dc_viz_set_flag(L, "inside", c.inside);
     set_lines(L, c.where);

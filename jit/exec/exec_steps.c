@@ -85,18 +85,15 @@ static const char *kind_of(const dc_command *x)
     DC_BUG("a command of kind %d", x->kind);
 }
 
-/* Does a loop around a command, or a branch, run it as often as is said? */
-static void count_runs(const dc_exec *e, uint32_t i, dc_exec_command *out)
+/* Is it in a loop or a branch? */
+static bool is_inside(const dc_exec *e, uint32_t i)
 {
     for (uint32_t k = i < e->nprologue ? 0 : e->nprologue; k < i; k++) {
         const dc_command *x = &e->command[k];
-        if (x->kind == DC_COMMAND_BUNDLE || k + x->nbody + x->nelse < i)
-            continue;
-        const bool loop = x->kind == DC_COMMAND_LOOP;
-        out->inside = true;
-        out->at_most = out->at_most || !loop || !x->untested || x->nbind > 2;
-        out->runs *= loop ? (double)x->grid : 1;
+        if (x->kind != DC_COMMAND_BUNDLE && k + x->nbody + x->nelse >= i)
+            return true;
     }
+    return false;
 }
 
 static int64_t kernel_of(const dc_exec *e, const dc_command *x)
@@ -122,14 +119,14 @@ void dc_exec_command_of(const dc_exec *e, uint32_t i, dc_exec_command *out)
         .bytes = x->kind == DC_COMMAND_COPY ? 2 * (int64_t)x->bytes : f->bytes,
         .bounded = e->desc.nsize > 0,
         .ns = timed ? e->profile.command_ns[i] : 0,
-        .runs = (double)(i < e->nprologue ? e->profile.prologues : e->profile.calls),
+        .runs = timed ? e->profile.command_runs[i] : 0,
+        .inside = is_inside(e, i),
         .prologue = i < e->nprologue,
         .nbody = x->nbody,
         .nelse = x->nelse,
         .nout = x->kind == DC_COMMAND_LAUNCH ? f->nout : x->nbind > 0,
         .nbind = x->nbind,
     };
-    count_runs(e, i, out);
 }
 
 uint32_t dc_exec_temp_count(const dc_exec *e)

@@ -118,8 +118,8 @@ typedef struct dc_exec_command {
     int64_t flops, bytes;  /* of a launch */
     bool bounded;          /* that is at most: they depend on sizes that a call gives */
     uint64_t ns;           /* that was timed */
-    double runs;           /* how often it ran meanwhile; of a loop that may end, or a branch: at most */
-    bool at_most, inside, prologue;
+    uint64_t runs;         /* how often it ran meanwhile, in loops too */
+    bool inside, prologue; /* of a loop or a branch */
     uint32_t nbody, nelse; /* commands behind it that are inside: of a loop, branch or bundle */
     uint32_t nout, nbind;  /* what it writes, the first ones, and reads */
 } dc_exec_command;

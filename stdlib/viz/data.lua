@@ -55,7 +55,7 @@ local function command_of(c, add)
   return {
     kind = c.kind, label = c.label, kernel = c.kernel, grid = c.grid, flops = c.flops, bytes = c.bytes, ns = c.ns,
     runs = c.runs, body = c.body > 0 and c.body or nil, otherwise = c.otherwise > 0 and c.otherwise or nil,
-    prologue = c.prologue, at_most = c.at_most, bounded = c.bounded, inside = c.inside, lines = add_all(add, c.lines),
+    prologue = c.prologue, bounded = c.bounded, inside = c.inside, lines = add_all(add, c.lines),
     writes = add_all(add, c.writes), reads = add_all(add, c.reads), nodes = c.nodes,
   }
 end
