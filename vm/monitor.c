@@ -428,9 +428,9 @@ void dc_monitor_close(dc_rt *rt)
     if (s == NULL ||
         dc_rt_forked(rt)) /* a child has no such thread, and the socket is its parent's */
         return;
-    stop_listening(s);
     (void)!write(s->wake, &one, sizeof one);
     pthread_join(s->thread, NULL);
+    stop_listening(s); /* the thread polls its descriptors, whose numbers others could get */
     for (int i = 0; i < CLIENTS; i++)
         let_go(&s->client[i]);
     close(s->wake);
