@@ -59,7 +59,7 @@ static void add(dc_top_clients *all, const dc_monitor_folder *f, const char *fil
         snprintf(why, DC_MONITOR_WHY, "%s", reason);
 }
 
-/* The owner of a process, for root; else this user. */
+/* Whose processes are looked for: those of this one's owner, for root; else of this user. */
 static uid_t owner_of(int process)
 {
     struct stat s;
@@ -68,11 +68,11 @@ static uid_t owner_of(int process)
     return geteuid() == 0 && process != 0 && stat(path, &s) == 0 ? s.st_uid : geteuid();
 }
 
-bool dc_top_find(dc_top_clients *all, const char *setting, int process, char why[DC_MONITOR_WHY])
+static bool find(dc_top_clients *all, const char *setting, uid_t user, int process,
+                 char why[DC_MONITOR_WHY])
 {
     dc_monitor_folder folder;
     char bad[DC_MONITOR_WHY];
-    const uid_t user = owner_of(process);
     int which = 0;
     why[0] = '\0';
     while (dc_monitor_folder_open(setting, user, false, &which, &folder, bad)) {
@@ -88,9 +88,31 @@ bool dc_top_find(dc_top_clients *all, const char *setting, int process, char why
     return all->n > 0;
 }
 
+bool dc_top_find(dc_top_clients *all, const char *setting, int process, char why[DC_MONITOR_WHY])
+{
+    return find(all, setting, owner_of(process), process, why);
+}
+
+/* The folder that a path leads to, from the root on; or why not. */
+static bool resolve(char where[DC_MONITOR_PATH], char why[DC_MONITOR_WHY])
+{
+    char *whole = realpath(where, NULL);
+    const bool fits = whole != NULL && strlen(whole) < DC_MONITOR_PATH;
+    if (fits)
+        strcpy(where, whole);
+    else
+        snprintf(why, DC_MONITOR_WHY, "%s: %s", where,
+                 whole != NULL     ? "the path is too long"
+                 : errno == ENOENT ? "there is no such folder"
+                                   : strerror(errno));
+    free(whole);
+    return fits;
+}
+
 bool dc_top_connect(dc_top_clients *all, const char *path, char why[DC_MONITOR_WHY])
 {
     char where[DC_MONITOR_PATH];
+    struct stat s;
     dc_monitor_folder folder;
     int which = 0;
     const char *slash = strrchr(path, '/');
@@ -99,12 +121,15 @@ bool dc_top_connect(dc_top_clients *all, const char *path, char why[DC_MONITOR_W
         return false;
     }
     snprintf(where, sizeof where, "%.*s", (int)(slash - path), path);
-    if (!dc_monitor_folder_open(where, geteuid(), false, &which, &folder, why)) {
+    if (!resolve(where, why))
+        return false;
+    const uid_t user = geteuid() == 0 && stat(where, &s) == 0 ? s.st_uid : geteuid();
+    if (!dc_monitor_folder_open(where, user, false, &which, &folder, why)) {
         if (why[0] == '\0')
             snprintf(why, DC_MONITOR_WHY, "%s: there is no such folder", where);
         return false;
     }
-    add(all, &folder, slash + 1, geteuid(), false, why);
+    add(all, &folder, slash + 1, user, false, why);
     dc_monitor_folder_close(&folder);
     return all->n > 0;
 }
@@ -170,7 +195,7 @@ bool dc_top_find_launched(dc_top_clients *all, const char *setting, double proce
 {
     char why[DC_MONITOR_WHY];
     uint32_t n = 0;
-    if (!dc_top_find(all, setting, 0, why))
+    if (!find(all, setting, owner_of((int)process), 0, why))
         return false;
     dc_top_ask(all, false);
     for (uint32_t i = 0; i < all->n; i++) {
@@ -191,7 +216,7 @@ void dc_top_add_ranks(dc_top_clients *all, const char *setting)
     const dc_top_snapshot *first = all->at[0].now;
     if (first->ranks <= 1)
         return;
-    if (all->n < first->ranks && dc_top_find(&others, setting, 0, why))
+    if (all->n < first->ranks && find(&others, setting, owner_of((int)first->pid), 0, why))
         dc_top_ask(&others, false);
     for (uint32_t i = 0; i < others.n; i++) {
         dc_top_client *c = &others.at[i];
@@ -261,12 +286,15 @@ static void wait_for_all(dc_top_clients *all)
     struct pollfd p[DC_TOP_MOST];
     const uint64_t until = dc_clock_ns() + patience(all);
     for (uint64_t now; (now = dc_clock_ns()) < until;) {
-        uint32_t open = 0;
+        uint32_t open = 0, owing = 0;
         for (uint32_t i = 0; i < all->n; i++) {
             const bool waits = all->at[i].fd >= 0 && !has_answered(&all->at[i]);
             p[i] = (struct pollfd){.fd = waits ? all->at[i].fd : -1, .events = POLLIN};
+            owing += waits;
             open += waits && !all->at[i].silent;
         }
+        if (owing == 0)
+            return;
         if (open == 0 && patience(all) > SILENT_MS * UINT64_C(1000000))
             return;
         poll(p, all->n, (int)((until - now) / 1000000 + 1));

@@ -4,6 +4,11 @@
 : "${DEEPC_PTY:?the program that types}"
 TERM=xterm LANG=C.UTF-8 DEEPC_MONITOR=$dir/sockets
 export TERM LANG DEEPC_MONITOR
+case $DEEPC in
+/*) ;;
+*) DEEPC=$PWD/$DEEPC ;;
+esac
+here=$PWD
 unset NO_COLOR DEEPC_PROGRESS XDG_RUNTIME_DIR LC_ALL LC_CTYPE
 
 cat >"$dir/train.lua" <<'EOT'
@@ -38,7 +43,7 @@ start() { # start VARIABLE COMMAND...: in the background, until it may be watche
     eval "$name=\$!"
     children="$children $!"
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-        ls "$dir/sockets/$!-"* >/dev/null 2>&1 && return
+        ls "$DEEPC_MONITOR/$!-"* >/dev/null 2>&1 && return
         sleep 0.25
     done
 }
@@ -162,6 +167,9 @@ run timeout 3 "$DEEPC" top -i 0.3 "$training"
 check "on no terminal there are lines" test "$(wc -l <"$dir/out")" -ge 3
 top --once "$(find "$dir/sockets" -name "$training-1")"
 check "by the path of the socket, too" says "steps/s"
+cd "$dir/sockets" && top --once "./$training-1"
+check "from where it stands, too" says "steps/s"
+cd "$here" || exit 1
 
 session() {
     what=$1
@@ -225,7 +233,20 @@ top
 check "what was killed is watched no more" warns "nothing may be watched"
 check "and what it left is gone" test "$(find "$dir/sockets" -type s | wc -l)" -eq 0
 
+# Root watches the ranks of another user.
 rank_settings
+as="setpriv --reuid 65534 --regid 65534 --clear-groups"
+DEEPC_MONITOR=$dir/others HOME=$dir/home
+export HOME
+mkdir -m 700 "$DEEPC_MONITOR" "$HOME"
+chmod 711 "$dir"
+# shellcheck disable=SC2086
+if [ "$(id -u)" -eq 0 ] && $as "$DEEPC" -e "x = 1" >/dev/null 2>&1; then
+    chown 65534:65534 "$DEEPC_MONITOR" "$HOME"
+else
+    as=
+    skip "root alone watches others, whom it lets run $DEEPC"
+fi
 cat >"$dir/ranks.lua" <<'EOT'
 local dc = require "deepc"
 local world = dc.world()
@@ -239,12 +260,15 @@ for step = 1, 1000000 do
   dc.all_reduce(x):totable()
 end
 EOT
-start ranks "$DEEPC" --ranks 2 "$dir/ranks.lua"
+# shellcheck disable=SC2086
+start ranks $as "$DEEPC" --ranks 2 "$dir/ranks.lua"
 await "s.waits and s.waits.rank == 1" "$ranks"
 top --once "$ranks"
 check "ranks have a table" says "RANK"
 check "with who waits for whom" says "waits for rank 1 in all_reduce"
 top --once --json "$ranks"
 check "a line of JSON for each" test "$(wc -l <"$dir/out")" -eq 2
+top --once "$(find "$DEEPC_MONITOR" -name "*-1" | head -n 1)"
+check "one of them by its path" says " of 2 "
 kill -9 "$ranks"
 closing

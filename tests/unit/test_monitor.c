@@ -6,6 +6,7 @@
 #include "core/runtime/monitor.h"
 #include "vm/deepc.h"
 #include "vm/monitor_folder.h"
+#include "vm/top_client.h"
 #include "vm/top_draw.h"
 #include "vm/top_rates.h"
 
@@ -599,6 +600,20 @@ static void test_left(void)
     CHECK_EQ(count_sockets(sockets), 0);
 }
 
+/* A client sees the end of a process at once. */
+static void test_end_is_seen(void)
+{
+    static dc_top_clients all;
+    char why[DC_MONITOR_WHY];
+    dc_rt *rt = open_context(sockets, NULL);
+    CHECK(dc_top_find(&all, sockets, (int)getpid(), why) && dc_top_ask(&all, false));
+    dc_close(rt);
+    const double begun = now();
+    CHECK(!dc_top_ask(&all, false));
+    CHECK(now() - begun < 1);
+    dc_top_close(&all);
+}
+
 /* Is the file there after somebody has tried to connect to it, which fails for such a reason? */
 static bool stays(const dc_monitor_folder *f, const char *name, bool tidy, const char *reason)
 {
@@ -871,6 +886,7 @@ int main(void)
     test_folders();
     test_several();
     test_left();
+    test_end_is_seen();
     test_files_stay();
     test_counters();
     test_training(device != NULL ? device : "cpu", true);
