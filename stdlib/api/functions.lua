@@ -167,7 +167,7 @@ function Function:explain() end
 function Function:exchanges() end
 
 ---Its kernels, numbered through all specialisations. They are timed from the first f:kernels() on, at
----the prompt always. `calls` are those that were timed, `ms` is what they took together in
+---the prompt always. `calls` are those that were timed, in loops each round, `ms` is what they took together in
 ---milliseconds, `gflops` is 10^9 operations a second, `gbs` 10^9 bytes a second; 0 before the first. With a bounded dim
 ---`flops` and `bytes` are those of the largest sizes, and there is no rate: both are 0.
 ---
