@@ -184,11 +184,11 @@ session "lines of 100,000 bytes" <<EOF
 open $name/wide.lua 1 wide.lua
 expect "uri":"$at/wide.lua"
 $(ask 1 completion wide.lua 1 100010)
-within 2000 "id":1
+within 5000 "id":1
 $(ask 2 hover wide.lua 1 100014)
-within 2000 "id":2
+within 5000 "id":2
 send {"jsonrpc":"2.0","id":3,"method":"textDocument/documentSymbol","params":{"textDocument":{"uri":"$at/wide.lua"}}}
-within 2000 "id":3 & "name":"f"
+within 5000 "id":3 & "name":"f"
 $(farewell 4)
 EOF
 
