@@ -278,11 +278,13 @@ static void print_kernel(const dc_prompt *p, lua_Integer i)
     lua_pop(L, 2); /* the kernel still has them */
     const double gflops = number_field(L, "gflops"), gbs = number_field(L, "gbs");
     const double a = share(gflops, p->peak_gflops), b = share(gbs, p->peak_gbs);
-    char numbers[200];
-    dc_number_format(numbers, sizeof numbers, "%6.0f %9.3f %8.2f %8.2f %4.0f%%",
-                     number_field(L, "calls"), number_field(L, "ms"), gflops, gbs,
-                     100 * (a > b ? a : b));
-    printf("%3d  %-24s %s  %s\n", (int)i, name, numbers, lines != NULL ? lines : "");
+    char numbers[100], rates[100] = "       -        -     -"; /* of bounded dims none is known */
+    dc_number_format(numbers, sizeof numbers, "%6.0f %9.3f", number_field(L, "calls"),
+                     number_field(L, "ms"));
+    if (gflops > 0 || gbs > 0)
+        dc_number_format(rates, sizeof rates, "%8.2f %8.2f %4.0f%%", gflops, gbs,
+                         100 * (a > b ? a : b));
+    printf("%3d  %-24s %s %s  %s\n", (int)i, name, numbers, rates, lines != NULL ? lines : "");
 }
 
 static bool run_kernels(dc_prompt *p, const char *args)

@@ -170,6 +170,14 @@ expect GFLOP/s     GB/s  peak
 expect %
 expect stdin:1
 prompt >
+line h = dc.fn("h(x: f32[n <= 64]) -> f32[]", function(x) return x:sum() end)
+prompt >
+line h(dc.ones "f32[3]"):item()
+expect 3
+prompt >
+line :kernels h
+expect     -        -     -
+prompt >
 line :source f 1 flat
 expect f32
 prompt >
