@@ -112,12 +112,12 @@ static void tell_unused(void *arg, const dc_use *use)
 
 /*
  * Outside traces, where a value may be kept for later: comparisons alone. A script that was stopped might have
- * come to it, unless there were several.
+ * come to it, unless there were several; one whose loop ended early might have in a later round.
  */
 static void tell_lazy(void *arg, const dc_use *use)
 {
     const dc_check *c = arg;
-    if ((c->ended || use->n > 1) && use->test)
+    if (use->test && (use->n > 1 ? !c->cut : c->ended))
         tell_unused(arg, use);
 }
 

@@ -56,6 +56,7 @@ typedef struct dc_check {
     atomic_bool stopped; /* by dc_stop, since its time is over; a signal handler says so */
     bool over; /* the script is to end: too long, os.exit, a function that did not pass is called */
     bool late, ended; /* too long; the script came to its end */
+    bool cut;         /* a loop ended early, check_rounds.c */
     dc_uses_watch watch;
     dc_check_types *types; /* what values of the script are, or NULL */
     DC_VEC(dc_check_problem) found;

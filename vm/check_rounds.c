@@ -57,6 +57,7 @@ static void look_at_loop(lua_State *L, dc_check *c, const lua_Debug *ar, const v
     lua_pushinteger(L, 0);
     lua_setlocal(L, ar, n + 1);
     l->rounds = 0;
+    c->cut = true;
 }
 
 /* Numeric loops have three variables of state, others four, of which the first is what is called. */

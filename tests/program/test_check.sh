@@ -135,6 +135,28 @@ rounds.lua:32: note: 10 9 5050 36 21 20.0
 EOT
 finds "loops that end early" 0 rounds.lua
 
+# What a later round would have used is not unused.
+cat >later.lua <<'EOT'
+local dc = require "deepc"
+local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x * 2 end)
+local x, hits = dc.ones "f32[2]", {}
+for k = 1, 1000 do
+  local right = f(x):eq(x)
+  if k % 100 == 0 then
+    print(right:all():item())
+  end
+end
+for k = 1, 100 do
+  hits[k] = f(x):eq(x)
+end
+print(hits[50]:all():item())
+EOT
+cat >want <<'EOT'
+later.lua:13: note: attempt to index a nil value (field 'integer index')
+  hint: the script stopped here; values are not computed by deepc check
+EOT
+finds "comparisons of loops that end early" 0 later.lua
+
 cat >library.lua <<'EOT'
 local dc = require "deepc"
 local nn, optim, data = require "deepc.nn", require "deepc.optim", require "deepc.data"
