@@ -209,7 +209,7 @@ static uint32_t dc_dp4a(uint64_t a, uint64_t b, uint64_t c)
         x1 += kb + n;                   \
     } while (0)
 
-static inline __attribute__((always_inline)) uint32_t threefry(uint64_t k0, uint64_t k1, uint64_t c0, uint64_t c1)
+uint32_t dc_threefry(uint64_t k0, uint64_t k1, uint64_t c0, uint64_t c1)
 {
     const uint32_t a = (uint32_t)k0, b = (uint32_t)k1, c = 0x1bd11bdau ^ a ^ b;
     uint32_t x0 = (uint32_t)c0 + a, x1 = (uint32_t)c1 + b;
@@ -219,11 +219,6 @@ static inline __attribute__((always_inline)) uint32_t threefry(uint64_t k0, uint
     FOUR(17, 29, 16, 24, b, c, 4);
     FOUR(13, 15, 26, 6, c, a, 5);
     return x0;
-}
-
-uint32_t dc_threefry(uint64_t k0, uint64_t k1, uint64_t c0, uint64_t c1)
-{
-    return threefry(k0, k1, c0, c1);
 }
 
 /* clang-format off */
@@ -240,20 +235,6 @@ double dc_op_evalf(dc_op op, double a, double b, double c)
     DC_BUG("%d is not element-wise", (int)op);
 }
 
-static uint64_t eval_bits(dc_op op, const uint64_t *in, int w, bool sg)
-{
-    const int n = rows[op].n;
-    const uint64_t a = in[0], b = n > 1 ? in[1] : 0, c = n > 2 ? in[2] : 0, d = n > 3 ? in[3] : 0;
-    switch ((int)op) {
-#define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
-    case DC_OP_##id:                                                                  \
-        return (uint64_t)(evali);
-#include "core/graph/ops.def"
-    }
-    DC_BUG("%d is not element-wise", (int)op);
-}
-
-#define dc_threefry threefry /* where it is inlined */
 static void loop_bits(dc_op op, int64_t count, const uint64_t *const *in, int w, bool sg,
                       uint64_t *out)
 {
@@ -275,8 +256,6 @@ static void loop_bits(dc_op op, int64_t count, const uint64_t *const *in, int w,
 }
 /* clang-format on */
 
-#undef dc_threefry
-
 void dc_op_eval_many(dc_op op, dc_dtype t, dc_dtype rt, int64_t count, const uint64_t *const *in,
                      uint64_t *out)
 {
@@ -296,11 +275,14 @@ uint64_t dc_op_eval(dc_op op, dc_dtype t, dc_dtype rt, const uint64_t *in)
 {
     if (op == DC_OP_CAST)
         return dc_bits_cast(t, rt, in[0]);
-    if (op == DC_OP_WHERE || op == DC_OP_STOP) /* these move patterns as they are */
-        return eval_bits(op, in, dc_bits_width(t), dc_dtype_is_signed(t));
-    if (!dc_dtype_is_float(t))
-        return dc_bits_canonical(rt, eval_bits(op, in, dc_bits_width(t), dc_dtype_is_signed(t)));
     const int n = rows[op].n;
+    if (op == DC_OP_WHERE || op == DC_OP_STOP || !dc_dtype_is_float(t)) {
+        const uint64_t *at[4] = {in, n > 1 ? in + 1 : NULL, n > 2 ? in + 2 : NULL,
+                                 n > 3 ? in + 3 : NULL};
+        uint64_t out;
+        dc_op_eval_many(op, t, rt, 1, at, &out);
+        return out;
+    }
     const double a = dc_value_of(t, in[0]);
     const double b = n > 1 ? dc_value_of(t, in[1]) : 0;
     const double c = n > 2 ? dc_value_of(t, in[2]) : 0;

@@ -90,7 +90,7 @@ uint64_t dc_op_identity(dc_op reduction, dc_dtype t);
 
 /* One element-wise operation on patterns. t is the dtype of the last operand, rt of the result. */
 uint64_t dc_op_eval(dc_op op, dc_dtype t, dc_dtype rt, const uint64_t *in);
-/* The same of `count` integers or patterns, of operands of one dtype t; not DC_OP_CAST. */
+/* The same of `count` elements, of integers or where patterns are moved as they are; not DC_OP_CAST. */
 void dc_op_eval_many(dc_op op, dc_dtype t, dc_dtype rt, int64_t count, const uint64_t *const *in,
                      uint64_t *out);
 /* The float meaning without rounding, for the wide interpreter. */

@@ -44,8 +44,8 @@ static dc_status refuse_call(const dc_inst *i, dc_job *j)
 static dc_status settle_cells(const dc_inst *i, dc_job *j)
 {
     const dc_exec *e = i->exec;
-    if (i->rt->first
-            ->check) /* the call reads nothing, so what a parameter begins with may stay uncomputed */
+    /* The call reads nothing then, so what a parameter begins with may stay uncomputed. */
+    if (i->rt->first->check)
         return DC_OK;
     for (uint32_t c = 0; c < e->desc.ncell; c++)
         if (e->cell_read[c])
