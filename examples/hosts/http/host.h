@@ -34,8 +34,7 @@ typedef struct model {
     bool rows;
     int64_t most;          /* rows of the largest variant; 1 */
     void *at[MOST_ARRAYS]; /* arguments of a batch, room for `most` rows each */
-    _Atomic bool
-        torn; /* a call that was ended left a state half written, and all others are refused */
+    _Atomic bool torn;     /* a state was left half written: all calls are refused */
 } model;
 
 typedef struct settings {
