@@ -45,8 +45,6 @@
 
 enum { PARTS = DC_GATHER_PARTS, STRETCH_BYTES = 1 << 20, MOST = 16, MOST_TASKS = 8 };
 
-const dc_utype dc_batches_type = {"deepc.batches"};
-
 typedef enum last_rows { LAST_DROP, LAST_KEEP, LAST_PAD } last_rows;
 
 /* What of a data set has one value in each batch: a tensor, or rows that are read. */
@@ -92,9 +90,9 @@ typedef struct dc_batches {
     struct dc_batches *next, *prev;
     part part[PARTS];
     int nparts;
-    bool reads;            /* a part is rows that are read */
-    bool staged;           /* they are, and the device has its own memory */
-    const dc_order *order; /* kept alive by the userdata; NULL: as they are */
+    bool reads;      /* a part is rows that are read */
+    bool staged;     /* they are, and the device has its own memory */
+    dc_order *order; /* which it holds; NULL: as they are */
     last_rows last;
     int64_t n, count;      /* rows of all shares; batches */
     int64_t size, whole;   /* rows of a batch, of the share here and of all */
@@ -533,6 +531,8 @@ static void close_batches(dc_batches *b)
     dc_tensor_release(b->there_order);
     dc_tensor_release(b->full);
     dc_tensor_release(b->rest);
+    if (b->order != NULL)
+        dc_udata_release(b->order);
     if (b->prev != NULL)
         b->prev->next = b->next;
     else if (b->d->batches == b)
@@ -542,12 +542,15 @@ static void close_batches(dc_batches *b)
     dc_xfree(b);
 }
 
-static void close_holder(holder *h)
+static void close_holder(void *node)
 {
+    holder *h = node;
     dc_batches *b = h->b;
     h->b = NULL;
     close_batches(b);
 }
+
+const dc_utype dc_batches_type = {.name = "deepc.batches", .drop = close_holder};
 
 /* Userdata of the script stay where they are, and show nothing. */
 void dc_batches_close_all(dc_dsl *d)
@@ -577,7 +580,7 @@ typedef struct opening {
     dc_tensor *from[PARTS];
     dc_rows *rows[PARTS];
     int nparts;
-    const dc_order *order;
+    dc_order *order;
     last_rows last;
     int64_t n, whole, start, place, places;
 } opening;
@@ -656,6 +659,8 @@ static dc_status open_batches_body(dc_job *j, void *arg)
     b->size = a->whole / a->places;
     a->h->b = b; /* which closes it, whatever happens */
     b->holder = &a->h->b;
+    if (b->order != NULL)
+        dc_udata_hold(b->order);
     link_batches(b);
     DC_TRY(dc_jit_open(a->d->rt, j)); /* for its threads */
     DC_TRY(take_parts(b, j, a));
@@ -742,11 +747,9 @@ static int l_batches(lua_State *L)
     dc_collector_step(L, d);
     for (int i = 0; i < a.nparts; i++)
         read_part(L, d, &a, i, rows);
-    a.h = dc_udata_new(L, &dc_batches_type, sizeof *a.h, 2);
-    lua_pushvalue(L, 2);
-    lua_setiuservalue(L, -2, 1);
+    a.h = dc_udata_new(L, &dc_batches_type, sizeof *a.h, 1);
     lua_pushvalue(L, 1);
-    lua_setiuservalue(L, -2, 2);
+    lua_setiuservalue(L, -2, 1);
     for (int i = 0; i < a.nparts; i++) /* realized: nothing of the script runs here */
         read_part(L, d, &a, i, rows);
     const dc_run_made made = {.undo = undo_open};
@@ -820,12 +823,6 @@ static int l_give_back(lua_State *L)
         dc_handle_close(h);
     return 0;
 }
-
-static const dc_binding of_batches[] = {
-    {"__gc", l_close, DC_ANY, DC_IN_META},
-};
-
-const dc_bindings dc_batches_methods = DC_BINDINGS(of_batches);
 
 static const dc_binding bindings[] = {
     {"batches", l_batches, DC_ANY, DC_IN_LIBRARY},

@@ -13,8 +13,7 @@ extern const dc_bindings dc_internal_bindings, dc_file_bindings, dc_batches_bind
     dc_viz_page_bindings;
 extern const dc_utype dc_file_type, dc_batches_type, dc_npz_type, dc_csv_type, dc_csv_columns_type,
     dc_tokenizer_type, dc_json_type;
-extern const dc_bindings dc_file_methods, dc_batches_methods, dc_npz_methods, dc_csv_methods,
-    dc_csv_columns_methods, dc_tokenizer_methods, dc_json_methods;
+extern const dc_bindings dc_file_methods, dc_npz_methods, dc_csv_methods;
 
 void dc_batches_close_all(dc_dsl *d);
 

@@ -127,6 +127,7 @@ static int l_stats(lua_State *L)
     COUNT(lazy_nodes);
 #undef COUNT
     dc_binding_set_number(L, "handles", dc_dsl_of(L)->nlive);
+    dc_binding_set_number(L, "lost", dc_dsl_of(L)->nodes.lost);
     dc_binding_set_number(L, "collections", dc_dsl_of(L)->collections);
     lua_pushnumber(L, s->compare_max);
     lua_setfield(L, -2, "compare_max");
@@ -163,7 +164,7 @@ static int l_ops(lua_State *L)
 /* os.exit, which may leave the state open; upvalues: the context, the function that was there. */
 static int l_exit(lua_State *L)
 {
-    dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
+    dc_dsl *d = dc_dsl_of_any(L);
     if (!dc_dsl_gone(d)) {
         dc_jit_stop(d->rt);
         dc_ranks_exit(L, d);
@@ -455,6 +456,7 @@ static int l_context_gc(lua_State *L)
         dc_batches_close_all(d);
         dc_gather_close_all(d);
         dc_handle_close_all(d);
+        dc_udata_close_all(d);
         dc_cell_release(d->generator);
     }
     d->generator = NULL;
@@ -505,29 +507,29 @@ static const struct {
     const dc_bindings *methods;
 } types[] = {
     {&dc_layer_call_type, &dc_layer_call_methods},
-    {&dc_handle_utype, &dc_handle_methods},
+    {&dc_handle_utype, NULL},
     {&dc_error_type, &dc_error_methods},
     {&dc_scope_type, &dc_scope_methods},
     {&dc_fn_type, &dc_fn_methods},
-    {&dc_spec_type, &dc_spec_methods},
+    {&dc_spec_type, NULL},
     {&dc_tracing_type, &dc_tracing_methods},
     {&dc_frame_type, &dc_frame_methods},
     {&dc_fnjob_type, &dc_fnjob_methods},
-    {&dc_fntext_type, &dc_fntext_methods},
-    {&dc_fntune_type, &dc_fntune_methods},
-    {&dc_fnviz_type, &dc_fnviz_methods},
+    {&dc_fntext_type, NULL},
+    {&dc_fntune_type, NULL},
+    {&dc_fnviz_type, NULL},
     {&dc_static_type, &dc_static_methods},
     {&dc_size_type, &dc_size_methods},
     {&dc_order_type, NULL},
-    {&dc_rows_type, &dc_rows_methods},
-    {&dc_batches_type, &dc_batches_methods},
+    {&dc_rows_type, NULL},
+    {&dc_batches_type, NULL},
     {&dc_file_type, &dc_file_methods},
     {&dc_npz_type, &dc_npz_methods},
     {&dc_csv_type, &dc_csv_methods},
-    {&dc_csv_columns_type, &dc_csv_columns_methods},
+    {&dc_csv_columns_type, NULL},
     {&dc_control_type, &dc_control_methods},
-    {&dc_tokenizer_type, &dc_tokenizer_methods},
-    {&dc_json_type, &dc_json_methods},
+    {&dc_tokenizer_type, NULL},
+    {&dc_json_type, NULL},
 };
 
 /* Every upvalue that a finalizer of ours needs is the context itself, so it outlives them. */

@@ -27,7 +27,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-const dc_utype dc_order_type = {"deepc.order"};
+/* Loops over batches point to it, from other threads too, so it lies in no userdata that Lua may free before them. */
+static void drop_order(void *node)
+{
+    DC_UNUSED(node);
+}
+
+const dc_utype dc_order_type = {.name = "deepc.order", .drop = drop_order};
 
 static dc_order *new_order(lua_State *L, int64_t n)
 {

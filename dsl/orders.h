@@ -22,6 +22,6 @@ typedef struct dc_rows_holder {
 } dc_rows_holder;
 
 extern const dc_utype dc_rows_type;
-extern const dc_bindings dc_rows_methods, dc_source_bindings;
+extern const dc_bindings dc_source_bindings;
 
 #endif

@@ -17,7 +17,14 @@
 
 #include <string.h>
 
-const dc_utype dc_rows_type = {"deepc.rows"};
+static void drop_rows(void *node)
+{
+    dc_rows_holder *h = node;
+    dc_rows_free(h->rows);
+    h->rows = NULL;
+}
+
+const dc_utype dc_rows_type = {.name = "deepc.rows", .drop = drop_rows};
 
 typedef struct opening {
     dc_rows_holder *holder;
@@ -193,19 +200,6 @@ static int l_rows_lengths(lua_State *L)
     }
     return 1;
 }
-
-static int l_free(lua_State *L)
-{
-    dc_rows_holder *h = dc_udata_check(L, 1, &dc_rows_type);
-    dc_rows *rows = h->rows;
-    h->rows = NULL;
-    dc_rows_free(rows);
-    return 0;
-}
-
-static const dc_binding of_rows[] = {{"__gc", l_free, DC_ANY, DC_IN_META}};
-
-const dc_bindings dc_rows_methods = DC_BINDINGS(of_rows);
 
 static const dc_binding bindings[] = {
     {"rows_npy", l_rows_npy, DC_ANY, DC_IN_LIBRARY},

@@ -28,9 +28,6 @@
 
 #include <string.h>
 
-const dc_utype dc_npz_type = {"deepc.npz"};
-const dc_utype dc_csv_type = {"deepc.csv"};
-
 typedef struct archive {
     dc_uhead head;
     dc_npz *z; /* NULL: closed */
@@ -38,8 +35,25 @@ typedef struct archive {
 
 typedef struct table {
     dc_uhead head;
-    dc_csv *c;
+    dc_csv *c; /* NULL: closed */
 } table;
+
+static void drop_archive(void *node)
+{
+    archive *a = node;
+    dc_npz_close(a->z);
+    a->z = NULL;
+}
+
+static void drop_table(void *node)
+{
+    table *t = node;
+    dc_csv_close(t->c);
+    t->c = NULL;
+}
+
+const dc_utype dc_npz_type = {.name = "deepc.npz", .drop = drop_archive};
+const dc_utype dc_csv_type = {.name = "deepc.csv", .drop = drop_table};
 
 /* ---- arrays ----------------------------------------------------------------------------------- */
 
@@ -124,9 +138,7 @@ static int l_npz_take(lua_State *L)
 
 static int l_npz_close(lua_State *L)
 {
-    archive *a = dc_udata_check(L, 1, &dc_npz_type);
-    dc_npz_close(a->z);
-    a->z = NULL;
+    drop_archive(dc_udata_check(L, 1, &dc_npz_type));
     return 0;
 }
 
@@ -281,24 +293,23 @@ static int l_csv_first(lua_State *L)
     return 1;
 }
 
-/* Columns as they are wanted, and as they come: memory of Lua that frees what it holds. */
+/* Columns as they are wanted, and as they come. */
 typedef struct columns {
     dc_uhead head;
     size_t n;
     dc_csv_column at[];
 } columns;
 
-const dc_utype dc_csv_columns_type = {"deepc.csv.columns"};
-
-static int l_free_columns(lua_State *L)
+static void drop_columns(void *node)
 {
-    columns *c = dc_udata_check(L, 1, &dc_csv_columns_type);
+    columns *c = node;
     for (size_t i = 0; i < c->n; i++) {
         dc_xfree(c->at[i].data);
         c->at[i].data = NULL;
     }
-    return 0;
 }
+
+const dc_utype dc_csv_columns_type = {.name = "deepc.csv.columns", .drop = drop_columns};
 
 static void read_wish(lua_State *L, dc_csv_column *col)
 {
@@ -418,9 +429,7 @@ static int l_csv_parse(lua_State *L)
 
 static int l_csv_close(lua_State *L)
 {
-    table *t = dc_udata_check(L, 1, &dc_csv_type);
-    dc_csv_close(t->c);
-    t->c = NULL;
+    drop_table(dc_udata_check(L, 1, &dc_csv_type));
     return 0;
 }
 
@@ -502,15 +511,11 @@ static int l_csv_write(lua_State *L)
 
 /* ---- bindings --------------------------------------------------------------------------------- */
 
-static const dc_binding of_npz[] = {{"__gc", l_npz_close, DC_ANY, DC_IN_META},
-                                    {"__close", l_npz_close, DC_ANY, DC_IN_META}};
-static const dc_binding of_csv[] = {{"__gc", l_csv_close, DC_ANY, DC_IN_META},
-                                    {"__close", l_csv_close, DC_ANY, DC_IN_META}};
-static const dc_binding of_columns[] = {{"__gc", l_free_columns, DC_ANY, DC_IN_META}};
+static const dc_binding of_npz[] = {{"__close", l_npz_close, DC_ANY, DC_IN_META}};
+static const dc_binding of_csv[] = {{"__close", l_csv_close, DC_ANY, DC_IN_META}};
 
 const dc_bindings dc_npz_methods = DC_BINDINGS(of_npz);
 const dc_bindings dc_csv_methods = DC_BINDINGS(of_csv);
-const dc_bindings dc_csv_columns_methods = DC_BINDINGS(of_columns);
 
 static const dc_binding bindings[] = {
     {"npy_read", l_npy_read, DC_ANY, DC_IN_LIBRARY},

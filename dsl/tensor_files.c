@@ -37,13 +37,20 @@
 #include <stdio.h>
 #include <string.h>
 
-const dc_utype dc_file_type = {"deepc.file"};
-
 typedef struct open_file {
     dc_uhead head;
     dc_tensor_file *file; /* NULL: closed */
     char path[200];       /* the end of it, for messages */
 } open_file;
+
+static void drop_file(void *node)
+{
+    open_file *f = node;
+    dc_tensor_file_close(f->file);
+    f->file = NULL;
+}
+
+const dc_utype dc_file_type = {.name = "deepc.file", .drop = drop_file};
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -85,9 +92,7 @@ static int l_open(lua_State *L)
 
 static int l_close(lua_State *L)
 {
-    open_file *f = dc_udata_check(L, 1, &dc_file_type);
-    dc_tensor_file_close(f->file);
-    f->file = NULL;
+    drop_file(dc_udata_check(L, 1, &dc_file_type));
     return 0;
 }
 
@@ -634,7 +639,6 @@ static int l_put(lua_State *L)
 }
 
 static const dc_binding of_file[] = {
-    {"__gc", l_close, DC_ANY, DC_IN_META},
     {"__close", l_close, DC_ANY, DC_IN_META},
 };
 

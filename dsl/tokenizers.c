@@ -21,12 +21,19 @@
 
 #include <string.h>
 
-const dc_utype dc_tokenizer_type = {"deepc.tokenizer"};
-
 typedef struct tokenizer {
     dc_uhead head;
     dc_tokenizer *t;
 } tokenizer;
+
+static void drop_tokenizer(void *node)
+{
+    tokenizer *a = node;
+    dc_tokenizer_free(a->t);
+    a->t = NULL;
+}
+
+const dc_utype dc_tokenizer_type = {.name = "deepc.tokenizer", .drop = drop_tokenizer};
 
 static dc_tokenizer *tokenizer_at(lua_State *L)
 {
@@ -108,14 +115,6 @@ static int l_new(lua_State *L)
     a.out = dc_udata_new(L, &dc_tokenizer_type, sizeof *a.out, 0);
     dc_error_check_of(L, d, dc_run_once(d, make_body, &a), op);
     return 1;
-}
-
-static int l_free(lua_State *L)
-{
-    tokenizer *a = dc_udata_check(L, 1, &dc_tokenizer_type);
-    dc_tokenizer_free(a->t);
-    a->t = NULL;
-    return 0;
 }
 
 /* ---- encoding --------------------------------------------------------------------------------- */
@@ -294,8 +293,6 @@ static int l_about(lua_State *L)
 
 /* ---- JSON ------------------------------------------------------------------------------------- */
 
-const dc_utype dc_json_type = {"deepc.json"};
-
 typedef struct json {
     dc_uhead head;
     dc_arena memory; /* of the text and the tree */
@@ -351,13 +348,14 @@ static void push_value(lua_State *L, const dc_jnode *v)
     }
 }
 
-static int l_free_json(lua_State *L)
+static void drop_json(void *node)
 {
-    json *a = dc_udata_check(L, 1, &dc_json_type);
+    json *a = node;
     dc_arena_free(&a->memory);
     a->root = NULL;
-    return 0;
 }
+
+const dc_utype dc_json_type = {.name = "deepc.json", .drop = drop_json};
 
 static int l_json_read(lua_State *L)
 {
@@ -381,13 +379,5 @@ static const dc_binding bindings[] = {
     {"tokenizer_about", l_about, DC_ANY, DC_IN_LIBRARY},
     {"json_read", l_json_read, DC_ANY, DC_IN_LIBRARY},
 };
-static const dc_binding of_json[] = {
-    {"__gc", l_free_json, DC_ANY, DC_IN_META},
-};
-static const dc_binding methods[] = {
-    {"__gc", l_free, DC_ANY, DC_IN_META},
-};
 
 const dc_bindings dc_tokenizer_bindings = DC_BINDINGS(bindings);
-const dc_bindings dc_tokenizer_methods = DC_BINDINGS(methods);
-const dc_bindings dc_json_methods = DC_BINDINGS(of_json);

@@ -59,16 +59,26 @@ typedef struct building {
 /* ---- memory of the state ---------------------------------------------------------------------- */
 
 /*
- * In front of the state's allocator, which gets its place back when the state closes. Lua answers a refusal with a
- * whole collection and asks again. Were it enough that this frees a little, a script at its limit would collect
- * for each few objects; so after a refusal there has to be an eighth of the limit free.
+ * In front of the state's allocator, which gets its place back when the state closes. Where Lua has no memory to call the
+ * finalizer that does it, this one serves to the end; so it lies in no userdata, and the last block that is freed, the
+ * state's own, takes it along.
+ *
+ * Lua answers a refusal with a whole collection and asks again. Were it enough that this frees a little, a script at its
+ * limit would collect for each few objects; so after a refusal there has to be an eighth of the limit free.
  */
 typedef struct limited {
     lua_Alloc fn;
     void *ctx;
     size_t used, most;
+    bool stands; /* it is the state's allocator */
     bool refused;
+    const lua_State *main; /* in the state's own block */
 } limited;
+
+static void free_limit(limited *m)
+{
+    m->fn(m->ctx, m, sizeof *m, 0);
+}
 
 static void *allocate(void *ctx, void *block, size_t had, size_t want)
 {
@@ -81,38 +91,54 @@ static void *allocate(void *ctx, void *block, size_t had, size_t want)
         if (m->refused)
             return NULL;
     }
-    void *p = m->fn(m->ctx, block, block == NULL ? 0 : had, want);
+    const uintptr_t at = (uintptr_t)block, main = (uintptr_t)m->main;
+    const bool last = want == 0 && block != NULL && main >= at && main - at < had;
+    void *p = m->fn(m->ctx, block, had, want);
     if (p != NULL || want == 0)
         m->used += want - had;
+    if (last)
+        free_limit(m);
     return p;
 }
 
 static int l_unlimited(lua_State *L)
 {
-    const limited *m = lua_touserdata(L, 1);
-    if (m->fn != NULL)
+    limited **at = lua_touserdata(L, 1), *m = *at;
+    *at = NULL;
+    if (m == NULL)
+        return 0;
+    if (m->stands)
         lua_setallocf(L, m->fn, m->ctx);
+    free_limit(m);
     return 0;
 }
 
-/* Leaves the userdata in the registry. */
+/* Leaves in the registry a userdata that ends the limit. */
 static limited *prepare_limit(lua_State *L)
 {
-    limited *m = lua_newuserdatauv(L, sizeof *m, 0);
-    *m = (limited){.fn = NULL};
+    limited **at = lua_newuserdatauv(L, sizeof(limited *), 0);
+    *at = NULL;
     lua_createtable(L, 0, 1);
     lua_pushcfunction(L, l_unlimited);
     lua_setfield(L, -2, "__gc");
     lua_setmetatable(L, -2);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, m);
-    return m;
+    lua_rawsetp(L, LUA_REGISTRYINDEX, at);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    void *ctx;
+    const lua_Alloc fn = lua_getallocf(L, &ctx);
+    limited *m = fn(ctx, NULL, 0, sizeof *m);
+    if (m == NULL)
+        luaL_error(L, "not enough memory");
+    *m = (limited){.fn = fn, .ctx = ctx, .main = lua_tothread(L, -1)};
+    lua_pop(L, 1);
+    return *at = m;
 }
 
 static void limit_memory(lua_State *L, limited *m, size_t most)
 {
+    m->stands = true;
     m->used = (size_t)lua_gc(L, LUA_GCCOUNT) * 1024 + (size_t)lua_gc(L, LUA_GCCOUNTB);
     m->most = most;
-    m->fn = lua_getallocf(L, &m->ctx);
     lua_setallocf(L, allocate, m);
 }
 

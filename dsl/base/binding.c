@@ -78,9 +78,9 @@ void dc_binding_surplus(lua_State *L, dc_dsl *d, const char *op, int most, int o
 static int call_counted(lua_State *L)
 {
     const dc_binding *b = lua_touserdata(L, lua_upvalueindex(2));
-    dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
-    if (d != NULL && d->head.type == &dc_dsl_type)
-        dc_interrupt_look(L, d);
+    const dc_uref *r = lua_touserdata(L, lua_upvalueindex(1));
+    if (r != NULL && r->type == &dc_dsl_type)
+        dc_interrupt_look(L, (dc_dsl *)r->node);
     if (lua_gettop(L) > b->most)
         dc_binding_surplus(L, dc_dsl_of(L), b->name, b->most, 0);
     return b->fn(L);
@@ -156,6 +156,9 @@ void dc_binding_add_type(lua_State *L, dc_dsl *d, const dc_utype *type, const dc
     }
     if (rows != NULL)
         dc_binding_add(L, d, rows, &to);
+    lua_settop(L, to.meta);
+    if (type->drop != NULL)
+        dc_udata_set_gc(L, d, type);
     lua_settop(L, to.meta - 1);
 }
 

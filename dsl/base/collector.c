@@ -37,9 +37,11 @@ static uint64_t towards_limit(const dc_rt *rt)
 
 void dc_collector_run(lua_State *L, dc_dsl *d)
 {
-    lua_gc(L, LUA_GCCOLLECT);
+    int refused = lua_gc(L, LUA_GCCOLLECT);
     if (d->hit_limit) /* what finalizers have let go of is garbage of the next one */
-        lua_gc(L, LUA_GCCOLLECT);
+        refused = lua_gc(L, LUA_GCCOLLECT);
+    if (refused == 0)
+        dc_udata_sweep(L, d);
     for (dc_rt *rt = d->rt; rt != NULL; rt = rt->next)
         if (rt->opt.memory != 0) /* metadata may need what waits */
             dc_pool_drain(rt);

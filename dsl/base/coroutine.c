@@ -27,7 +27,7 @@
 
 static dc_dsl *context(lua_State *L)
 {
-    return lua_touserdata(L, lua_upvalueindex(1));
+    return dc_dsl_of_any(L);
 }
 
 /* ---- coroutines ------------------------------------------------------------------------------ */

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const dc_utype dc_error_type = {"deepc.error"};
+const dc_utype dc_error_type = {.name = "deepc.error"};
 
 /* ---- the record's surroundings ---------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  * look the same from outside; they share one metatable.
  *
  * A handle that holds a reference is in the context's list, so that closing a state also releases
- * those whose finalizer never runs (made by finalizers while the state closes).
+ * those whose finalizer never runs, and scopes find what they free.
  */
 #include "dsl/base/handle.h"
 
@@ -13,7 +13,12 @@
 
 #include <string.h>
 
-const dc_utype dc_handle_utype = {"deepc.tensor"};
+static void drop_handle(void *h)
+{
+    dc_handle_close(h);
+}
+
+const dc_utype dc_handle_utype = {.name = "deepc.tensor", .drop = drop_handle};
 
 dc_handle *dc_handle_look(lua_State *L, int idx)
 {
@@ -54,7 +59,7 @@ const dc_type *dc_handle_type(const dc_handle *h)
 
 static dc_handle *make_handle(lua_State *L, dc_dsl *d, size_t size)
 {
-    dc_handle *h = dc_udata_new(L, &dc_handle_utype, size, 0);
+    dc_handle *h = dc_udata_new_pooled(L, d, &dc_handle_utype, size);
     h->kind = DC_HANDLE_CLOSED;
     h->d = d;
     h->scope = dc_scope_here(L, d);
@@ -156,20 +161,3 @@ dc_tensor *dc_handle_held(const dc_handle *h)
         return h->lazy->value;
     return h->kind == DC_HANDLE_VALUE ? h->tensor : NULL;
 }
-
-/* Its upvalue, the context, outlives the handles. */
-static int l_gc(lua_State *L)
-{
-    dc_handle *h = dc_udata_test(L, 1, &dc_handle_utype);
-    if (h == NULL)
-        return 0;
-    dc_handle_close(h);
-    h->head.type = NULL;
-    return 0;
-}
-
-static const dc_binding of_handle[] = {
-    {"__gc", l_gc, DC_ANY, DC_IN_META},
-};
-
-const dc_bindings dc_handle_methods = DC_BINDINGS(of_handle);

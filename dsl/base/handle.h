@@ -65,7 +65,6 @@ static inline bool dc_handle_roams(const dc_handle *h)
 }
 
 extern const dc_utype dc_handle_utype;
-extern const dc_bindings dc_handle_methods;
 /* Pushes an empty handle that may become a value or a cell; or one for a traced tensor. */
 dc_handle *dc_handle_new(lua_State *L, dc_dsl *d);
 dc_handle *dc_handle_new_traced(lua_State *L, dc_dsl *d);

@@ -92,7 +92,7 @@ bool dc_place_by_script(lua_State *L)
 
 static const char CALLS[] = "calls of layers"; /* its address is a key of the registry */
 
-const dc_utype dc_layer_call_type = {"deepc.call"};
+const dc_utype dc_layer_call_type = {.name = "deepc.call"};
 
 typedef struct layer_call {
     dc_uhead head;

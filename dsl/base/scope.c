@@ -18,8 +18,6 @@
 
 #include <string.h>
 
-const dc_utype dc_scope_type = {"deepc.scope"};
-
 enum { DEEP = 100 };
 
 static void unlink_scope(dc_scope *s)
@@ -30,6 +28,16 @@ static void unlink_scope(dc_scope *s)
     *at = s->next;
     s->open = false;
 }
+
+/* One that was only collected frees nothing. */
+static void drop_scope(void *node)
+{
+    dc_scope *s = node;
+    if (s->open)
+        unlink_scope(s);
+}
+
+const dc_utype dc_scope_type = {.name = "deepc.scope", .drop = drop_scope};
 
 static void free_tensors(const dc_scope *s)
 {
@@ -160,17 +168,6 @@ static int l_leave(lua_State *L)
     return 0;
 }
 
-static int l_gc(lua_State *L)
-{
-    dc_scope *s = dc_udata_test(L, 1, &dc_scope_type);
-    if (s == NULL)
-        return 0;
-    if (s->open)
-        unlink_scope(s);
-    s->head.type = NULL;
-    return 0;
-}
-
 static int l_tostring(lua_State *L)
 {
     const dc_scope *s = dc_udata_check(L, 1, &dc_scope_type);
@@ -224,7 +221,7 @@ static int l_scope(lua_State *L)
 static const dc_binding of_scope[] = {
     {"keep", l_keep, DC_ANY, DC_IN_METHODS},  {"close", l_close, DC_ANY, DC_IN_METHODS},
     {"__index", l_index, DC_ANY, DC_IN_META}, {"__tostring", l_tostring, DC_ANY, DC_IN_META},
-    {"__gc", l_gc, DC_ANY, DC_IN_META},       {"__close", l_leave, DC_ANY, DC_IN_META},
+    {"__close", l_leave, DC_ANY, DC_IN_META},
 };
 
 const dc_bindings dc_scope_methods = DC_BINDINGS(of_scope);

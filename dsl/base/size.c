@@ -5,7 +5,7 @@
 #include "dsl/base/trace.h"
 #include "dsl/base/udata.h"
 
-const dc_utype dc_size_type = {"deepc.size"};
+const dc_utype dc_size_type = {.name = "deepc.size"};
 
 typedef struct dc_size {
     dc_uhead head;

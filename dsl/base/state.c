@@ -4,7 +4,7 @@
  */
 #include "dsl/base/state.h"
 
-const dc_utype dc_dsl_type = {"deepc.context"};
+const dc_utype dc_dsl_type = {.name = "deepc.context"};
 
 static const char CONTEXT[] = "the context"; /* its address is a key of the registry */
 
@@ -14,10 +14,11 @@ dc_dsl *dc_dsl_new(lua_State *L, lua_CFunction gc)
     lua_pushcfunction(L, gc);
     lua_setfield(L, -2, "__gc");
     lua_pop(L, 1);
-    dc_dsl *d = dc_udata_new(L, &dc_dsl_type, sizeof *d, 0);
+    dc_dsl *d = dc_udata_new(L, &dc_dsl_type, sizeof *d, DC_UDATA_USER);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, d);
     lua_rawsetp(L, LUA_REGISTRYINDEX, CONTEXT);
+    dc_udata_open(L, d);
     return d;
 }
 

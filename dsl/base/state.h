@@ -47,6 +47,8 @@ typedef struct dc_dsl {
     uint64_t collections; /* whole ones that it was asked for */
     dc_handle *live;      /* all that hold something, linked */
     uint64_t nlive;       /* so many */
+    dc_unodes nodes;      /* of userdata that own something */
+    uint64_t losing;      /* udata.c: random numbers of builds that lose finalizers */
     struct dc_fn *fns;    /* all that own something, linked; as are specialisations */
     struct dc_spec *specs;
     struct dc_batches *batches; /* loops over data sets that have not ended, linked */
@@ -97,19 +99,19 @@ DC_NORETURN void dc_dsl_refuse_closed(lua_State *L);
 
 static inline dc_dsl *dc_dsl_of(lua_State *L)
 {
-    dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
-    if (d == NULL || d->head.type != &dc_dsl_type || dc_dsl_gone(d))
+    const dc_uref *r = lua_touserdata(L, lua_upvalueindex(1));
+    if (r == NULL || r->type != &dc_dsl_type || dc_dsl_gone((dc_dsl *)r->node))
         dc_dsl_refuse_closed(L);
-    return d;
+    return (dc_dsl *)r->node;
 }
 
 /* The same for what may run after the context was closed: d->rt is NULL then. */
 static inline dc_dsl *dc_dsl_of_any(lua_State *L)
 {
-    dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
-    if (d == NULL || d->head.type != &dc_dsl_type)
+    const dc_uref *r = lua_touserdata(L, lua_upvalueindex(1));
+    if (r == NULL || r->type != &dc_dsl_type)
         dc_dsl_refuse_closed(L);
-    return d;
+    return (dc_dsl *)r->node;
 }
 
 /* The context of a state, where no binding is running; or NULL. */

@@ -44,6 +44,11 @@ void dc_trace_free(dc_trace *t)
 {
     if (t == NULL)
         return;
+    for (dc_trace **at = &t->d->trace; *at != NULL; at = &(*at)->outer)
+        if (*at == t) { /* of a coroutine whose variables could not be closed */
+            *at = t->outer;
+            break;
+        }
     for (uint32_t i = 0; i < t->captured.n; i++) {
         dc_tensor_release(t->captured.at[i].tensor);
         dc_lazy_release(t->captured.at[i].lazy);

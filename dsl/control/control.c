@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-const dc_utype dc_control_type = {"deepc.control"};
+const dc_utype dc_control_type = {.name = "deepc.control"};
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 

@@ -153,7 +153,7 @@ static bool early_key(const dc_fn *fn, dc_fn_key *key)
 
 static void trace_early(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key)
 {
-    const dc_fn *fn = lua_touserdata(L, fn_idx);
+    const dc_fn *fn = dc_udata_node(L, fn_idx);
     dc_fn_push_specs(L, fn_idx);
     const int list = lua_gettop(L);
     if ((int)lua_rawlen(L, list) >= fn->limit)
@@ -170,7 +170,7 @@ static void trace_early(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *ke
  */
 static void each_choice(lua_State *L, dc_dsl *d, int fn_idx, int idx, int var, const dc_fn_key *key)
 {
-    const dc_fn *fn = lua_touserdata(L, fn_idx);
+    const dc_fn *fn = dc_udata_node(L, fn_idx);
     dc_fn_key here = *key;
     luaL_checkstack(L, 8, "sizes");
     dc_interrupt_look(L, d); /* there may be many choices that trace nothing */
@@ -423,7 +423,6 @@ static const dc_binding of_fn[] = {
     {"__call", dc_fn_call, DC_ANY, DC_IN_META},
     {"__index", l_index, DC_ANY, DC_IN_META},
     {"__tostring", l_tostring, DC_ANY, DC_IN_META},
-    {"__gc", dc_fnobject_gc, DC_ANY, DC_IN_META},
 };
 
 const dc_bindings dc_fn_methods = DC_BINDINGS(of_fn);

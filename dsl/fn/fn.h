@@ -41,7 +41,6 @@ typedef struct dc_fn {
     dc_uhead head;
     dc_dsl *d;
     struct dc_fn *next, *prev; /* in d->fns, while `ready` */
-    bool dying;                /* was finalized once and not used since */
     dc_sig sig;
     const char *name;     /* interned, as are the next two */
     const char *place;    /* ", train.lua:12", or "" */
@@ -73,11 +72,11 @@ typedef struct dc_spec {
     dc_uhead head;
     dc_dsl *d;
     struct dc_spec *next, *prev; /* in d->specs, until it is dropped */
-    bool dying;                  /* as of dc_fn */
     dc_rt *rt;                   /* of the device that it computes on */
     dc_trace *trace;
     dc_exec *exec;
     dc_inst *inst;
+    struct dc_fnjob *job; /* that its instance is, or NULL */
     dc_cell *generator; /* among its cells, or NULL */
     uint64_t moved;     /* of its cells from device to device, when it was made; */
     uint64_t
@@ -129,7 +128,6 @@ typedef struct dc_fn_leaves {
 
 /* ---- fnobject.c ------------------------------------------------------------------------------ */
 
-int dc_fnobject_gc(lua_State *L);
 /* Raises where the value at idx is no typed function. */
 dc_fn *dc_fn_check(lua_State *L, int idx);
 /* The list of specialisations of the typed function at idx is pushed. */
@@ -199,13 +197,15 @@ extern const dc_bindings dc_fn_bindings, dc_static_bindings, dc_dim_print_bindin
     dc_fngraph_bindings, dc_fnviz_bindings;
 extern const dc_utype dc_fn_type, dc_spec_type, dc_tracing_type, dc_frame_type, dc_fnjob_type,
     dc_fntext_type, dc_static_type, dc_fntune_type, dc_fnviz_type;
-extern const dc_bindings dc_fn_methods, dc_spec_methods, dc_tracing_methods, dc_frame_methods,
-    dc_fnjob_methods, dc_fntext_methods, dc_static_methods, dc_fntune_methods, dc_fnviz_methods;
+extern const dc_bindings dc_fn_methods, dc_tracing_methods, dc_frame_methods,
+    dc_fnjob_methods, dc_static_methods;
 
 /* ---- fnjob.c: f:start, f:ready --------------------------------------------------------------- */
 
 int dc_fnjob_start(lua_State *L);
 int dc_fnjob_ready(lua_State *L);
+/* It has no instance any more: its specialisation is dropped. NULL is none. */
+void dc_fnjob_end(struct dc_fnjob *p);
 
 /* ---- fntune.c: dc.tune ----------------------------------------------------------------------- */
 

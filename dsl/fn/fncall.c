@@ -412,7 +412,7 @@ int dc_fn_give(lua_State *L, const dc_fn *fn, const dc_spec *s, int spec_idx, in
 
 /* ---- inside another trace -------------------------------------------------------------------- */
 
-const dc_utype dc_frame_type = {"deepc.frame"};
+const dc_utype dc_frame_type = {.name = "deepc.frame"};
 
 typedef struct inner {
     dc_uhead head;
@@ -619,7 +619,7 @@ dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *s
     dc_spec *s;
     if (like_last(L, fn)) {
         s = fn->last;
-        s->dying = false;
+        s->head.dying = false;
         dc_fn_take(L, d, fn, 1, v, &key);
         dc_fn_push_specs(L, 1);
         lua_rawgetp(L, -1, s);

@@ -11,37 +11,48 @@
 
 #include <string.h>
 
-const dc_utype dc_fnjob_type = {"deepc.job"};
-
 enum { FUNCTION = 1, SPEC, USER = SPEC }; /* user values, which hold what the job points to */
 
-typedef struct slices {
+typedef struct dc_fnjob {
     dc_uhead head;
-    bool open;        /* it has not ended without results, and they are not taken */
+    dc_spec *s;       /* whose `job` it is; NULL: it has ended, or its results are taken */
     const char *name; /* of the function, interned */
     bool done;
     dc_type out[]; /* of results, under the names of the call that started it */
 } slices;
 
-/* Its specialisation, unless it has ended or the context has dropped that. The job is at 1. */
+void dc_fnjob_end(struct dc_fnjob *p)
+{
+    if (p == NULL || p->s == NULL)
+        return;
+    p->s->job = NULL;
+    p->s = NULL;
+}
+
+static void drop_job(void *node)
+{
+    slices *p = node;
+    if (p->s != NULL)
+        dc_inst_cancel(p->s->inst);
+    dc_fnjob_end(p);
+}
+
+const dc_utype dc_fnjob_type = {.name = "deepc.job", .drop = drop_job};
+
+/* Its specialisation, while the job at 1 holds it; NULL where it has ended. */
 static dc_spec *spec_of(lua_State *L, const slices *p)
 {
-    if (!p->open)
-        return NULL;
     lua_getiuservalue(L, 1, SPEC);
-    dc_spec *s = dc_spec_test(L, -1);
+    dc_spec *s = dc_udata_test(L, -1, &dc_spec_type);
     lua_pop(L, 1);
-    return s;
+    return s == p->s ? s : NULL;
 }
 
 static int l_close(lua_State *L)
 {
     slices *p = dc_udata_test(L, 1, &dc_fnjob_type);
-    dc_spec *s = p != NULL ? spec_of(L, p) : NULL;
-    if (s != NULL)
-        dc_inst_cancel(s->inst);
     if (p != NULL)
-        p->open = false;
+        drop_job(p);
     return 0;
 }
 
@@ -104,7 +115,9 @@ int dc_fnjob_start(lua_State *L)
     starting a = {d, s};
     const dc_status status = dc_fn_act(L, d, fn, s, &v, start_job_body, &a);
     dc_error_check(L, d, status);
-    p->open = true;
+    dc_fnjob_end(s->job);
+    p->s = s;
+    s->job = p;
     s->calls++;
     return 1;
 }
@@ -145,10 +158,10 @@ static dc_status poll_job_body(dc_job *j, void *arg)
 /* Carries it on; raises where it fails, which ends it. */
 static void carry_on(lua_State *L, dc_dsl *d, slices *p, uint64_t ns)
 {
-    polling a = {.s = spec_of(L, p), .ns = ns};
+    polling a = {.s = p->s, .ns = ns};
     const dc_status status = dc_run_once(d, poll_job_body, &a);
     if (status != DC_OK && d->rt->job.err.id != DC_ERR_REENTER) /* else a slice of it is running */
-        p->open = false;
+        dc_fnjob_end(p);
     if (status != DC_OK && a.fault.check >= 0)
         dc_fn_raise_fault(L, d, a.s, &a.fault);
     dc_error_check(L, d, status);
@@ -205,7 +218,7 @@ static int l_result(lua_State *L)
     slices *p = check_job(L, d, "result");
     if (!p->done)
         carry_on(L, d, p, UINT64_MAX);
-    const dc_spec *s = spec_of(L, p);
+    const dc_spec *s = p->s;
     lua_getiuservalue(L, 1, FUNCTION);
     lua_getiuservalue(L, 1, SPEC);
     const dc_fn *fn = dc_fn_check(L, 2);
@@ -218,7 +231,7 @@ static int l_result(lua_State *L)
         a.out[i] = dc_fn_new_result(L, d, fn);
     check_job(L, d, "result"); /* a finalizer may have closed it */
     const dc_status status = dc_run_once(d, take_results_body, &a);
-    p->open = false;
+    dc_fnjob_end(p);
     dc_error_check(L, d, status);
     return dc_fn_give(L, fn, s, 3, first);
 }
@@ -227,16 +240,18 @@ static int l_tostring(lua_State *L)
 {
     const slices *p = dc_udata_check(L, 1, &dc_fnjob_type);
     lua_pushfstring(L, "job of %s (%s)", p->name,
-                    spec_of(L, p) == NULL ? "ended"
-                    : p->done             ? "done"
-                                          : "not done");
+                    p->s == NULL ? "ended"
+                    : p->done    ? "done"
+                                 : "not done");
     return 1;
 }
 
 static const dc_binding of_job[] = {
-    {"poll", l_poll, 2, DC_IN_METHODS},       {"result", l_result, 1, DC_IN_METHODS},
-    {"close", l_close, 1, DC_IN_METHODS},     {"__gc", l_close, DC_ANY, DC_IN_META},
-    {"__close", l_close, DC_ANY, DC_IN_META}, {"__tostring", l_tostring, DC_ANY, DC_IN_META},
+    {"poll", l_poll, 2, DC_IN_METHODS},
+    {"result", l_result, 1, DC_IN_METHODS},
+    {"close", l_close, 1, DC_IN_METHODS},
+    {"__close", l_close, DC_ANY, DC_IN_META},
+    {"__tostring", l_tostring, DC_ANY, DC_IN_META},
 };
 
 const dc_bindings dc_fnjob_methods = DC_BINDINGS(of_job);

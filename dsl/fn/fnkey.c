@@ -170,7 +170,7 @@ uint64_t dc_spec_distance(const dc_sig *sig, const dc_spec *a, const dc_fn_key *
 void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_key *key, char *out,
                         size_t room)
 {
-    const dc_fn *fn = lua_touserdata(L, fn_idx);
+    const dc_fn *fn = dc_udata_node(L, fn_idx);
     size_t n = 0;
     *out = '\0';
     for (int v = 0; v < fn->sig.nvar && n < room; v++)

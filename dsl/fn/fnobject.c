@@ -5,8 +5,6 @@
 #include "core/runtime/outcome.h"
 #include "dsl/fn/fn.h"
 
-const dc_utype dc_fn_type = {"deepc.fn"}, dc_spec_type = {"deepc.specialisation"};
-
 /* ---- typed functions ------------------------------------------------------------------------- */
 
 dc_fn *dc_fn_check(lua_State *L, int idx)
@@ -19,27 +17,13 @@ dc_fn *dc_fn_check(lua_State *L, int idx)
                       &(dc_blame){.hint = "its methods have a colon: f:explain()"});
     if (!fn->ready)
         luaL_error(L, "the typed function was never made");
-    fn->dying = false;
+    fn->head.dying = false;
     return fn;
 }
 
-/*
- * The first finalizer of the userdata at 1 does no more than to order a second one, which runs when
- * nothing refers to it still: finalizers of scripts may have brought it back, and Lua may run the
- * first one in the middle of a call. True the first time.
- */
-static bool spare(lua_State *L, bool *dying)
+static void drop_fn(void *node)
 {
-    if (*dying)
-        return false;
-    *dying = true;
-    if (lua_getmetatable(L, 1))
-        lua_setmetatable(L, 1);
-    return true;
-}
-
-static void drop_fn(dc_fn *fn)
-{
+    dc_fn *fn = node;
     if (!fn->ready)
         return;
     fn->ready = false;
@@ -53,15 +37,7 @@ static void drop_fn(dc_fn *fn)
     dc_uses_free(&fn->seen);
 }
 
-int dc_fnobject_gc(lua_State *L)
-{
-    dc_fn *fn = dc_udata_test(L, 1, &dc_fn_type);
-    if (fn == NULL || spare(L, &fn->dying))
-        return 0;
-    drop_fn(fn);
-    fn->head.type = NULL;
-    return 0;
-}
+const dc_utype dc_fn_type = {.name = "deepc.fn", .drop = drop_fn, .again = true};
 
 /* ---- specialisations ------------------------------------------------------------------------- */
 
@@ -78,6 +54,7 @@ void dc_spec_drop(dc_spec *s)
         s->next->prev = s->prev;
     if (s->rt != NULL)
         dc_outcomes_disown(s->rt, s);
+    dc_fnjob_end(s->job);
     dc_inst_free(s->inst);
     dc_exec_release(s->exec);
     dc_trace_free(s->trace);
@@ -92,16 +69,15 @@ void dc_spec_drop(dc_spec *s)
     DC_VEC_FREE(s->exchange);
     DC_VEC_FREE(s->whole);
     DC_VEC_FREE(s->step);
-    *s = (dc_spec){0};
+    *s = (dc_spec){.head = s->head};
 }
 
-static int spec_gc(lua_State *L)
+static void drop_spec(void *node)
 {
-    dc_spec *s = dc_udata_test(L, 1, &dc_spec_type);
-    if (s != NULL && !spare(L, &s->dying))
-        dc_spec_drop(s);
-    return 0;
+    dc_spec_drop(node);
 }
+
+const dc_utype dc_spec_type = {.name = "deepc.specialisation", .drop = drop_spec, .again = true};
 
 void dc_fn_push_specs(lua_State *L, int idx)
 {
@@ -116,7 +92,7 @@ dc_spec *dc_spec_test(lua_State *L, int idx)
 dc_spec *dc_spec_at(lua_State *L, int idx)
 {
     dc_spec *s = dc_udata_check(L, idx, &dc_spec_type);
-    s->dying = false;
+    s->head.dying = false;
     return s;
 }
 
@@ -139,9 +115,3 @@ void dc_fn_close_all(dc_dsl *d)
     while (d->fns != NULL)
         drop_fn(d->fns);
 }
-
-static const dc_binding of_spec[] = {
-    {"__gc", spec_gc, DC_ANY, DC_IN_META},
-};
-
-const dc_bindings dc_spec_methods = DC_BINDINGS(of_spec);

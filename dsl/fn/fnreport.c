@@ -20,8 +20,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const dc_utype dc_fntext_type = {"deepc.text"};
-
 typedef struct text_holder {
     dc_uhead head;
     dc_text text;
@@ -29,13 +27,12 @@ typedef struct text_holder {
 
 /* ---- texts made in C ------------------------------------------------------------------------- */
 
-static int l_text_gc(lua_State *L)
+static void drop_text(void *node)
 {
-    text_holder *t = dc_udata_test(L, 1, &dc_fntext_type);
-    if (t != NULL)
-        dc_text_free(&t->text);
-    return 0;
+    dc_text_free(&((text_holder *)node)->text);
 }
+
+const dc_utype dc_fntext_type = {.name = "deepc.text", .drop = drop_text};
 
 dc_text *dc_fntext_push(lua_State *L)
 {
@@ -45,7 +42,7 @@ dc_text *dc_fntext_push(lua_State *L)
 
 void dc_fntext_finish(lua_State *L)
 {
-    dc_text *t = &((text_holder *)lua_touserdata(L, -1))->text;
+    dc_text *t = &((text_holder *)dc_udata_node(L, -1))->text;
     size_t n = t->n;
     while (n > 0 && t->s[n - 1] == '\n')
         n--;
@@ -523,9 +520,3 @@ int dc_fnreport_plan(lua_State *L)
     lua_settop(L, 1);
     return push_page(L, plan_body);
 }
-
-static const dc_binding of_text[] = {
-    {"__gc", l_text_gc, DC_ANY, DC_IN_META},
-};
-
-const dc_bindings dc_fntext_methods = DC_BINDINGS(of_text);

@@ -11,8 +11,6 @@
 #include <math.h>
 #include <stdio.h>
 
-const dc_utype dc_fntune_type = {"deepc.tuning"};
-
 typedef struct tuning { /* what is told of one specialisation */
     dc_uhead head;
     dc_dsl *d;
@@ -22,13 +20,12 @@ typedef struct tuning { /* what is told of one specialisation */
     dc_tune_report report;
 } tuning;
 
-static int l_gc(lua_State *L)
+static void drop_tuning(void *node)
 {
-    tuning *t = dc_udata_test(L, 1, &dc_fntune_type);
-    if (t != NULL)
-        dc_arena_free(&t->mem);
-    return 0;
+    dc_arena_free(&((tuning *)node)->mem);
 }
+
+const dc_utype dc_fntune_type = {.name = "deepc.tuning", .drop = drop_tuning};
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
@@ -250,12 +247,6 @@ static int l_tune(lua_State *L)
     set_number(L, "seconds", (double)(dc_clock_ns() - begun) / 1e9);
     return 1;
 }
-
-static const dc_binding of_tuning[] = {
-    {"__gc", l_gc, DC_ANY, DC_IN_META},
-};
-
-const dc_bindings dc_fntune_methods = DC_BINDINGS(of_tuning);
 
 static const dc_binding bindings[] = {
     {"tune", l_tune, 2, DC_IN_MODULE},

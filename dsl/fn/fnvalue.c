@@ -400,7 +400,7 @@ static void push_static(lua_State *L, int fn_idx, int64_t number)
     push_statics(L, fn_idx, VALUES);
     lua_rawgeti(L, -1, number);
     lua_remove(L, -2);
-    const dc_fn *fn = lua_touserdata(L, fn_idx);
+    const dc_fn *fn = dc_udata_node(L, fn_idx);
     if (lua_islightuserdata(L, -1) && lua_touserdata(L, -1) == (const void *)&fn->sig) {
         lua_pop(L, 1);
         lua_pushnil(L);

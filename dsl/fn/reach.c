@@ -3,6 +3,8 @@
  */
 #include "dsl/fn/reach.h"
 
+#include "dsl/base/state.h"
+
 #include <lauxlib.h>
 
 #include <stdbool.h>
@@ -50,8 +52,11 @@ static void enter_table(lua_State *L, walk *w, int at)
     }
 }
 
+/* The context's own are those of all userdata. */
 static void enter_userdata(lua_State *L, walk *w, int at)
 {
+    if (dc_udata_test(L, at, &dc_dsl_type) != NULL)
+        return;
     for (int i = 1; lua_getiuservalue(L, at, i) != LUA_TNONE; i++)
         add_object(L, w);
     lua_pop(L, 1);

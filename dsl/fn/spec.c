@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const dc_utype dc_tracing_type = {"deepc.tracing"};
+const dc_utype dc_tracing_type = {.name = "deepc.tracing"};
 
 /* Ends a trace when it goes out of scope, by an error too. */
 typedef struct trace_scope {
@@ -53,6 +53,7 @@ static void push_scope(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, int
     lua_rawseti(L, -2, 1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, t);
     trace_scope *g = dc_udata_new(L, &dc_tracing_type, sizeof *g, 0);
+    dc_trace_hold(L, t, lua_gettop(L)); /* the frame is in it */
     g->d = d;
     g->trace = t;
     g->autocast = d->autocast;
@@ -447,7 +448,7 @@ static void pop_scope(lua_State *L, int idx)
 /* Runs the body of the function at fn_idx in the trace of s (on top) and takes its results. */
 static void trace_function(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
 {
-    dc_fn *fn = lua_touserdata(L, fn_idx);
+    dc_fn *fn = dc_udata_node(L, fn_idx);
     const int at = lua_gettop(L);
     const uint64_t begun = dc_span_begin(&d->rt->log);
     luaL_checkstack(L, DC_SIG_PARAMS + 24, "a typed function");
@@ -517,7 +518,7 @@ static dc_status tell_body(dc_job *j, void *arg)
 
 dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key, bool only_check)
 {
-    dc_fn *fn = lua_touserdata(L, fn_idx);
+    dc_fn *fn = dc_udata_node(L, fn_idx);
     dc_spec *s = dc_spec_push(L, d, key);
     trace_function(L, d, fn_idx, s);
     telling t = {d, fn, s};
@@ -593,8 +594,8 @@ static void take_over(lua_State *L, int spec_idx, int again_idx, dc_spec *s, dc_
 
 void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx)
 {
-    const dc_fn *fn = lua_touserdata(L, fn_idx);
-    dc_spec *s = lua_touserdata(L, spec_idx);
+    const dc_fn *fn = dc_udata_node(L, fn_idx);
+    dc_spec *s = dc_udata_node(L, spec_idx);
     spec_idx = lua_absindex(L, spec_idx);
     const int top = lua_gettop(L);
     dc_spec *again = dc_spec_push(L, d, &s->key);

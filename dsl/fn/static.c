@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-const dc_utype dc_static_type = {"deepc.static"};
+const dc_utype dc_static_type = {.name = "deepc.static"};
 enum { VALUE = 1, NUMBERS = 2 };
 
 typedef struct dc_static {

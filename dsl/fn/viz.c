@@ -15,19 +15,17 @@
 
 #include <string.h>
 
-const dc_utype dc_fnviz_type = {"deepc.executable"};
-
-static int l_release(lua_State *L)
+static void drop_executable(void *node)
 {
-    dc_viz_holder *h = dc_udata_test(L, 1, &dc_fnviz_type);
-    if (h == NULL || h->exec == NULL)
-        return 0;
+    dc_viz_holder *h = node;
+    if (h->exec == NULL)
+        return;
     dc_exec_graph_free(&h->graph);
-    if (!dc_dsl_gone(dc_dsl_of_any(L)))
-        dc_exec_release(h->exec);
+    dc_exec_release(h->exec);
     h->exec = NULL;
-    return 0;
 }
+
+const dc_utype dc_fnviz_type = {.name = "deepc.executable", .drop = drop_executable};
 
 /* ---- commands ---------------------------------------------------------------------------------- */
 
@@ -348,9 +346,5 @@ static const dc_binding rows[] = {
     {"viz_source", l_source, DC_ANY, DC_IN_LIBRARY},
     {"viz_forget", l_forget, DC_ANY, DC_IN_LIBRARY},
 };
-static const dc_binding of_executable[] = {
-    {"__gc", l_release, DC_ANY, DC_IN_META},
-};
 
 const dc_bindings dc_fnviz_bindings = DC_BINDINGS(rows);
-const dc_bindings dc_fnviz_methods = DC_BINDINGS(of_executable);

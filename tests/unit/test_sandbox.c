@@ -225,6 +225,23 @@ static void test_memory(void)
     lua_close(h.L);
 }
 
+/* Closed while it holds all that it may, with a stack that has no room for calls of finalizers. */
+static void test_close_at_limit(void)
+{
+    for (int pushed = 0; pushed < 12; pushed += 3) {
+        host h;
+        prepare(&h);
+        h.o.memory_limit = (size_t)8 << 20;
+        open_host(&h);
+        fails(&h, "kept = {} for i = 1, 1e9 do kept[i] = {} end", DC_E_NOMEM, "not enough memory");
+        fails(&h, "more = {} for i = 1, 1e9 do more = { more } end", DC_E_NOMEM,
+              "not enough memory");
+        for (int i = 0; i < pushed; i++)
+            lua_pushinteger(h.L, i);
+        lua_close(h.L);
+    }
+}
+
 static void test_errors(void)
 {
     host h;
@@ -453,6 +470,7 @@ int main(void)
     test_require();
     test_folders();
     test_memory();
+    test_close_at_limit();
     test_errors();
     test_time();
     test_tables();
