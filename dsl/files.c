@@ -6,7 +6,7 @@
  *                                                           as[name]: what it calls the dtype of u8, "F8_E4M3"
  *   gguf_save(path, names, values, types, count, entries)   a GGUF file; types[i] is "q8_0", a dtype or false: its own.
  *                                 entries: `count` metadata as they stand in the file
- *   file_exists(op, path)
+ *   file_exists(op, path)         where files may be read; file_exists(op, path, "write"): where they may be written
  *   file_remove(op, path)         unless it is gone
  *   write_file(op, path, text)
  *   write_png(op, path, width, height, rgb)
@@ -157,20 +157,22 @@ static int l_gguf_save(lua_State *L)
 
 typedef struct existing {
     const char *path;
+    dc_folder_use use;
     bool there;
 } existing;
 
 static dc_status file_exists_body(dc_job *j, void *arg)
 {
     existing *a = arg;
-    return dc_path_exists(j, a->path, &a->there);
+    return dc_path_exists(j, a->use, a->path, &a->there);
 }
 
 static int l_exists(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const char *op = luaL_checkstring(L, 1);
-    existing a = {dc_args_text(L, d, 2, op), false};
+    existing a = {dc_args_text(L, d, 2, op),
+                  lua_isnoneornil(L, 3) ? DC_FOLDER_READ : DC_FOLDER_WRITE, false};
     dc_run(L, d, file_exists_body, &a);
     lua_pushboolean(L, a.there);
     return 1;
@@ -185,7 +187,7 @@ static dc_status remove_file_body(dc_job *j, void *arg)
 static int l_remove(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    existing a = {dc_args_text(L, d, 2, luaL_checkstring(L, 1)), false};
+    existing a = {.path = dc_args_text(L, d, 2, luaL_checkstring(L, 1))};
     if (!d->rt->check)
         dc_run(L, d, remove_file_body, &a);
     return 0;

@@ -278,7 +278,7 @@ dc_status dc_fetch_digest(dc_job *j, const char *path, bool *there, char out[DC_
     dc_sha256 sha;
     int fd;
     size_t got;
-    DC_TRY(dc_path_exists(j, path, there));
+    DC_TRY(dc_path_exists(j, DC_FOLDER_READ, path, there));
     if (!*there)
         return DC_OK;
     char *piece = dc_arena_alloc(&j->scratch, PIECE);

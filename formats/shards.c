@@ -478,7 +478,7 @@ dc_status dc_shards_open_folder(dc_job *j, const char *folder, dc_tensor_file **
     for (size_t i = 0; i < DC_COUNTOF(known); i++) {
         const char *path = dc_arena_printf(&j->scratch, "%s/%s", folder, known[i].name);
         bool there;
-        DC_TRY(dc_path_exists(j, path, &there));
+        DC_TRY(dc_path_exists(j, DC_FOLDER_READ, path, &there));
         if (there)
             return known[i].index ? dc_shards_open(j, path, out)
                                   : dc_tensor_file_open_part(j, path, out);

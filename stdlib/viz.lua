@@ -20,14 +20,14 @@ local STYLES = { "page.css", "views.css", "print.css" }
 local SCRIPTS = { "model.js", "layout.js", "layers.js", "scene.js", "draw.js", "graph.js", "roofline.js", "kernels.js",
   "lines.js", "memory.js", "flame.js", "overview.js", "details.js", "search.js", "page.js" }
 
-local begun -- when it was started: os.time
+local begun -- when it was started: core.clock
 local peak -- of the machine: { gflops, gbs }, false where it is not measured, nil before
 
 ---Kernels are timed from now on, and the functions that are called are remembered, also those that are
 ---dropped. What was called before has no times.
 function viz.start()
   core.viz_begin()
-  begun = begun or os.time()
+  begun = begun or core.clock()
 end
 
 local function read_all(names)
@@ -87,7 +87,7 @@ function viz._program(path)
   core.viz_check(path)
   viz.start()
   return function(about)
-    about.version, about.seconds = dc._VERSION, os.time() - begun
+    about.version, about.seconds = dc._VERSION, math.floor(core.clock() - begun + 0.5)
     core.write_file("--viz", path, page_of(about))
   end
 end

@@ -139,6 +139,8 @@ static int require_ours(lua_State *L, const char *name)
         return luaL_error(L, "module '%s' not found", name);
     lua_pushstring(L, name);
     lua_call(L, 1, 1);
+    if (lua_isnil(L, -1)) /* as Lua's own does: a module without a value has run, too */
+        lua_pushboolean(L, 1);
     lua_pushvalue(L, -1);
     lua_setfield(L, loaded, name);
     return 1;

@@ -249,7 +249,7 @@ dc_status dc_path_open(dc_job *j, const char *path, int *fd)
     return DC_OK;
 }
 
-dc_status dc_path_exists(dc_job *j, const char *path, bool *there)
+dc_status dc_path_exists(dc_job *j, dc_folder_use use, const char *path, bool *there)
 {
     const char *name;
     struct stat st;
@@ -259,7 +259,7 @@ dc_status dc_path_exists(dc_job *j, const char *path, bool *there)
         *there = access(path, F_OK) == 0;
         return DC_OK;
     }
-    const dc_status status = dc_folders_enter(j, DC_FOLDER_READ, path, &dir, &name);
+    const dc_status status = dc_folders_enter(j, use, path, &dir, &name);
     *there = false;
     if (status != DC_OK)
         return j->err.id == DC_ERR_FILE ? DC_OK : status;
@@ -278,5 +278,6 @@ dc_status dc_path_remove(dc_job *j, const char *path)
     const int failed = unlinkat(dir, name, 0) != 0 && errno != ENOENT ? errno : 0;
     if (dir != AT_FDCWD)
         close(dir);
-    return failed == 0 ? DC_OK : dc_path_fail(j, DC_ERR_FILE, path, "removing it: %s", strerror(failed));
+    return failed == 0 ? DC_OK
+                       : dc_path_fail(j, DC_ERR_FILE, path, "removing it: %s", strerror(failed));
 }

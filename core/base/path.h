@@ -39,8 +39,8 @@ dc_status dc_folders_no_link(dc_job *j, const char *path, int dir, const char *n
 /* Opens a file for reading, as the job may: any path, or one beneath its folders. */
 dc_status dc_path_open(dc_job *j, const char *path, int *fd);
 
-/* Is there something of that name? */
-dc_status dc_path_exists(dc_job *j, const char *path, bool *there);
+/* Is there something of that name, beneath the folders of this use? */
+dc_status dc_path_exists(dc_job *j, dc_folder_use use, const char *path, bool *there);
 
 /* Removes a file; one that is not there is fine. */
 dc_status dc_path_remove(dc_job *j, const char *path);

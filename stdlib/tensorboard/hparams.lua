@@ -80,7 +80,7 @@ function Writer:hparams(settings, metrics)
     infos[#infos + 1] = bytes(5, bytes(1, bytes(2, tag)))
   end
   put(self, "experiment", 2, table.concat(infos))
-  put(self, "session_start_info", 3, table.concat(values) .. double(5, os.time() + 0.0))
+  put(self, "session_start_info", 3, table.concat(values) .. double(5, core.wall_time(op, "a session") + 0.0))
 end
 
 return core.tensorboard

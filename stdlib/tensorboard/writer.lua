@@ -4,6 +4,7 @@ local dc = require "deepc"
 local _, core = ...
 require "deepc.operands"
 require "deepc.pictures"
+require "deepc.wall"
 local wire = require "deepc.tensorboard.wire"
 
 local int, bytes, double, float, doubles = wire.int, wire.bytes, wire.double, wire.float, wire.doubles
@@ -18,8 +19,8 @@ local int, bytes, double, float, doubles = wire.int, wire.bytes, wire.double, wi
 local tensorboard = {}
 
 ---Writes what TensorBoard shows. Events are kept until there are 64 of them, for 10 seconds, and until :flush or
----:close; the end of the script writes them, too. Of several ranks the first one writes; the others do nothing, and
----may call it just the same.
+---:close; the end of the script writes them, too, but not in a sandbox, which has to have a clock. Of several ranks the
+---first one writes; the others do nothing, and may call it just the same.
 ---@class deepc.tensorboard.Writer
 ---@field folder string
 ---@field path string? of the file; nil where another rank writes
@@ -33,9 +34,9 @@ local opened = 0
 
 -- Fractions of seconds from a clock that goes on by itself, seconds from that of the wall, which may be set.
 local function now(self)
-  local at = self.started + core.clock() - self.clock
-  if math.abs(os.time() - at) > 2 then
-    self.started, self.clock = os.time() + 0.0, core.clock()
+  local at, wall = self.started + core.clock() - self.clock, core.wall_time("tensorboard", "an event")
+  if math.abs(wall - at) > 2 then
+    self.started, self.clock = wall + 0.0, core.clock()
     at = self.started
   end
   return at
@@ -60,11 +61,11 @@ local function add(self, body)
   end
 end
 
--- With the folders above it: runs/1.
+-- With the folders above it: runs/1. Of these a sandbox may write some alone.
 local function make_folders(op, folder)
   for at in folder:gmatch "()/" do
     local above = folder:sub(1, at - 1)
-    if above ~= "" and above:sub(-1) ~= "/" then
+    if above ~= "" and above:sub(-1) ~= "/" and pcall(core.file_exists, op, above, "write") then
       core.make_folder(op, above)
     end
   end
@@ -77,12 +78,13 @@ local function new_path(op, folder, started)
   repeat
     opened = opened + 1
     path = ("%s/events.out.tfevents.%010d.deepc.%d"):format(folder, math.tointeger(started), opened)
-  until not core.file_exists(op, path)
+  until not core.file_exists(op, path, "write")
   return path
 end
 
 local function new(op, folder, purge)
-  local self = setmetatable({ folder = folder, started = os.time() + 0.0, clock = core.clock(), waiting = {}, told = {},
+  local started = core.wall_time(op, "every event") + 0.0
+  local self = setmetatable({ folder = folder, started = started, clock = core.clock(), waiting = {}, told = {},
     below = {}, purge = purge }, meta)
   if core.speaks() then
     make_folders(op, folder)
@@ -355,10 +357,15 @@ meta.__close = function(self)
   end
 end
 
-meta.__gc = function(self)
+local function finish(self)
   if not self.closed then
     pcall(write, self)
   end
+end
+
+-- In a sandbox nothing has a finalizer: what waits there is written by :flush and :close.
+if pcall(setmetatable, {}, { __gc = finish }) then
+  meta.__gc = finish
 end
 
 -- What the other files need.

@@ -3,6 +3,8 @@
 local jinja = require "deepc.tokenizers.jinja_parse"
 local values = require "deepc.tokenizers.jinja_values"
 local json = require "deepc.tokenizers.json"
+require "deepc.wall"
+local _, core = ...
 
 local truth, text, kind, new_list = values.truth, values.text, values.kind, values.new_list
 
@@ -556,7 +558,12 @@ function functions.range(list)
 end
 
 function functions.strftime_now(list)
-  return os.date(list[1])
+  local format = list[1]
+  if type(format) ~= "string" or format:find "^!?%*t" then
+    values.fail "strftime_now takes a format, as '%Y-%m-%d'"
+  end
+  return core.wall_date(format)
+    or values.fail "strftime_now has the time of day, and there is no clock here"
 end
 
 function functions.raise_exception(list)

@@ -15,6 +15,7 @@
 local _, core = ...
 
 local attributes = require "deepc.viz.attributes"
+require "deepc.wall"
 
 local FORMS = { "nest", "schedule", "flat", "text" }
 local SOURCE_BYTES, SOURCE_KERNELS = 6 << 20, 1000 -- of all texts of kernels; kernels that have them
@@ -156,7 +157,7 @@ local function whole_path(name, script)
     return name
   end
   local list = { script }
-  for module in pairs(package.loaded) do
+  for module in pairs(package and package.loaded or {}) do
     list[#list + 1] = type(module) == "string" and package.searchpath(module, package.path) or nil
   end
   for _, path in ipairs(list) do
@@ -207,7 +208,7 @@ return function(about)
   local machine = core.viz_machine()
   about.format = 1
   about.device, about.rank = machine.device, machine.rank
-  about.cpu, about.date = cpu_name(), os.date "%Y-%m-%d %H:%M"
+  about.cpu, about.date = cpu_name(), core.wall_date "%Y-%m-%d %H:%M"
   about.sources = sources_of(names, about.script)
   about.functions, about.strings = functions, strings
   return about

@@ -51,7 +51,7 @@ static dc_status write_body(dc_job *j, void *arg)
 static dc_status exists_body(dc_job *j, void *arg)
 {
     attempt *a = arg;
-    return dc_path_exists(j, a->path, &a->there);
+    return dc_path_exists(j, DC_FOLDER_READ, a->path, &a->there);
 }
 
 typedef dc_status body(dc_job *, void *);

@@ -159,7 +159,8 @@ static void test_require(void)
     CHECK(run(&h, "assert(require 'words'.hello == 'hello from words' and require 'words' == "
                   "require 'words')\n"
                   "assert(require 'mine.other' == true and require 'mine.other' and count == 1)\n"
-                  "local ok, err = pcall(require, 'fails')\n"
+                  "assert(require 'deepc.wall' == true and require 'deepc.wall')\n"
+              "local ok, err = pcall(require, 'fails')\n"
                   "assert(not ok and err == 'fails:1: try 1', err)\n"
                   "assert(select(2, pcall(require, 'fails')) == 'fails:1: try 2')"));
     fails(&h, "require 'circle'", DC_E_VALUE, "module 'circle' requires itself");
