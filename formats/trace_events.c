@@ -390,11 +390,12 @@ static dc_status end_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-void dc_trace_end(dc_rt *rt)
+bool dc_trace_end(dc_rt *rt)
 {
     char why[600];
     if (rt->first->trace_path == NULL || dc_protect(&rt->job, end_body, rt) == DC_OK)
-        return;
+        return true;
     dc_err_render(&rt->job.err, 0, why, sizeof why);
     dc_logf(&rt->log, DC_CH_NOTE, "trace: %s", why);
+    return false;
 }

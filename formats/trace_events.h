@@ -30,7 +30,7 @@ dc_status dc_trace_events_write(dc_job *j, const dc_spans *s, const dc_trace_fac
 dc_status dc_trace_start(dc_rt *rt, dc_job *j, const char *path, uint64_t most);
 /* STATE where nothing is recorded. *path: where it was written, in scratch memory. A file that cannot be written ends the recording, too. */
 dc_status dc_trace_stop(dc_rt *rt, dc_job *j, const char **path, uint64_t *count, uint64_t *lost);
-/* At an end: writes the file if something is recorded. What fails becomes a note. */
-void dc_trace_end(dc_rt *rt);
+/* At an end: writes the file if something is recorded. False where it cannot be written, which becomes a note. */
+bool dc_trace_end(dc_rt *rt);
 
 #endif

@@ -15,8 +15,9 @@
 #include "vm/cache_main.h"
 #include "vm/check_main.h"
 #include "vm/deepc.h"
-#include "vm/dot_main.h"
 #include "vm/doctor_main.h"
+#include "vm/dot_main.h"
+#include "vm/ending.h"
 #include "vm/explain.h"
 #include "vm/kernel.h"
 #include "vm/language_server.h"
@@ -63,14 +64,16 @@ static const char usage[] =
     "  language-server  for editors: the Language Server Protocol on standard input and output\n"
     "  plan --mesh data=8 FILE ARGS  time and memory of a step on ranks that are not there; deepc "
     "plan tells more\n"
-    "  dot FILE ARGS    graphs of the script's typed functions, for Graphviz; deepc dot tells more\n"
+    "  dot FILE ARGS    graphs of the script's typed functions, for Graphviz; deepc dot tells "
+    "more\n"
     "  kernel FILE      schedule a kernel and print one of its forms; deepc kernel tells more\n"
     "  explain DC0301   what the code of an error means; without a code, all codes\n"
     "  sandbox FILE ARGS  run a script that may compute and print, and nothing else; deepc sandbox "
     "tells more\n"
     "  inspect FILE     what is in a file of tensors; deepc inspect --help tells more\n"
     "  convert FROM TO  writes its tensors as another file\n"
-    "  top [PID]        what a running script is doing; without PID those that may be watched; deepc "
+    "  top [PID]        what a running script is doing; without PID those that may be watched; "
+    "deepc "
     "top --help tells more\n"
     "  cache [--clear]  what the cache of compiled kernels holds; empties it\n"
     "  doctor [--json]  what is here, what is missing, and a test of it in some ten seconds\n"
@@ -173,29 +176,6 @@ static void set_arg(lua_State *L, int argc, char **argv, int script)
         lua_rawseti(L, -2, i - script);
     }
     lua_setglobal(L, "arg");
-}
-
-/* Upvalue: os.exit. Without an end of the state, which closes the context, the socket of a monitor would stay, and no trace be written. */
-static int l_exit(lua_State *L)
-{
-    dc_rt *rt = dc_dsl_rt(L);
-    if (rt != NULL) {
-        dc_monitor_close(rt);
-        dc_trace_end(rt);
-    }
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_insert(L, 1);
-    lua_call(L, lua_gettop(L) - 1, 0);
-    return 0;
-}
-
-static void wrap_exit(lua_State *L)
-{
-    lua_getglobal(L, "os");
-    lua_getfield(L, -1, "exit");
-    lua_pushcclosure(L, l_exit, 1);
-    lua_setfield(L, -2, "exit");
-    lua_pop(L, 1);
 }
 
 typedef struct command {
@@ -368,6 +348,12 @@ static int docall_viz(lua_State *L, command *c)
     return status;
 }
 
+static int end_script(lua_State *L)
+{
+    lua_pushboolean(L, dc_ending(L));
+    return 1;
+}
+
 static int run_command(lua_State *L)
 {
     command *c = lua_touserdata(L, 1);
@@ -375,9 +361,9 @@ static int run_command(lua_State *L)
     luaL_openlibs(L);
     set_arg(L, c->argc, c->argv, c->script < c->argc ? c->script : 0);
     dc_launched_guard(L);
-    wrap_exit(L);
     if (dc_attach(L, c->rt) != DC_OK)
         return luaL_error(L, "%s", dc_errmsg(c->rt));
+    dc_ending_guard(L);
     start_trace(L, c);
     lua_gc(L, LUA_GCGEN, 0, 0);
     if (c->viz != NULL && docall_viz(L, c) != LUA_OK)
@@ -385,8 +371,9 @@ static int run_command(lua_State *L)
     c->status = run_options(L, c);
     if (c->status == 0)
         c->status = run_rest(L, c);
-    if (dc_viz_push_end(L) && docall(L, 0, 0) != LUA_OK)
-        c->status = 1;
+    lua_pushcfunction(L, end_script);
+    if (docall(L, 0, 1) != LUA_OK || !lua_toboolean(L, -1))
+        c->status = c->status != 0 ? c->status : 1;
     dc_profile_report_all(c->rt);
     return 0;
 }
@@ -547,9 +534,5 @@ int main(int argc, char **argv)
 {
     choose_blas_kernels();
     const int status = choose(argc, argv);
-    errno = 0;
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return status;
-    fprintf(stderr, "deepc: stdout: %s\n", errno != 0 ? strerror(errno) : "cannot be written");
-    return status != 0 ? status : 1;
+    return dc_ending_output() || status != 0 ? status : 1;
 }

@@ -1,12 +1,8 @@
 #include "vm/viz_main.h"
 
 #include "dsl/dsl.h"
-#include "vm/luaerror.h"
 
 #include <lauxlib.h>
-#include <lualib.h>
-
-#include <stdio.h>
 
 static const char KEY = 0; /* its address: where the registry has what follows */
 enum { WRITE = 1, SCRIPT, COMMAND, ERROR };
@@ -64,49 +60,6 @@ void dc_viz_failed(lua_State *L, const char *text, size_t n)
     lua_pop(L, 1);
 }
 
-/* The page before os.exit. Where it cannot be written that is said, and what would be a success is none. */
-static void end_page(lua_State *L)
-{
-    const int narg = lua_gettop(L);
-    lua_pushcfunction(L, dc_luaerror_handler);
-    if (!dc_viz_push_end(L) || lua_pcall(L, 0, 0, narg + 1) == LUA_OK) {
-        lua_settop(L, narg);
-        return;
-    }
-    dc_luaerror e;
-    dc_luaerror_read(L, -1, &e);
-    fprintf(stderr, "deepc: %.*s\n", (int)e.n, e.text);
-    lua_settop(L, narg);
-    const bool fails =
-        lua_isboolean(L, 1) ? !lua_toboolean(L, 1) : narg > 0 && lua_tointeger(L, 1) != 0;
-    if (!fails) {
-        lua_settop(L, narg > 0 ? narg : 1);
-        lua_pushinteger(L, 1);
-        lua_replace(L, 1);
-    }
-}
-
-/* os.exit, with the one that was there as its upvalue. */
-static int exit_with_page(lua_State *L)
-{
-    end_page(L);
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_insert(L, 1);
-    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-    return lua_gettop(L);
-}
-
-static void guard_exit(lua_State *L)
-{
-    if (lua_getglobal(L, LUA_OSLIBNAME) == LUA_TTABLE && lua_getfield(L, -1, "exit") != LUA_TNIL) {
-        lua_pushcclosure(L, exit_with_page, 1);
-        lua_setfield(L, -2, "exit");
-        lua_pop(L, 1);
-        return;
-    }
-    lua_pop(L, 1);
-}
-
 /* ---- the beginning ----------------------------------------------------------------------------- */
 
 /* "train.lua --epochs 3" */
@@ -148,7 +101,6 @@ static int begin(lua_State *L)
     }
     lua_pushvalue(L, 4);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &KEY);
-    guard_exit(L);
     return 0;
 }
 

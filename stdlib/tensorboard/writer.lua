@@ -4,6 +4,7 @@ local dc = require "deepc"
 local _, core = ...
 require "deepc.operands"
 require "deepc.pictures"
+require "deepc.ending"
 require "deepc.wall"
 local wire = require "deepc.tensorboard.wire"
 
@@ -49,6 +50,13 @@ local function write(self)
   end
 end
 
+local function finish(self)
+  if not self.closed then
+    self.closed = true
+    write(self)
+  end
+end
+
 local function add(self, body)
   if not self.path then
     return
@@ -86,6 +94,7 @@ local function new(op, folder, purge)
   local started = core.wall_time(op, "every event") + 0.0
   local self = setmetatable({ folder = folder, started = started, clock = core.clock(), waiting = {}, told = {},
     below = {}, purge = purge }, meta)
+  core.at_end(self, finish)
   if core.speaks() then
     make_folders(op, folder)
     self.path = new_path(op, folder, self.started)
@@ -357,15 +366,14 @@ meta.__close = function(self)
   end
 end
 
-local function finish(self)
-  if not self.closed then
-    pcall(write, self)
-  end
-end
-
 -- In a sandbox nothing has a finalizer: what waits there is written by :flush and :close.
-if pcall(setmetatable, {}, { __gc = finish }) then
-  meta.__gc = finish
+if pcall(setmetatable, {}, { __gc = function() end }) then
+  meta.__gc = function(self)
+    local ok, err = pcall(finish, self)
+    if not ok then
+      core.lost(err)
+    end
+  end
 end
 
 -- What the other files need.

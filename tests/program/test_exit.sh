@@ -63,4 +63,34 @@ lost "$DEEPC" "$dir/print.lua" 100000
 lost "$DEEPC" --options
 lost "$DEEPC" explain DC0101
 lost "$DEEPC" kernel tests/kernel/softmax.nest
+for way in "" "os.exit(0)" "os.exit(true, true)"; do
+    lost "$DEEPC" -e "print(1) $way"
+done
+
+# What is written at the end, into a folder that is gone by then, is missed in whatever way the script ends.
+unwritten() { # unwritten WORDS STATUS LINE ARGUMENTS
+    words=$1 status_wanted=$2
+    mkdir "$dir/gone"
+    echo "$3" >"$dir/gone.lua"
+    shift 3
+    run "$DEEPC" "$@" "$dir/gone.lua" "$dir/gone"
+    check "$* $(cat "$dir/gone.lua"): status $status_wanted" test "$status" -eq "$status_wanted"
+    check "and told" warns "$words"
+}
+for way in "" "os.exit()" "os.exit(0, true)" "os.exit(true)" "coroutine.wrap(os.exit)(0)"; do
+    gone="os.execute('rm -r ' .. arg[1]) $way"
+    unwritten "gone/x.json: cannot be written" 1 "$gone" --trace "$dir/gone/x.json"
+    unwritten "gone/x.html: cannot be written" 1 "$gone" --viz "$dir/gone/x.html"
+    unwritten "gone/x.json: cannot be written" 1 "T = require 'deepc'.trace(arg[1] .. '/x.json') $gone"
+    unwritten "cannot be written" 1 \
+        "T = require 'deepc.tensorboard'.writer(arg[1] .. '/x') T:scalar('a', 1, 1) $gone"
+done
+unwritten "gone/x.json: cannot be written" 7 "os.execute('rm -r ' .. arg[1]) os.exit(7)" --trace "$dir/gone/x.json"
+unwritten "cannot be written" 1 "local function f()
+  require 'deepc.tensorboard'.writer(arg[1] .. '/x'):scalar('a', 1, 1)
+end
+f() os.execute('rm -r ' .. arg[1]) collectgarbage() collectgarbage()"
+mkdir "$dir/gone"
+run "$DEEPC" --trace "$dir/gone/x.json" -e "require 'deepc.tensorboard'.writer('$dir/gone/y'):scalar('a', 1, 1) os.exit()"
+check "else both are there" test "$status" -eq 0 -a -s "$dir/gone/x.json"
 closing
