@@ -9,7 +9,7 @@
  *   tokenizer_decode(t, ids, skip_special)
  *   tokenizer_id(t, token)   tokenizer_token(t, id)   tokenizer_is_special(t, id)
  *   tokenizer_about(t)       a table: size, unknown, max, pad, pad_left
- *   json_read(op, name, text)   JSON as tables, texts, numbers; null is nil
+ *   json_read(op, name, text, null)   JSON as tables, texts, numbers; null is what is given, or nil
  */
 #include "dsl/base/args.h"
 #include "dsl/base/error.h"
@@ -313,18 +313,19 @@ static dc_status parse_body(dc_job *j, void *arg)
     return dc_json_tree(j, a->name, copy, a->text.n, &a->out->memory, &a->out->root);
 }
 
+/* null is at index 4. */
 static void push_value(lua_State *L, const dc_jnode *v)
 {
     luaL_checkstack(L, 4, "JSON");
     switch (v->kind) {
     case DC_J_NULL:
-        lua_pushnil(L);
+        lua_pushvalue(L, 4);
         return;
     case DC_J_BOOL:
         lua_pushboolean(L, v->v.num != 0);
         return;
     case DC_J_NUMBER:
-        if (v->v.num == (double)(int32_t)v->v.num)
+        if (v->v.num >= INT32_MIN && v->v.num <= INT32_MAX && v->v.num == (double)(int32_t)v->v.num)
             lua_pushinteger(L, (lua_Integer)v->v.num);
         else
             lua_pushnumber(L, v->v.num);
@@ -363,6 +364,7 @@ static int l_json_read(lua_State *L)
     const char *op = luaL_checkstring(L, 1);
     parsing a = {.name = luaL_checkstring(L, 2)};
     a.text.at = luaL_checklstring(L, 3, &a.text.n);
+    lua_settop(L, 4);
     a.out = dc_udata_new(L, &dc_json_type, sizeof *a.out, 0);
     dc_error_check_of(L, d, dc_run_once(d, parse_body, &a), op);
     push_value(L, a.out->root);

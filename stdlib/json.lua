@@ -64,15 +64,23 @@ local function write_list(out, list, empty)
   out[#out + 1] = "]"
 end
 
+-- Of a list with holes keys are numbers.
+local function before(a, b)
+  if type(a) ~= type(b) then
+    return type(a) == "number"
+  end
+  return a < b
+end
+
 local function write_object(out, t, empty)
   local keys = {}
   for key in pairs(t) do
     keys[#keys + 1] = key
   end
-  table.sort(keys)
+  table.sort(keys, before)
   out[#out + 1] = "{"
   for i, key in ipairs(keys) do
-    out[#out + 1] = (i > 1 and "," or "") .. text_of(key) .. ":"
+    out[#out + 1] = (i > 1 and "," or "") .. text_of(tostring(key)) .. ":"
     write(out, t[key], empty)
   end
   out[#out + 1] = "}"

@@ -251,16 +251,18 @@ static void read_input(server *s)
     }
 }
 
-/* Of a pipe that can be written to, so many bytes are taken without waiting. */
-static void write_output(server *s)
+/* Of a pipe that can be written to, so many bytes are taken without waiting. False where nobody reads. */
+static bool write_output(server *s)
 {
     const size_t left = s->out.n - s->written;
     const ssize_t n = write(STDOUT_FILENO, s->out.s + s->written, left < 4096 ? left : 4096);
-    if (n < 0 && errno != EINTR && errno != EAGAIN)
+    const bool fails = n < 0 && errno != EINTR && errno != EAGAIN;
+    if (fails)
         s->status = 1;
     s->written += n > 0 ? (size_t)n : 0;
     if (s->written == s->out.n)
         s->written = s->out.n = 0;
+    return !fails;
 }
 
 /* finished(id, result or nil, why there is none) */
@@ -396,11 +398,10 @@ static void run(server *s)
 {
     while (s->status < 0)
         wait_once(s);
-    while (s->out.n > 0 && s->status == 0) { /* the answer to the last request */
+    while (s->out.n > 0) { /* answers, also to who has said nothing of an end */
         struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
-        if (poll(&p, 1, GRACE) <= 0)
+        if (poll(&p, 1, GRACE) <= 0 || !write_output(s))
             break;
-        write_output(s);
     }
 }
 

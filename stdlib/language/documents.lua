@@ -118,6 +118,24 @@ function documents.wake()
   set_alarm()
 end
 
+local function read_result(doc, json)
+  local found = json and core.json_read("language-server", "result", json)
+  if not found then
+    return nil
+  elseif type(found) ~= "table" or type(found.problems) ~= "table" or type(found.seen or {}) ~= "table" then
+    error "no result"
+  end
+  if found.complete or #found.problems == 0 or #(found.seen or {}) > 0 then
+    local old, result = doc.result, results.new(found, doc.text)
+    result.lines = doc.lines -- the same table: lines are those of the document
+    if not found.complete and old then -- what stands behind the place where it stopped is known from before
+      result.older = old.complete and old or old.older or old
+    end
+    doc.result = result
+  end
+  return found
+end
+
 ---A check has ended: with its result as JSON, or why it has none.
 function documents.finished(id, json, why)
   local doc = by_number[id]
@@ -126,16 +144,12 @@ function documents.finished(id, json, why)
     return
   end
   doc.running = nil
-  local found = json and core.json_read("language-server", "result", json)
-  if found and (found.complete or #found.problems == 0 or #(found.seen or {}) > 0) then
-    local old = doc.result
-    doc.result = results.new(found, doc.text)
-    doc.result.lines = doc.lines -- the same table: lines are those of the document
-    if not found.complete and old then -- what stands behind the place where it stopped is known from before
-      doc.result.older = old.complete and old or old.older or old
-    end
+  local fine, found = pcall(read_result, doc, json)
+  if fine then
+    on_checked(doc, found, why)
+  else
+    on_checked(doc, nil, "what it told cannot be read")
   end
-  on_checked(doc, found, why)
 end
 
 -- ---- what an editor does ----
@@ -156,7 +170,7 @@ function documents.open(uri, s, version)
   if before then
     stop(before)
   end
-  open[uri] = { uri = uri, waiting = before and before.waiting or {} }
+  open[uri] = { uri = uri, waiting = before and before.waiting or {}, published = before and before.published }
   set_text(open[uri], s, version, 0)
 end
 

@@ -128,11 +128,20 @@ end
 
 local answer_waiting
 
--- found: nil where the script was not checked, or its check told nothing (why).
-local function checked(doc, found, why)
+local function diagnostics(doc, problems)
   local list = {}
-  for i, p in ipairs(found and found.problems or {}) do
+  for i, p in ipairs(problems) do
     list[i] = diagnostic(doc, p)
+  end
+  return list
+end
+
+-- found: nil where the script was not checked, or its check told nothing (why). Whatever it is, requests that wait for
+-- it are answered.
+local function checked(doc, found, why)
+  local fine, list = pcall(diagnostics, doc, found and found.problems or {})
+  if not fine then
+    list, why = {}, "what it told cannot be read"
   end
   if why then
     list[1] = {
@@ -285,6 +294,8 @@ local function document_of(params)
   local d = params.textDocument
   if type(d) ~= "table" or type(d.uri) ~= "string" then
     fail "textDocument has no uri"
+  elseif d.version ~= nil and math.type(d.version) ~= "integer" then
+    fail "version is no integer"
   end
   return d
 end
@@ -342,10 +353,15 @@ end
 
 local ask_values = { ["textDocument/hover"] = true, ["textDocument/completion"] = true }
 
+local function reply(request)
+  answer(request.id, requests[request.method](request.params))
+end
+
+-- Answers it once: the last thing that can fail is to write the result.
 local function run(request)
-  local fine, result = pcall(requests[request.method], request.params)
+  local fine, result = pcall(reply, request)
   if fine then
-    answer(request.id, result)
+    return
   elseif type(result) == "table" and result.code == PARAMS then
     refuse(request.id, PARAMS, result.message)
   else
@@ -402,22 +418,39 @@ local function receive_notification(m)
   end
 end
 
+-- One that comes back as it is: doubles have no more whole numbers.
+local function is_id(id)
+  return type(id) == "string" or type(id) == "number" and math.abs(id) <= 1 << 53
+end
+
+-- A value that is null is as good as none, but for an id.
+local function without_nulls(t)
+  for key, v in pairs(t) do
+    if v == json.null then
+      t[key] = nil
+    elseif type(v) == "table" then
+      without_nulls(v)
+    end
+  end
+  return t
+end
+
 local handlers = {}
 
 function handlers.receive(s)
-  local fine, m = pcall(core.json_read, "language-server", "a message", s)
+  local fine, m = pcall(core.json_read, "language-server", "a message", s, json.null)
   if not fine then
     refuse(nil, PARSE, m.message and tostring(m.message):match "^[^\n]*" or "no JSON")
   elseif type(m) ~= "table" or type(m.method) ~= "string" then
     if type(m) ~= "table" or m.result == nil and m.error == nil then -- answers are to nothing that was asked
-      refuse(type(m) == "table" and type(m.id) ~= "table" and m.id or nil, INVALID, "no request")
+      refuse(type(m) == "table" and is_id(m.id) and m.id or nil, INVALID, "no request")
     end
   elseif m.id == nil then
-    receive_notification(m)
-  elseif type(m.id) ~= "string" and type(m.id) ~= "number" then
-    refuse(nil, INVALID, "id is no number and no string")
+    receive_notification(without_nulls(m))
+  elseif not is_id(m.id) then
+    refuse(nil, INVALID, "id is no string and no number that an answer can have")
   else
-    receive_request(m)
+    receive_request(without_nulls(m))
   end
   if #s > LARGE then
     collectgarbage()

@@ -278,6 +278,14 @@ expect left out: a message of 100000000000 bytes
 close
 end 1
 EOF
+session "requests are answered whose sender writes nothing more" <<EOF
+open $name/a.lua 1 right.lua
+expect "diagnostics":[] & "version":1
+$(for id in 11 12 13 14 15 16 17 18; do ask $id completion a.lua 1 15; done)
+close
+$(for id in 11 12 13 14 15 16 17 18; do echo "expect \"id\":$id"; done)
+end 1
+EOF
 session "a message that is too long is left out, and the next one read" <<EOF
 raw Content-Length: 70000000\\r\\n\\r\\n
 expect left out: a message of 70000000 bytes
