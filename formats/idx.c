@@ -7,64 +7,31 @@
 #include "formats/idx.h"
 
 #include "core/base/path.h"
+#include "formats/gunzip.h"
 #include "formats/infile.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-#include <zlib.h>
 
-enum {
-    CODE_U8 = 0x08,
-    DEFLATE_BEST = 1032, /* deflate cannot shrink by more than this factor (zlib's manual) */
-    READ_MAX = 1 << 20   /* what takes some milliseconds to unpack */
-};
+enum { CODE_U8 = 0x08 };
 
 typedef struct idx_file {
     dc_job *job;
     const char *path;
-    gzFile gz;
+    dc_gunzip *in;
     int64_t length; /* bytes on disk */
     int64_t most;   /* elements that are read */
 } idx_file;
 
 #define fail(f, id, ...) dc_path_fail((f)->job, id, (f)->path, __VA_ARGS__)
 
-/*
- * Reads n bytes, or fewer at the end of the file: *got tells. Only a damaged stream or a failing
- * disk is a failure here.
- */
+/* Reads n bytes, or fewer at the end of the file: *got tells. */
 static dc_status read_bytes(const idx_file *f, void *to, int64_t n, int64_t *got)
 {
-    *got = 0;
-    while (*got < n) {
-        DC_TRY(dc_job_ended(f->job));
-        const int want = (int)dc_min_i64(n - *got, READ_MAX);
-        const int r = gzread(f->gz, (char *)to + *got, (unsigned)want);
-        if (r > 0)
-            *got += r;
-        if (r < want)
-            break;
-    }
-    int code;
-    const char *words = gzerror(f->gz, &code);
-    switch (code) {
-    case Z_OK:
-    case Z_STREAM_END:
-        return DC_OK;
-    case Z_ERRNO:
-        return fail(f, DC_ERR_FILE, "%s", strerror(errno));
-    case Z_MEM_ERROR:
-        return dc_fail(f->job, DC_ERR_NOMEM, NULL);
-    case Z_BUF_ERROR:
-        return fail(f, DC_ERR_FORMAT, "the gzip stream is cut off");
-    default: /* zlib's own words have the form "<fd:3>: reason" */
-        if (strstr(words, ">: ") != NULL)
-            words = strstr(words, ">: ") + 3;
-        return fail(f, DC_ERR_FORMAT, "the gzip stream is damaged: %s", words);
-    }
+    size_t bytes = 0;
+    const dc_status status = dc_gunzip_read(f->in, f->job, to, (size_t)n, &bytes);
+    *got = (int64_t)bytes;
+    return status;
 }
 
 static const char *name_of_code(int code)
@@ -120,10 +87,10 @@ static dc_status check_sizes(const idx_file *f, const dc_type *type)
     if (!dc_dims_fit(type->rank, type->dim, dc_dtype_size(DC_U8)))
         return fail(f, DC_ERR_FORMAT, "%s is too large to address", text);
     const int64_t n = dc_type_count(type), header = 4 + 4 * type->rank;
-    if (gzdirect(f->gz) && n > f->length - header)
+    if (!dc_gunzip_packs(f->in) && n > f->length - header)
         return fail(f, DC_ERR_FORMAT, "truncated: got %" PRId64 " of %" PRId64 " bytes of data",
                     f->length - header, n);
-    if (!gzdirect(f->gz) && n / DEFLATE_BEST > f->length)
+    if (dc_gunzip_packs(f->in) && n / DC_GUNZIP_BEST > f->length)
         return fail(f, DC_ERR_FORMAT,
                     "%s is declared, more than %" PRId64 " compressed bytes can hold", text,
                     f->length);
@@ -158,7 +125,7 @@ static dc_status read_elements(const idx_file *f, const dc_type *type, unsigned 
     if (got < n)
         return fail(f, DC_ERR_FORMAT, "truncated: got %" PRId64 " of %" PRId64 " bytes of data",
                     got, n);
-    /* Also makes zlib compare the checksum at the end of the stream. */
+    /* Also has the checksum at the end of the stream compared, and looks behind it. */
     DC_TRY(read_bytes(f, &extra, 1, &more));
     if (more > 0)
         return fail(f, DC_ERR_FORMAT, "bytes follow the %" PRId64 " bytes of data", n);
@@ -197,13 +164,8 @@ dc_status dc_idx_read_small(dc_job *j, const char *path, int64_t most, dc_type *
     int fd;
     DC_TRY(dc_infile_open(j, path, &fd, &st));
     f.length = st.st_size;
-    f.gz = gzdopen(fd, "rb");
-    if (f.gz == NULL) {
-        close(fd);
-        return dc_fail(j, DC_ERR_NOMEM, NULL);
-    }
-    gzbuffer(f.gz, 1 << 17);
+    DC_TRY(dc_gunzip_open(j, path, fd, f.length, &f.in));
     const dc_status status = read_open(&f, type, data);
-    gzclose_r(f.gz); /* everything it could say was asked by the last read */
+    dc_gunzip_close(f.in);
     return status;
 }

@@ -2,13 +2,13 @@
 #include "formats/infile.h"
 
 #include "core/base/path.h"
+#include "formats/gunzip.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 dc_status dc_infile_open(dc_job *j, const char *path, int *fd, struct stat *st)
 {
@@ -74,7 +74,6 @@ dc_status dc_infile_unchanged(dc_job *j, const char *path, int fd, const struct 
 typedef struct whole {
     dc_job *job;
     const char *path;
-    int fd;
     int64_t length;
     char *bytes;
     size_t n;
@@ -90,91 +89,47 @@ static dc_status grow(whole *w, size_t n)
     return DC_OK;
 }
 
-static dc_status read_plain(whole *w)
-{
-    size_t got;
-    DC_TRY(grow(w, (size_t)w->length));
-    DC_TRY(dc_infile_read(w->job, w->path, w->fd, 0, w->bytes, (size_t)w->length, &got));
-    w->n = got;
-    return DC_OK;
-}
-
-/* What gzread has to say; zlib's own words have the form "<fd:3>: reason". */
-static dc_status gzip_status(const whole *w, gzFile gz)
-{
-    int code;
-    const char *words = gzerror(gz, &code);
-    const char *reason = strstr(words, ">: ");
-    if (code == Z_OK || code == Z_STREAM_END)
-        return DC_OK;
-    if (code == Z_MEM_ERROR)
-        return dc_fail(w->job, DC_ERR_NOMEM, NULL);
-    if (code == Z_ERRNO)
-        return dc_path_fail(w->job, DC_ERR_FILE, w->path, "%s", strerror(errno));
-    if (code == Z_BUF_ERROR)
-        return dc_path_fail(w->job, DC_ERR_FORMAT, w->path, "the gzip stream is cut off");
-    return dc_path_fail(w->job, DC_ERR_FORMAT, w->path, "the gzip stream is damaged: %s",
-                        reason != NULL ? reason + 3 : words);
-}
-
-static dc_status unpack(whole *w, gzFile gz, size_t most)
+/* Piece by piece: how much it is, is known at its end. */
+static dc_status unpack(whole *w, dc_gunzip *g, size_t most)
 {
     enum { PIECE = 1 << 20 };
     for (size_t size = 0;;) {
-        DC_TRY(dc_job_ended(w->job));
+        size_t got;
         if (size - w->n < PIECE) {
             size = size * 2 + PIECE;
             DC_TRY(grow(w, size));
         }
-        const int got = gzread(gz, w->bytes + w->n, PIECE);
-        if (got > 0)
-            w->n += (size_t)got;
+        DC_TRY(dc_gunzip_read(g, w->job, w->bytes + w->n, PIECE, &got));
+        w->n += got;
         if (w->n > most)
             return dc_path_fail(w->job, DC_ERR_FORMAT, w->path, "unpacks to more than %zu bytes",
                                 most);
         if (got < PIECE)
-            return gzip_status(w, gz);
+            return DC_OK;
     }
 }
 
-/* The descriptor is closed. */
-static dc_status read_gzip(whole *w, size_t most)
+static dc_status read_plain(whole *w, dc_gunzip *g, size_t most)
 {
-    gzFile gz = gzdopen(w->fd, "rb");
-    if (gz == NULL) {
-        close(w->fd);
-        return dc_fail(w->job, DC_ERR_NOMEM, NULL);
-    }
-    gzbuffer(gz, 1 << 17);
-    const dc_status status = unpack(w, gz, most);
-    gzclose_r(gz);
-    return status;
-}
-
-static dc_status read_all(whole *w, size_t most)
-{
-    unsigned char magic[2] = {0};
-    size_t got;
-    dc_status status = dc_infile_read(w->job, w->path, w->fd, 0, magic, sizeof magic, &got);
-    if (status == DC_OK && magic[0] == 0x1f && magic[1] == 0x8b)
-        return read_gzip(w, most);
-    if (status == DC_OK && (uint64_t)w->length > most)
-        status = dc_path_fail(w->job, DC_ERR_FORMAT, w->path,
-                              "has %" PRId64 " bytes, %zu are the most", w->length, most);
-    if (status == DC_OK)
-        status = read_plain(w);
-    close(w->fd);
-    return status;
+    if ((uint64_t)w->length > most)
+        return dc_path_fail(w->job, DC_ERR_FORMAT, w->path,
+                            "has %" PRId64 " bytes, %zu are the most", w->length, most);
+    DC_TRY(grow(w, (size_t)w->length));
+    return dc_gunzip_read(g, w->job, w->bytes, (size_t)w->length, &w->n);
 }
 
 dc_status dc_infile_all(dc_job *j, const char *path, size_t most, char **bytes, size_t *n)
 {
     whole w = {.job = j, .path = path};
     struct stat st;
+    dc_gunzip *g;
+    int fd;
     *bytes = NULL;
-    DC_TRY(dc_infile_open(j, path, &w.fd, &st));
+    DC_TRY(dc_infile_open(j, path, &fd, &st));
     w.length = st.st_size;
-    const dc_status status = read_all(&w, most);
+    DC_TRY(dc_gunzip_open(j, path, fd, w.length, &g));
+    const dc_status status = dc_gunzip_packs(g) ? unpack(&w, g, most) : read_plain(&w, g, most);
+    dc_gunzip_close(g);
     if (status != DC_OK) {
         dc_xfree(w.bytes);
         return status;

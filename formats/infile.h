@@ -30,7 +30,7 @@ typedef struct dc_room {
 } dc_room;
 
 /*
- * The whole file in memory, a zero behind its n bytes, to be freed with dc_xfree; one that is gzipped is unpacked.
+ * The whole file in memory, a zero behind its n bytes, to be freed with dc_xfree; one that is gzipped is unpacked (gunzip.h).
  * FILE where it cannot be read, FORMAT where it is more than `most` bytes or a damaged gzip stream.
  */
 dc_status dc_infile_all(dc_job *j, const char *path, size_t most, char **bytes, size_t *n);

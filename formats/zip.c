@@ -266,6 +266,8 @@ dc_status dc_zip_stream_read(dc_zip_stream *s, dc_job *j, void *to, size_t n, si
     }
     s->given += *got;
     s->crc = (uint32_t)crc32_z(s->crc, to, *got);
+    if (*got < n && s->done && (s->flate.avail_in > 0 || s->left > 0))
+        return fail_in(j, s->z, s->e, "bytes follow the deflated data");
     if (*got < n && (s->crc != s->e->crc || s->given != s->e->size || s->left > 0))
         return fail_in(j, s->z, s->e, "the data differ from the archive's checksum");
     return DC_OK;

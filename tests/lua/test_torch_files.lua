@@ -86,16 +86,19 @@ local function crc32(s)
   return crc ~ 0xffffffff
 end
 
+-- Names, bytes, and what these are deflated, if they are.
 local function zip(entries)
   local parts, directory, offset = {}, {}, 0
   for _, e in ipairs(entries) do
     local name, bytes = e[1], e[2]
-    local common = string.pack("<I2I2I2I2I2I4I4I4I2I2", 20, 0, 0, 0, 0x21, crc32(bytes), #bytes, #bytes, #name, 0)
+    local packed = e[3] or bytes
+    local common = string.pack("<I2I2I2I2I2I4I4I4I2I2", 20, 0, e[3] and 8 or 0, 0, 0x21, crc32(bytes), #packed, #bytes,
+      #name, 0)
     local head = "PK\3\4" .. common .. name
-    parts[#parts + 1] = head .. bytes
+    parts[#parts + 1] = head .. packed
     directory[#directory + 1] = "PK\1\2" .. string.pack("<I2", 20) .. common ..
       string.pack("<I2I2I2I4I4", 0, 0, 0, 0, offset) .. name
-    offset = offset + #head + #bytes
+    offset = offset + #head + #packed
   end
   local all = table.concat(directory)
   return table.concat(parts) .. all .. "PK\5\6" ..
@@ -289,6 +292,20 @@ function TestNumpy:test_arrays()
   lu.assertEquals(cells.x:totable(), { { 1, 2, 3 }, { 4, 5, 6 } })
   write(at "a.npy", npy("<f4", "False", "3, 2", rows))
   lu.assertEquals(dc.load(at "a.npy").value:totable(), { { 1, 2 }, { 3, 4 }, { 5, 6 } })
+end
+
+-- What a deflated entry has behind its stream is in no value of the file.
+function TestNumpy:test_bytes_behind_a_deflated_entry()
+  local bytes = npy("<f4", "False", "2,", string.pack("<ff", 1, 2))
+  local stored = "\1" .. string.pack("<I2I2", #bytes, ~#bytes & 0xffff) .. bytes -- as a block that is not packed
+  write(at "a.npz", zip { { "x.npy", bytes, stored } })
+  lu.assertEquals(dc.load(at "a.npz").x:totable(), { 1, 2 })
+  for _, behind in ipairs { "x", ("\0"):rep(100000) } do
+    write(at "a.npz", zip { { "x.npy", bytes, stored .. behind } })
+    local ok, err = pcall(dc.load, at "a.npz")
+    lu.assertFalse(ok)
+    lu.assertStrContains(tostring(err), "'x.npy': bytes follow the deflated data")
+  end
 end
 
 function TestNumpy:test_wrong()

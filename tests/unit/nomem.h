@@ -20,7 +20,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <zlib.h>
 
 #include "tests/t.h"
 #include "tests/unit/rng.h"
@@ -110,17 +109,6 @@ WRAP(int, munmap, (void *at, size_t n))
 {
     mem.blocks--;
     return __real_munmap(at, n);
-}
-
-WRAP(gzFile, gzdopen, (int fd, const char *mode))
-{
-    return refused() ? NULL : got(__real_gzdopen(fd, mode));
-}
-
-WRAP(int, gzclose_r, (gzFile f))
-{
-    mem.blocks--;
-    return __real_gzclose_r(f);
 }
 
 /* ---- results ---- */

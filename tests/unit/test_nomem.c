@@ -11,6 +11,7 @@
 #include "vm/deepc.h"
 
 #include <unistd.h>
+#include <zlib.h>
 
 #include "tests/unit/nomem.h"
 #include "tests/unit/trainstep.h"
