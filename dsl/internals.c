@@ -26,6 +26,7 @@
 #include "dsl/internals.h"
 
 #include "core/base/number.h"
+#include "core/base/shown.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/hints.h"
@@ -130,6 +131,19 @@ static int l_number(lua_State *L)
                   1, "a format of one number");
     dc_number_format(out, sizeof out, format, luaL_checknumber(L, 2));
     lua_pushstring(L, out);
+    return 1;
+}
+
+/* foreign(text, lines): as it is shown, core/base/shown.h. */
+static int l_foreign(lua_State *L)
+{
+    size_t n;
+    luaL_Buffer b;
+    const char *text = luaL_checklstring(L, 1, &n);
+    const bool lines = lua_toboolean(L, 2);
+    const size_t m = dc_shown_put(NULL, 0, text, n, lines);
+    dc_shown_put(luaL_buffinitsize(L, &b, m + 1), m + 1, text, n, lines);
+    luaL_pushresultsize(&b, m);
     return 1;
 }
 
@@ -377,6 +391,7 @@ static const dc_binding bindings[] = {
     {"label", l_label, DC_ANY, DC_IN_LIBRARY},
     {"number", l_number, DC_ANY, DC_IN_LIBRARY},
     {"fail", l_fail, DC_ANY, DC_IN_LIBRARY},
+    {"foreign", l_foreign, DC_ANY, DC_IN_LIBRARY},
     {"stop", l_stop, DC_ANY, DC_IN_LIBRARY},
     {"check_class", l_check_class, DC_ANY, DC_IN_LIBRARY},
     {"check_row", l_check_row, DC_ANY, DC_IN_LIBRARY},

@@ -1,6 +1,7 @@
 #include "formats/pickle.h"
 
 #include "core/base/path.h"
+#include "core/base/shown.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -327,12 +328,10 @@ static dc_status push_global(machine *m, const char *module, size_t nmodule, con
     memcpy(text + nmodule + 1, name, nname);
     if (strlen(text) != nmodule + nname + 1 || !m->known(text)) {
         text[strlen(text) > nmodule ? nmodule : 0] = '.';
-        for (char *c = text; *c != '\0'; c++)
-            *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
         return REFUSE(m,
-                      "the pickle refers to '%.100s', and nothing of a file is run; in Python, "
+                      "the pickle refers to '%s', and nothing of a file is run; in Python, "
                       "torch.save(model.state_dict(), path) writes tensors alone",
-                      text);
+                      dc_show_name(text).s);
     }
     push_new(m, (dc_pickle_node){.kind = DC_PICKLE_GLOBAL, .text = text, .n = strlen(text)});
     return DC_OK;

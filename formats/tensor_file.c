@@ -34,18 +34,6 @@ dc_status dc_check_bools(dc_job *j, const char *path, const char *tensor, size_t
     return DC_OK;
 }
 
-dc_shown_name dc_show_name(const char *name)
-{
-    dc_shown_name out;
-    size_t n = 0;
-    for (; name[n] != '\0' && n < sizeof out.s - 4; n++)
-        out.s[n] = (unsigned char)name[n] < ' ' || name[n] == 0x7f ? '?' : name[n];
-    while (name[n] != '\0' && n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80)
-        n--; /* not in the middle of a character */
-    snprintf(out.s + n, 4, "%s", name[n] != '\0' ? "..." : "");
-    return out;
-}
-
 const char *dc_meta_kind_name(dc_meta_kind k)
 {
     static const char *const name[] = {"u8",   "i8",   "u16",  "i16", "u32", "i32", "f32",

@@ -18,6 +18,7 @@
 #define DC_FORMATS_TENSOR_FILE_H
 
 #include "core/base/job.h"
+#include "core/base/shown.h"
 #include "formats/packing.h"
 
 typedef struct dc_tensor_file dc_tensor_file;
@@ -168,13 +169,6 @@ dc_status dc_tensor_file_make(dc_job *j, const char *path, const dc_tensor_file_
 /* Bytes as they lie, on the calling thread. */
 dc_status dc_tensor_file_stretch(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,
                                  size_t from, size_t n, void *to);
-
-/* A name as messages show it: of bounded length, without what would disturb a terminal. */
-typedef struct dc_shown_name {
-    char s[64];
-} dc_shown_name;
-
-dc_shown_name dc_show_name(const char *name);
 
 /*
  * FORMAT where n bytes of a tensor of bools, from element `from` on, are others than 0 and 1: kernels rely on these.

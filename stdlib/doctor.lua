@@ -4,6 +4,7 @@
 -- broken - there, but not working - is a list of sentences; what is merely absent is no fault.
 
 local dc = require "deepc"
+local _, core = ...
 local machine = require "deepc.doctor.machine"
 local parts = require "deepc.doctor.parts"
 
@@ -285,7 +286,7 @@ function doctor.run(system, args)
   local say = text.progress(options.json)
   local report = examine(system, options, say)
   say()
-  print(options.json and text.json(report) or text.report(report))
+  print(options.json and text.json(report) or core.foreign(text.report(report), true))
   return report.usable and 0 or 1
 end
 

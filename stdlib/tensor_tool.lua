@@ -25,14 +25,8 @@ local MOST = 60 -- bytes of a text
 -- In quotes, on one line, of bounded length.
 local function shown(s)
   local cut = #s > MOST and utf8.offset(s:sub(1, MOST), -1) or #s + 1
-  local text = s:sub(1, cut - 1):gsub("[%c\"\\]", function(c)
-    return ({ ["\n"] = "\\n", ["\t"] = "\\t", ["\""] = "\\\"", ["\\"] = "\\\\" })[c] or ("\\x%02x"):format(c:byte())
-  end)
+  local text = core.foreign((s:sub(1, cut - 1):gsub('["\\]', "\\%0")))
   return '"' .. text .. (cut <= #s and '..." (' .. count(#s, "byte") .. ")" or '"')
-end
-
-local function plain_name(name)
-  return (name:gsub("%c", "?"))
 end
 
 local show_value
@@ -126,7 +120,7 @@ local function inspect(path)
     local format, shape, bytes, dtype, _, asks, parts = core.file_about(file, name)
     local n, total = elements(shape), totals[format] or { 0, 0, 0 }
     local left_out = not dtype and " (not read)" or asks and " (read with cast = true)" or ""
-    rows[#rows + 1] = { plain_name(name), format, "[" .. table.concat(shape, ", ") .. "]",
+    rows[#rows + 1] = { core.foreign(name), format, "[" .. table.concat(shape, ", ") .. "]",
       (bytes and ("%d"):format(bytes) or "?") .. (parts > 0 and (", in %d parts"):format(parts) or "") .. left_out }
     if not totals[format] then
       totals[format], order[#order + 1] = total, format
@@ -134,7 +128,7 @@ local function inspect(path)
     total[1], total[2], total[3] = total[1] + 1, total[2] + n, total[3] + (bytes or 0)
     bytes_all, elements_all = bytes_all + (bytes or 0), elements_all + n
   end
-  print(("%s: %s, %s, %s, %s"):format(path, core.file_format(file), count(#names, "tensor"),
+  print(("%s: %s, %s, %s, %s"):format(core.foreign(path), core.file_format(file), count(#names, "tensor"),
     count(elements_all, "element"), human(bytes_all)))
   if #names > 0 then
     print()
@@ -148,7 +142,7 @@ local function inspect(path)
     print("\nmetadata")
     local list = {}
     for i, key in ipairs(sorted(keys)) do
-      list[i] = { plain_name(key), kinds[key], show_value(metadata[key], kinds[key]) }
+      list[i] = { core.foreign(key), kinds[key], show_value(metadata[key], kinds[key]) }
     end
     print_table(list)
   end

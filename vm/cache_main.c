@@ -2,6 +2,7 @@
 #include "vm/cache_main.h"
 
 #include "jit/jit.h"
+#include "vm/say.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 
 static void print_size(const char *before, uint64_t bytes)
 {
-    printf("%s%.1f MiB", before, (double)bytes / (1 << 20));
+    dc_sayf(stdout, "%s%.1f MiB", before, (double)bytes / (1 << 20));
 }
 
 int dc_vm_cache(int argc, char **argv)
@@ -19,22 +20,22 @@ int dc_vm_cache(int argc, char **argv)
     const char *bad;
     dc_opts opt;
     if (argc > 0 && !clear) {
-        fprintf(stderr, "usage: deepc cache [--clear]\n");
+        dc_sayf(stderr, "usage: deepc cache [--clear]\n");
         return 1;
     }
     dc_opts_init(&opt, &bad);
     dc_cache_look(&opt, clear, &r);
     if (r.path[0] == '\0') {
-        printf("no cache: DEEPC_CACHE is off, or there is no HOME\n");
+        dc_sayf(stdout, "no cache: DEEPC_CACHE is off, or there is no HOME\n");
         return 0;
     }
     if (r.why[0] != '\0') {
-        fprintf(stderr, "deepc: the cache %s is not used: %s\n", r.path, r.why);
+        dc_sayf(stderr, "deepc: the cache %s is not used: %s\n", r.path, r.why);
         return 1;
     }
-    printf("%s: %" PRIu32 " program%s, ", r.path, r.files, r.files == 1 ? "" : "s");
+    dc_sayf(stdout, "%s: %" PRIu32 " program%s, ", r.path, r.files, r.files == 1 ? "" : "s");
     print_size("", r.bytes);
     print_size(" of at most ", r.most);
-    printf("\n");
+    dc_sayf(stdout, "\n");
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "dsl/dsl.h"
 #include "vm/check.h"
 #include "vm/deepc.h"
+#include "vm/say.h"
 #include "vm/sink.h"
 
 #include <lauxlib.h>
@@ -27,11 +28,11 @@ static void print_problems(const dc_check *c, FILE *to)
     for (uint32_t i = 0; i < c->found.n; i++) {
         const dc_check_problem *p = &c->found.at[i];
         if (p->line > 0)
-            fprintf(to, "%s:%d: %s: %s\n", p->file, p->line, p->kind, p->sentence);
+            dc_sayf(to, "%s:%d: %s: %s\n", p->file, p->line, p->kind, p->sentence);
         else
-            fprintf(to, "%s: %s: %s\n", p->file, p->kind, p->sentence);
+            dc_sayf(to, "%s: %s: %s\n", p->file, p->kind, p->sentence);
         if (p->hint != NULL)
-            fprintf(to, "  hint: %s\n", p->hint);
+            dc_sayf(to, "  hint: %s\n", p->hint);
     }
 }
 
@@ -96,7 +97,7 @@ static int check_file(const request *r)
     cfg.log = dc_sink_stderr;
     cfg.monitor = "off"; /* whatever DEEPC_MONITOR says: nothing is computed */
     if (dc_open(&cfg, &c->rt) != DC_OK) {
-        fprintf(stderr, "deepc: %s\n", dc_errmsg(c->rt));
+        dc_sayf(stderr, "deepc: %s\n", dc_errmsg(c->rt));
         dc_close(c->rt);
         return 1;
     }
@@ -144,7 +145,7 @@ int dc_check_script(const dc_check_run *run)
 {
     uint64_t ns;
     if (!read_seconds(run->seconds, &ns)) {
-        fprintf(stderr, "deepc: -t is a number of seconds, not '%s'\n", run->seconds);
+        dc_sayf(stderr, "deepc: -t is a number of seconds, not '%s'\n", run->seconds);
         return 1;
     }
     dc_check c = {.file = run->argv[0], .deadline = dc_clock_ns() + ns};

@@ -3,12 +3,14 @@
 
 #include "backends/cpu/toolchain.h"
 #include "backends/registry.h"
+#include "core/base/shown.h"
 #include "dsl/dsl.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
 #include "vm/doctor_run.h"
 #include "vm/luaerror.h"
 #include "vm/prompt.h"
+#include "vm/say.h"
 #include "vm/sink.h"
 
 #include <lauxlib.h>
@@ -30,7 +32,9 @@
 static void print_device(void *ctx, const char *name, bool usable, const char *line)
 {
     DC_UNUSED(ctx);
-    printf("%s\t%d\t%s\n", name, usable, line);
+    char shown[1000]; /* on one line, whatever a driver calls its device */
+    dc_shown_put(shown, sizeof shown, line, strlen(line), false);
+    printf("%s\t%d\t%s\n", name, usable, shown);
     fflush(stdout); /* the next may not come back */
 }
 
@@ -263,7 +267,7 @@ int dc_doctor_main(int argc, char **argv)
     if (part)
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* its output is for nobody else */
     if (dc_open(&cfg, &r.rt) != DC_OK) {
-        fprintf(stderr, "deepc: %s\n", dc_errmsg(r.rt));
+        dc_sayf(stderr, "deepc: %s\n", dc_errmsg(r.rt));
         dc_close(r.rt);
         return 1;
     }
@@ -279,7 +283,7 @@ int dc_doctor_main(int argc, char **argv)
     if (lua_pcall(L, 1, 0, 1) != LUA_OK) {
         dc_luaerror e;
         dc_luaerror_read(L, -1, &e);
-        fprintf(stderr, "deepc: %.*s\n", (int)e.n, e.text);
+        dc_sayf(stderr, "deepc: %.*s\n", (int)e.n, e.text);
         r.status = 1;
     }
     const bool attached = dc_dsl_rt(L) != NULL;

@@ -1,6 +1,7 @@
 #include "vm/dot_main.h"
 
 #include "vm/check_main.h"
+#include "vm/say.h"
 
 #include <lauxlib.h>
 
@@ -32,7 +33,7 @@ static int draw(lua_State *L, void *ctx)
     else if (*names == '\0')
         fputs("deepc: the script has traced no typed function\n", stderr);
     else
-        fprintf(stderr, "deepc: no typed function '%s' was traced; there are %s\n", a->function,
+        dc_sayf(stderr, "deepc: no typed function '%s' was traced; there are %s\n", a->function,
                 names);
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "formats/trace_events.h"
 #include "vm/luaerror.h"
 #include "vm/monitor.h"
+#include "vm/say.h"
 #include "vm/viz_main.h"
 
 #include <lauxlib.h>
@@ -18,7 +19,7 @@ bool dc_ending_output(void)
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return true;
-    fprintf(stderr, "deepc: stdout: %s\n", errno != 0 ? strerror(errno) : "cannot be written");
+    dc_sayf(stderr, "deepc: stdout: %s\n", errno != 0 ? strerror(errno) : "cannot be written");
     return false;
 }
 
@@ -32,7 +33,7 @@ static bool call_or_say(lua_State *L)
     const bool good = lua_pcall(L, 0, 0, top + 1) == LUA_OK;
     if (!good) {
         dc_luaerror_read(L, -1, &e);
-        fprintf(stderr, "deepc: %.*s\n", (int)e.n, e.text);
+        dc_sayf(stderr, "deepc: %.*s\n", (int)e.n, e.text);
     }
     lua_settop(L, top);
     return good;

@@ -9,6 +9,7 @@
 #include "core/base/digits.h"
 #include "core/base/err.h"
 #include "vm/pages.h"
+#include "vm/say.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -79,7 +80,7 @@ static int unknown_code(const char *text, int wanted)
 {
     int code[DC_ERR__COUNT];
     const int n = list_codes(code);
-    fprintf(stderr, "deepc: no error has the code '%s'", text);
+    dc_sayf(stderr, "deepc: no error has the code '%s'", text);
     if (wanted < 0) {
         fputs("; codes look like DC0301, deepc explain lists them\n", stderr);
         return 1;
@@ -89,7 +90,7 @@ static int unknown_code(const char *text, int wanted)
         at++;
     fputs("; the nearest are", stderr);
     for (int i = at; i < at + NEAREST && i < n; i++)
-        fprintf(stderr, "%s DC%04d", i > at ? "," : "", code[i]);
+        dc_sayf(stderr, "%s DC%04d", i > at ? "," : "", code[i]);
     fputs("; deepc explain lists all\n", stderr);
     return 1;
 }

@@ -8,6 +8,7 @@
 #include "vm/kernel.h"
 
 #include "jit/jit.h"
+#include "vm/say.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -106,7 +107,7 @@ int dc_vm_kernel(int argc, char **argv)
         char text[700];
         dc_err_render(&j.err, 0, text, sizeof text);
         const bool named = j.err.id == DC_ERR_FILE; /* a file that cannot be read */
-        fprintf(stderr, "deepc: %s%s%s\n", named ? "" : c.file, named ? "" : ": ", text);
+        dc_sayf(stderr, "deepc: %s%s%s\n", named ? "" : c.file, named ? "" : ": ", text);
     }
     dc_text_free(&c.in);
     dc_text_free(&c.out);

@@ -5,6 +5,7 @@
 #include "vm/check.h"
 #include "vm/check_main.h"
 #include "vm/deepc.h"
+#include "vm/say.h"
 
 #include <lauxlib.h>
 #include <lualib.h>
@@ -53,7 +54,7 @@ static bool open_state(dc_warm *w)
     cfg.device = "eval";
     cfg.monitor = "off"; /* no thread */
     if (dc_open(&cfg, &w->check.rt) != DC_OK) {
-        fprintf(stderr, "deepc: %s\n", dc_errmsg(w->check.rt));
+        dc_sayf(stderr, "deepc: %s\n", dc_errmsg(w->check.rt));
         dc_close(w->check.rt);
         return false;
     }
@@ -69,7 +70,7 @@ static bool open_state(dc_warm *w)
     lua_pushlightuserdata(w->L, w);
     if (lua_pcall(w->L, 1, 0, 0) == LUA_OK)
         return true;
-    fprintf(stderr, "deepc: %s\n", luaL_tolstring(w->L, -1, NULL));
+    dc_sayf(stderr, "deepc: %s\n", luaL_tolstring(w->L, -1, NULL));
     const bool attached = dc_dsl_rt(w->L) != NULL;
     lua_close(w->L);
     if (!attached)

@@ -5,6 +5,7 @@
 #include "formats/rpc.h"
 #include "vm/deepc.h"
 #include "vm/language_check.h"
+#include "vm/say.h"
 #include "vm/sink.h"
 
 #include <lauxlib.h>
@@ -165,7 +166,7 @@ static int l_exit(lua_State *L)
 
 static int l_log(lua_State *L)
 {
-    fprintf(stderr, "deepc: %s\n", luaL_checkstring(L, 1));
+    dc_sayf(stderr, "deepc: %s\n", luaL_checkstring(L, 1));
     return 0;
 }
 
@@ -227,7 +228,7 @@ static void tell(server *s, const char *name, int n)
     lua_insert(L, first);
     lua_pop(L, 1);
     if (lua_pcall(L, n, 0, 0) != LUA_OK)
-        fprintf(stderr, "deepc: language server: %s: %s\n", name, luaL_tolstring(L, -1, NULL));
+        dc_sayf(stderr, "deepc: language server: %s: %s\n", name, luaL_tolstring(L, -1, NULL));
     lua_settop(L, 0);
 }
 
@@ -372,7 +373,7 @@ static bool open_context(server *s)
     cfg.monitor = "off";
     cfg.log = dc_sink_stderr;
     if (dc_open(&cfg, &s->rt) != DC_OK) {
-        fprintf(stderr, "deepc: %s\n", dc_errmsg(s->rt));
+        dc_sayf(stderr, "deepc: %s\n", dc_errmsg(s->rt));
         dc_close(s->rt);
         return false;
     }
@@ -386,7 +387,7 @@ static bool open_context(server *s)
     lua_pushlightuserdata(s->L, s);
     if (lua_pcall(s->L, 1, 0, 0) == LUA_OK)
         return true;
-    fprintf(stderr, "deepc: %s\n", luaL_tolstring(s->L, -1, NULL));
+    dc_sayf(stderr, "deepc: %s\n", luaL_tolstring(s->L, -1, NULL));
     const bool attached = dc_dsl_rt(s->L) != NULL;
     lua_close(s->L);
     if (!attached)

@@ -10,6 +10,7 @@
 #include "backends/mpi/mpi.h"
 #include "core/base/thread.h"
 #include "vm/lines.h"
+#include "vm/say.h"
 
 #include <lauxlib.h>
 
@@ -104,7 +105,8 @@ static void catch_terminate(void)
     struct sigaction action = {.sa_handler = on_terminate, .sa_flags = SA_RESTART};
     pthread_t thread;
     sigemptyset(&action.sa_mask);
-    if (sem_init(&wake, 0, 0) != 0 || !dc_thread_start(&thread, "deepc signals", 0, await_signal, NULL))
+    if (sem_init(&wake, 0, 0) != 0 ||
+        !dc_thread_start(&thread, "deepc signals", 0, await_signal, NULL))
         return;
     pthread_detach(thread);
     sigaction(SIGTERM, &action, NULL);
@@ -163,7 +165,7 @@ void dc_launched_leave(void)
 static void say(rank *r, const char *text)
 {
     if (!atomic_exchange(&r->said, true))
-        fprintf(stderr, "deepc: %s\n", text);
+        dc_sayf(stderr, "deepc: %s\n", text);
 }
 
 static void say_reason(rank *r, dc_world *w)

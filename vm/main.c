@@ -29,6 +29,7 @@
 #include "vm/ranks_main.h"
 #include "vm/replay.h"
 #include "vm/sandbox_main.h"
+#include "vm/say.h"
 #include "vm/signals.h"
 #include "vm/sink.h"
 #include "vm/top_main.h"
@@ -86,7 +87,7 @@ static const char usage[] =
 static void print_device(void *ctx, const char *name, bool usable, const char *line)
 {
     DC_UNUSED(ctx);
-    printf("%-10s %s%s\n", name, usable ? "" : "absent: ", line);
+    dc_sayf(stdout, "%-10s %s%s\n", name, usable ? "" : "absent: ", line);
     fflush(stdout); /* the next may not come back */
 }
 
@@ -94,10 +95,10 @@ static void print_option(void *ctx, const char *env, const char *dflt, const cha
                          const char *help)
 {
     DC_UNUSED(ctx);
-    printf("%-15s default '%s'", env, dflt);
+    dc_sayf(stdout, "%-15s default '%s'", env, dflt);
     if (strcmp(dflt, now) != 0)
-        printf(", now '%s'", now);
-    printf("\n                %s\n", help);
+        dc_sayf(stdout, ", now '%s'", now);
+    dc_sayf(stdout, "\n                %s\n", help);
 }
 
 /* Prints the error value on top, where it is not another rank's. */
@@ -109,7 +110,7 @@ static int report_error(lua_State *L, int status, bool interrupted)
     dc_luaerror_read(L, -1, &e);
     dc_viz_failed(L, e.text, e.n);
     if (!dc_launched_report(dc_dsl_rt(L), e.text, interrupted))
-        fprintf(stderr, "deepc: %.*s\n", (int)e.n, e.text);
+        dc_sayf(stderr, "deepc: %.*s\n", (int)e.n, e.text);
     lua_pop(L, 1);
     return status;
 }
@@ -196,19 +197,19 @@ static bool fits_ranks(const command *c)
 {
     if (!c->i && (c->e || (c->script < c->argc && strcmp(c->argv[c->script], "-") != 0)))
         return true;
-    fprintf(stderr, "deepc: --ranks %s: a FILE is needed, or -e CODE, and no -i\n", c->ranks);
+    dc_sayf(stderr, "deepc: --ranks %s: a FILE is needed, or -e CODE, and no -i\n", c->ranks);
     return false;
 }
 
 static int missing(const char *option)
 {
-    fprintf(stderr, "deepc: %s needs an argument\n%s", option, usage);
+    dc_sayf(stderr, "deepc: %s needs an argument\n%s", option, usage);
     return 1;
 }
 
 static int unknown_option(const char *option)
 {
-    fprintf(stderr, "deepc: no option '%s'\n%s", option, usage);
+    dc_sayf(stderr, "deepc: no option '%s'\n%s", option, usage);
     return 1;
 }
 
@@ -397,8 +398,8 @@ static void list_devices(const dc_opts *opt)
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     if (WIFSIGNALED(status))
-        printf("          the next one ended the process that asked it (signal %d)\n",
-               WTERMSIG(status));
+        dc_sayf(stdout, "          the next one ended the process that asked it (signal %d)\n",
+                WTERMSIG(status));
     dc_sim_list(print_device, NULL);
 }
 
@@ -408,7 +409,7 @@ static int answer(const char *question)
     dc_opts opt;
     dc_opts_init(&opt, &bad);
     if (bad != NULL) {
-        fprintf(stderr, "deepc: %s: not %s\n", bad, dc_opts_wants(bad));
+        dc_sayf(stderr, "deepc: %s: not %s\n", bad, dc_opts_wants(bad));
         return 1;
     }
     if (strcmp(question, "--devices") == 0)
@@ -446,7 +447,7 @@ static int run_scripts(void *arg, const char *device)
         cfg.threads = thread->threads;
     }
     if (dc_open(&cfg, &c.rt) != DC_OK) {
-        fprintf(stderr, "deepc: %s\n", dc_errmsg(c.rt));
+        dc_sayf(stderr, "deepc: %s\n", dc_errmsg(c.rt));
         dc_close(c.rt);
         return 1;
     }
@@ -477,7 +478,7 @@ static int run_program(int argc, char **argv)
     if (!read_tool(&c) && !read_options(&c))
         return c.status;
     if (c.v && !c.i)
-        printf("deepc %s, %s\n", DC_VERSION, LUA_RELEASE);
+        dc_sayf(stdout, "deepc %s, %s\n", DC_VERSION, LUA_RELEASE);
     return c.ranks != NULL ? dc_ranks_main(c.ranks, run_scripts, &c) : run_scripts(&c, NULL);
 }
 

@@ -6,6 +6,7 @@
 #include "core/graph/partition.h"
 #include "core/world/engine.h"
 #include "vm/check_main.h"
+#include "vm/say.h"
 
 #include <lauxlib.h>
 
@@ -98,7 +99,7 @@ static int tell(lua_State *L, void *ctx)
     lua_pushboolean(L, p->place > 0 && p->place + 1 == p->places);
     lua_call(L, 3, 3);
     if (lua_isstring(L, 1)) {
-        fputs(lua_tostring(L, 1), stdout);
+        dc_say(stdout, lua_tostring(L, 1), lua_rawlen(L, 1));
         return 0;
     }
     if (p->place == 0)

@@ -9,9 +9,11 @@
 #include "vm/prompt.h"
 
 #include "core/base/number.h"
+#include "core/base/shown.h"
 #include "dsl/dsl.h"
 #include "vm/deepc.h"
 #include "vm/luaerror.h"
+#include "vm/say.h"
 #include "vm/signals.h"
 
 #include <lauxlib.h>
@@ -101,7 +103,9 @@ void dc_prompt_report(dc_prompt *p)
         n = without_frames(e.text);
     else if (is_interruption(p->L, -1))
         n = strcspn(e.text, "\n");
-    fprintf(stderr, "%s%.*s%s\n", dc_prompt_red(p), (int)n, e.text, dc_prompt_plain(p));
+    fputs(dc_prompt_red(p), stderr);
+    dc_say(stderr, e.text, n);
+    fprintf(stderr, "%s\n", dc_prompt_plain(p));
     fflush(stderr);
     lua_pop(p->L, 1);
 }
@@ -365,7 +369,7 @@ static void greet(const dc_prompt *p)
     if (p->terminal)
         printf("deepc %s, %s, device %s%s\n%sdc, nn, optim and data are loaded; :help for help, "
                "Ctrl-D to leave%s\n",
-               DC_VERSION, LUA_RELEASE, p->rt->opt.device,
+               DC_VERSION, LUA_RELEASE, dc_show_name(p->rt->opt.device).s,
                p->rt->interpret ? " (the reference interpreter)" : "", dc_prompt_dim(p),
                dc_prompt_plain(p));
 }

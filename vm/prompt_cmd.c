@@ -9,6 +9,7 @@
 #include "vm/explain.h"
 #include "vm/luaerror.h"
 #include "vm/prompt.h"
+#include "vm/say.h"
 
 #include <lauxlib.h>
 
@@ -68,7 +69,9 @@ static bool push_value(dc_prompt *p, const char *text, size_t n)
 
 static bool fail(dc_prompt *p, const char *sentence)
 {
-    fprintf(stderr, "%s%s%s\n", dc_prompt_red(p), sentence, dc_prompt_plain(p));
+    fputs(dc_prompt_red(p), stderr);
+    dc_say(stderr, sentence, strlen(sentence));
+    fprintf(stderr, "%s\n", dc_prompt_plain(p));
     return true;
 }
 
@@ -91,7 +94,7 @@ static void print_text(dc_prompt *p)
 {
     dc_luaerror e;
     dc_luaerror_read(p->L, -1, &e);
-    printf("%s\n", e.text);
+    dc_sayf(stdout, "%s\n", e.text);
     lua_pop(p->L, 1);
 }
 

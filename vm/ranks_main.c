@@ -7,6 +7,7 @@
 #include "core/base/thread.h"
 #include "core/world/threads.h"
 #include "vm/launched.h"
+#include "vm/say.h"
 #include "vm/signals.h"
 
 #include <errno.h>
@@ -81,7 +82,7 @@ static bool read_list(const char *text, const dc_opts *opt, wanted *w)
 {
     const bool count = text[0] >= '0' && text[0] <= '9';
     if (count ? !read_count(text, w) : !read_devices(text, w)) {
-        fprintf(stderr,
+        dc_sayf(stderr,
                 "deepc: --ranks %s: a number from 1 to %d is needed, or devices with commas: "
                 "cuda:0,cuda:1\n",
                 text, MOST);
@@ -89,7 +90,7 @@ static bool read_list(const char *text, const dc_opts *opt, wanted *w)
     }
     int rank, size = 1;
     if (w->n > 1 && dc_mpi_launcher(opt) != NULL && dc_mpi_place(&rank, &size) && size != 1) {
-        fprintf(stderr, "deepc: --ranks %s: this process is one of the ranks of %s already\n", text,
+        dc_sayf(stderr, "deepc: --ranks %s: this process is one of the ranks of %s already\n", text,
                 dc_mpi_launcher(opt));
         return false;
     }
@@ -196,7 +197,7 @@ static int run_threads(const wanted *w, const dc_opts *opt,
         snprintf(name, sizeof name, "deepc rank %u", (unsigned)all.n % 10000);
         if (!dc_thread_start(&all.at[all.n].id, name, DC_THREAD_DEEP_STACK, run_thread,
                              &all.at[all.n])) {
-            fprintf(stderr, "deepc: there is no thread for rank %d\n", all.n);
+            dc_sayf(stderr, "deepc: there is no thread for rank %d\n", all.n);
             _exit(1);
         }
     }

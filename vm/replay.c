@@ -15,6 +15,7 @@
 #include "core/runtime/storage.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
+#include "vm/say.h"
 #include "vm/sink.h"
 
 #include <errno.h>
@@ -51,9 +52,9 @@ static char *read_text(const char *path)
 {
     char *text = dc_file_read(path, MOST_BYTES);
     if (text == NULL && (errno == EFBIG || errno == ENOMEM))
-        fprintf(stderr, "deepc: %s is too large\n", path);
+        dc_sayf(stderr, "deepc: %s is too large\n", path);
     else if (text == NULL)
-        fprintf(stderr, "deepc: %s: %s\n", path, strerror(errno));
+        dc_sayf(stderr, "deepc: %s: %s\n", path, strerror(errno));
     return text;
 }
 
@@ -70,10 +71,10 @@ static void use_setting(char *text)
     for (size_t i = 0; i < DC_COUNTOF(known); i++)
         if (strcmp(text, known[i]) == 0) {
             setenv(text, value, 0);
-            printf("with %s=%s\n", text, value);
+            dc_sayf(stdout, "with %s=%s\n", text, value);
             return;
         }
-    printf("without %s=%s, which the bug was found with\n", text, value);
+    dc_sayf(stdout, "without %s=%s, which the bug was found with\n", text, value);
 }
 
 /* "0 2 3"; not before the counts are known, which may come later. */
@@ -149,13 +150,13 @@ static bool read_story(const char *path, story *s)
             break;
         }
         if (!read_line(s, line)) {
-            fprintf(stderr, "deepc: %s:%d: not a line of a file about a bug\n", path, n);
+            dc_sayf(stderr, "deepc: %s:%d: not a line of a file about a bug\n", path, n);
             return false;
         }
     }
     const bool whole = s->module != NULL && s->name != NULL && read_sets(s);
     if (s->text != NULL && !whole)
-        fprintf(stderr, "deepc: %s: no file about a bug, or not all of it\n", path);
+        dc_sayf(stderr, "deepc: %s: no file about a bug, or not all of it\n", path);
     return whole;
 }
 
@@ -351,16 +352,16 @@ static bool compare(const story *s, const outcome *got, const outcome *want)
 {
     bool same = got->fault.check == want->fault.check && got->n == want->n;
     if (got->fault.check >= 0 || want->fault.check >= 0)
-        printf("checks: %d on the device, %d on the interpreter\n", got->fault.check,
-               want->fault.check);
+        dc_sayf(stdout, "checks: %d on the device, %d on the interpreter\n", got->fault.check,
+                want->fault.check);
     for (uint32_t i = 0; i < got->n && i < want->n; i++) {
         const double by = difference(&want->type[i], got->value[i], want->value[i]);
         const bool is_result = i < s->desc.nresult;
         char type[DC_TYPE_TEXT];
         dc_type_print(&want->type[i], type, sizeof type);
-        printf("%s %u, %s: differs by %g%s\n", is_result ? "result" : "cell",
-               is_result ? i + 1 : i - s->desc.nresult + 1, type, by,
-               by <= tolerance ? "" : ", too much");
+        dc_sayf(stdout, "%s %u, %s: differs by %g%s\n", is_result ? "result" : "cell",
+                is_result ? i + 1 : i - s->desc.nresult + 1, type, by,
+                by <= tolerance ? "" : ", too much");
         same = same && by <= tolerance;
     }
     return same;
@@ -369,13 +370,14 @@ static bool compare(const story *s, const outcome *got, const outcome *want)
 static bool report_outcome(const story *s, const outcome *got, const outcome *want)
 {
     if (got->status != DC_OK)
-        printf("it fails: %s\n", got->why);
+        dc_sayf(stdout, "it fails: %s\n", got->why);
     if (want->status != DC_OK)
-        printf("it fails on the interpreter: %s\n", want->why);
+        dc_sayf(stdout, "it fails on the interpreter: %s\n", want->why);
     if (got->status != DC_OK || want->status != DC_OK)
         return false;
     const bool same = compare(s, got, want);
-    printf("%s\n", same ? "no failure" : "it fails: the results are not the interpreter's");
+    dc_sayf(stdout, "%s\n",
+            same ? "no failure" : "it fails: the results are not the interpreter's");
     return same;
 }
 
@@ -385,7 +387,8 @@ int dc_replay(const char *path)
     outcome got = {0}, want = {0};
     bool well = read_story(path, &s);
     if (well) {
-        printf("%s: %s\nfound by version %s, this is %s\n", s.name, s.error, s.version, DC_VERSION);
+        dc_sayf(stdout, "%s: %s\nfound by version %s, this is %s\n", s.name, s.error, s.version,
+                DC_VERSION);
         play(&s, NULL, &got);
         play(&s, "eval", &want);
         well = report_outcome(&s, &got, &want);

@@ -10,6 +10,7 @@
 #include "core/base/file.h"
 #include "core/base/heap.h"
 #include "vm/sandbox.h"
+#include "vm/say.h"
 #include "vm/signals.h"
 #include "vm/sink.h"
 
@@ -119,7 +120,7 @@ static int run_script(lua_State *L, const options *s, int argc, char **argv)
 {
     char *text = dc_file_read(s->file, DC_SANDBOX_TEXT + 1);
     if (text == NULL) {
-        fprintf(stderr, "deepc: %s: %s\n", s->file, strerror(errno));
+        dc_sayf(stderr, "deepc: %s: %s\n", s->file, strerror(errno));
         return 1;
     }
     lua_pushcfunction(L, set_arguments);
@@ -134,7 +135,7 @@ static int run_script(lua_State *L, const options *s, int argc, char **argv)
     }
     dc_xfree(text);
     if (status != DC_OK)
-        fprintf(stderr, "deepc: %s\n", lua_tostring(L, -1));
+        dc_sayf(stderr, "deepc: %s\n", lua_tostring(L, -1));
     return status != DC_OK;
 }
 
@@ -148,7 +149,7 @@ int dc_sandbox_main(int argc, char **argv)
         i++;
     if (i == argc || argv[i][0] == '-') {
         if (i < argc)
-            fprintf(stderr, "deepc sandbox: no option '%s'\n", argv[i]);
+            dc_sayf(stderr, "deepc sandbox: no option '%s'\n", argv[i]);
         fputs(usage, stderr);
         return 1;
     }
@@ -165,7 +166,7 @@ int dc_sandbox_main(int argc, char **argv)
     if (L != NULL && dc_open(&cfg, &s.o.context) == DC_OK && dc_sandbox(L, &s.o) == DC_OK) {
         result = run_script(L, &s, argc - i, argv + i);
     } else {
-        fprintf(stderr, "deepc: %s\n", dc_errmsg(s.o.context));
+        dc_sayf(stderr, "deepc: %s\n", dc_errmsg(s.o.context));
         dc_close(s.o.context);
     }
     if (L != NULL)

@@ -4,6 +4,7 @@
 #include "core/base/digits.h"
 #include "core/base/job.h"
 #include "core/base/real.h"
+#include "vm/say.h"
 #include "vm/top_draw.h"
 #include "vm/top_screen.h"
 
@@ -48,7 +49,7 @@ typedef struct asked {
 static bool misused(const char *fmt, const char *word)
 {
     fputs("deepc: top: ", stderr);
-    fprintf(stderr, "%s%s\n%s", fmt, word, usage);
+    dc_sayf(stderr, "%s%s\n%s", fmt, word, usage);
     return false;
 }
 
@@ -107,9 +108,9 @@ static bool not_found(const asked *a, uint64_t process, const char *why)
     char path[40];
     snprintf(path, sizeof path, "/proc/%llu", (unsigned long long)process);
     if (why[0] != '\0')
-        fprintf(stderr, "deepc: top: %s\n", why);
+        dc_sayf(stderr, "deepc: top: %s\n", why);
     else if (access(path, F_OK) != 0)
-        fprintf(stderr, "deepc: top: there is no process %s\n", a->what);
+        dc_sayf(stderr, "deepc: top: there is no process %s\n", a->what);
     else
         fprintf(
             stderr,
@@ -126,7 +127,7 @@ static bool connect_to(asked *a)
     if (strchr(a->what, '/') != NULL) {
         if (dc_top_connect(&a->all, a->what, why))
             return true;
-        fprintf(stderr, "deepc: top: %s\n", why);
+        dc_sayf(stderr, "deepc: top: %s\n", why);
         return false;
     }
     if (!dc_digits_whole(a->what, INT_MAX, &process) || process == 0)
@@ -145,7 +146,7 @@ static bool ask_first(asked *a)
         dc_top_add_ranks(&a->all, a->opt->monitor);
         return true;
     }
-    fprintf(stderr, "deepc: top: %s\n", why);
+    dc_sayf(stderr, "deepc: top: %s\n", why);
     return false;
 }
 
@@ -180,8 +181,8 @@ static void list_one(const dc_top_snapshot *s)
     dc_text state = {0}, up = {0};
     dc_top_print_state(&state, s);
     dc_top_print_time(&up, s->open);
-    printf("%8.0f  %-12.12s %5.0f  %9s  %-30.60s  %s\n", s->pid, s->device, s->rank, up.s,
-           dc_top_command(s), state.s);
+    dc_sayf(stdout, "%8.0f  %-12.12s %5.0f  %9s  %-30.60s  %s\n", s->pid, s->device, s->rank, up.s,
+            dc_top_command(s), state.s);
     dc_text_free(&state);
     dc_text_free(&up);
 }
@@ -191,7 +192,7 @@ static int list_all(asked *a)
     char why[DC_MONITOR_WHY];
     const bool any = dc_top_find(&a->all, a->opt->monitor, 0, why);
     if (!any && why[0] != '\0')
-        fprintf(stderr, "deepc: top: %s\n", why);
+        dc_sayf(stderr, "deepc: top: %s\n", why);
     if (!any || !dc_top_ask(&a->all, false)) {
         fputs("deepc: top: nothing may be watched: a script runs with DEEPC_MONITOR=on, or calls "
               "dc.monitor()\n",
@@ -202,7 +203,8 @@ static int list_all(asked *a)
         print_json(a);
         return 0;
     }
-    printf("%8s  %-12s %5s  %9s  %-30s  %s\n", "PID", "DEVICE", "RANK", "UP", "COMMAND", "IS");
+    dc_sayf(stdout, "%8s  %-12s %5s  %9s  %-30s  %s\n", "PID", "DEVICE", "RANK", "UP", "COMMAND",
+            "IS");
     for (uint32_t i = 0; i < a->all.n; i++)
         if (a->all.at[i].now != NULL)
             list_one(a->all.at[i].now);
@@ -346,8 +348,8 @@ static int run_screen(asked *a)
     const bool left = watch(a, &s, &look);
     dc_top_screen_close(&s);
     if (!left)
-        printf("deepc: process %.0f: %s\n", a->all.at[0].now->pid,
-               a->all.at[0].why[0] != '\0' ? a->all.at[0].why : "it has ended");
+        dc_sayf(stdout, "deepc: process %.0f: %s\n", a->all.at[0].now->pid,
+                a->all.at[0].why[0] != '\0' ? a->all.at[0].why : "it has ended");
     return 0;
 }
 
@@ -382,7 +384,7 @@ int dc_top_main(int argc, char **argv)
     if (!read_arguments(&a, argc, argv))
         return 1;
     if (!dc_monitor_known(opt.monitor)) {
-        fprintf(stderr, "deepc: DEEPC_MONITOR: not 'on', 'off' or the path of a folder, which "
+        dc_sayf(stderr, "deepc: DEEPC_MONITOR: not 'on', 'off' or the path of a folder, which "
                         "begins with '/'\n");
         return 1;
     }

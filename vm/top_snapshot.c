@@ -1,6 +1,7 @@
 #include "vm/top_snapshot.h"
 
 #include "core/base/real.h"
+#include "core/base/shown.h"
 #include "formats/json.h"
 
 #include <math.h>
@@ -97,21 +98,13 @@ static bool read_real(dc_json *r, double *out)
     return true;
 }
 
-/* Scripts name metrics as they like: what would steer a terminal, in UTF-8 too, becomes a sign. */
+/* Scripts name metrics as they like. */
 static bool read_text(dc_json *r, char *to, size_t size)
 {
     char *s;
     if (!dc_json_string(r, &s))
         return false;
-    snprintf(to, size, "%s", s);
-    for (char *c = to; *c != '\0'; c++) {
-        const bool steers =
-            (unsigned char)c[0] == 0xc2 && (unsigned char)c[1] < 0xa0 && c[1] != '\0';
-        if ((unsigned char)*c < ' ' || *c == 0x7f || steers)
-            *c = '?';
-        if (steers)
-            *++c = '?';
-    }
+    dc_shown_put(to, size, s, strlen(s), false);
     return true;
 }
 

@@ -15,6 +15,7 @@
 #include "core/base/err.h"
 #include "core/base/extent.h"
 #include "core/base/number.h"
+#include "core/base/shown.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -37,6 +38,15 @@ static void put_n(sink *s, const char *text, size_t n)
 static void put_text(sink *s, const char *text)
 {
     put_n(s, text, strlen(text));
+}
+
+/* What may be of others. */
+static void put_shown(sink *s, const char *text)
+{
+    char piece[DC_SHOWN_PIECE];
+    size_t m;
+    for (size_t at = 0, n = strlen(text); at < n; put_n(s, piece, m))
+        at += dc_shown_next(text + at, n - at, false, piece, &m);
 }
 
 static void DC_PRINTF(2, 3) putf(sink *s, const char *fmt, ...)
@@ -71,10 +81,10 @@ static void put_field(sink *s, const dc_fact *f, int base, char kind, int i)
         break;
     case 't':
         dc_type_print(&f->type[i & 1], text, sizeof text);
-        put_text(s, text);
+        put_shown(s, text);
         break;
     default:
-        put_text(s, f->word[i & 1] ? f->word[i & 1] : "");
+        put_shown(s, f->word[i & 1] ? f->word[i & 1] : "");
         break;
     }
 }
@@ -82,7 +92,7 @@ static void put_field(sink *s, const dc_fact *f, int base, char kind, int i)
 static void put_sentence(sink *s, const dc_err *e, int base)
 {
     if (e->fact.op != NULL && strcmp(e->fact.op, "index") != 0) { /* a[k] has no such word */
-        put_text(s, e->fact.op);
+        put_shown(s, e->fact.op);
         put_text(s, ": ");
     }
     for (const char *t = dc_err_row_of(e->id)->text; *t != '\0'; t++) {
@@ -250,7 +260,8 @@ static bool hint_for_dtype(const dc_err *e, sink *s)
     else if (strcmp(wanted, "an integer") == 0)
         put_text(s, ":cast \"i32\" converts");
     else if (strcmp(wanted, "a real number") == 0)
-        put_text(s, "z:abs() is the size, z:real() and z:imag() are the parts; complex numbers have no order");
+        put_text(s, "z:abs() is the size, z:real() and z:imag() are the parts; complex numbers "
+                    "have no order");
     else if (e->fact.type[0].dtype == DC_BOOL && strcmp(wanted, "a number") == 0)
         put_text(s, ":cast \"f32\" makes 0 and 1 of it");
     return s->n > 0;
@@ -350,19 +361,19 @@ static void put_scene(sink *s, const dc_err_scene *c)
     for (int i = 0; i < c->n; i++) {
         const dc_err_in *in = &c->in[i];
         put_head(s, in->role, role);
-        put_text(s, in->type);
+        put_shown(s, in->type);
         if (in->origin == NULL || *in->origin == '\0')
             continue;
         pad(s, type - strlen(in->type) + 3);
-        put_text(s, in->origin);
+        put_shown(s, in->origin);
     }
     if (c->path != NULL) {
         put_head(s, "in", role);
-        put_text(s, c->path);
+        put_shown(s, c->path);
     }
     if (c->dims != NULL && *c->dims != '\0') {
         put_head(s, "dims", role);
-        put_text(s, c->dims);
+        put_shown(s, c->dims);
     }
 }
 
@@ -373,14 +384,14 @@ int dc_err_print(const dc_err *e, const dc_err_scene *scene, int axis_base, char
     const char *hint = scene->hint != NULL ? scene->hint : dc_err_hint(e, room, sizeof room);
     const int code = dc_err_row_of(e->id)->code;
     if (scene->where != NULL) {
-        put_text(&s, scene->where);
+        put_shown(&s, scene->where);
         put_text(&s, ": ");
     }
     put_sentence(&s, e, axis_base);
     put_scene(&s, scene);
     if (*hint != '\0') {
         put_text(&s, "\n  hint: ");
-        put_text(&s, hint);
+        put_shown(&s, hint);
     }
     if (code != 0)
         putf(&s, "\n  [DC%04d; deepc explain DC%04d]", code, code);

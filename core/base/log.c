@@ -2,6 +2,7 @@
 
 #include "core/base/heap.h"
 #include "core/base/number.h"
+#include "core/base/shown.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -47,15 +48,29 @@ void dc_logf(dc_log *log, dc_channel ch, const char *fmt, ...)
 {
     if (!dc_log_on(log, ch) || log->write == NULL)
         return;
-    char line[1024];
-    int n = snprintf(line, sizeof line, "[%s] ", names[ch]);
+    char text[1024], line[1200];
+    const int n = snprintf(line, sizeof line, "[%s] ", names[ch]);
     va_list ap;
     va_start(ap, fmt);
-    const int m = dc_number_vformat(line + n, sizeof line - (size_t)n - 1, fmt, ap);
+    dc_number_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
-    n += m < (int)sizeof line - n - 2 ? m : (int)sizeof line - n - 2;
-    line[n++] = '\n';
-    log->write(log->ctx, names[ch], line, (size_t)n);
+    dc_shown_put(line + n, sizeof line - (size_t)n - 1, text, strlen(text), false);
+    strcat(line, "\n");
+    log->write(log->ctx, names[ch], line, strlen(line));
+}
+
+/* Lines in which something is escaped. */
+static void write_shown(dc_log *log, dc_channel ch, const char *text, size_t n)
+{
+    const size_t m = dc_shown_put(NULL, 0, text, n, true);
+    char *shown = dc_try_realloc(NULL, m + 1);
+    if (shown == NULL) {
+        dc_logf(log, ch, "there was no memory for this text");
+        return;
+    }
+    dc_shown_put(shown, m + 1, text, n, true);
+    log->write(log->ctx, names[ch], shown, m);
+    dc_xfree(shown);
 }
 
 void dc_log_text(dc_log *log, dc_channel ch, const char *heading, const char *text)
@@ -64,7 +79,10 @@ void dc_log_text(dc_log *log, dc_channel ch, const char *heading, const char *te
         return;
     dc_logf(log, ch, "%s", heading);
     const size_t n = strlen(text);
-    log->write(log->ctx, names[ch], text, n);
+    if (dc_shown_is_plain(text, n, true))
+        log->write(log->ctx, names[ch], text, n);
+    else
+        write_shown(log, ch, text, n);
     if (n == 0 || text[n - 1] != '\n')
         log->write(log->ctx, names[ch], "\n", 1);
 }

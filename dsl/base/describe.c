@@ -1,6 +1,7 @@
 /*
  * What a Lua value is called in the sentences of errors.
  */
+#include "core/base/shown.h"
 #include "dsl/base/handle.h"
 
 #include <math.h>
@@ -37,8 +38,7 @@ const char *dc_handle_describe(lua_State *L, int idx)
         return lua_pushfstring(L, "the number %s",
                                isnan(lua_tonumber(L, idx)) ? "nan" : luaL_tolstring(L, idx, NULL));
     case LUA_TSTRING:
-        snprintf(text, sizeof text, "the string '%.60s'", lua_tostring(L, idx));
-        return lua_pushstring(L, text);
+        return lua_pushfstring(L, "the string '%s'", dc_show_name(lua_tostring(L, idx)).s);
     default:
         return describe_class(L, idx);
     }

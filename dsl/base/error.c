@@ -6,6 +6,7 @@
 #include "dsl/base/error.h"
 
 #include "core/base/number.h"
+#include "core/base/shown.h"
 #include "dsl/base/interrupt.h"
 #include "dsl/base/trace.h"
 
@@ -61,11 +62,15 @@ static void set_scene(dc_err_scene *s, shown *text, const dc_blame *blame)
 
 /* ---- the value ------------------------------------------------------------------------------- */
 
+/* As it stands in the message. */
 static void set_text(lua_State *L, const char *field, const char *text)
 {
     if (text == NULL || *text == '\0')
         return;
-    lua_pushstring(L, text);
+    luaL_Buffer b;
+    const size_t n = strlen(text), m = dc_shown_put(NULL, 0, text, n, false);
+    dc_shown_put(luaL_buffinitsize(L, &b, m + 1), m + 1, text, n, false);
+    luaL_pushresultsize(&b, m);
     lua_setfield(L, -2, field);
 }
 
@@ -262,7 +267,8 @@ void dc_error_sentence(lua_State *L, dc_dsl *d, const char *text)
     lua_setmetatable(L, -2);
     set_text(L, "at", here.where);
     set_text(L, "path", here.path);
-    set_text(L, "message", text);
+    lua_pushstring(L, text); /* the script's own */
+    lua_setfield(L, -2, "message");
     dc_error_traceback(L);
     lua_setfield(L, -2, "traceback");
     for (;;)

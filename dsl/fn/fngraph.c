@@ -18,6 +18,7 @@
  *   R ref label                         a result: "result", "printed", a cell that is set, "check"
  */
 #include "core/base/number.h"
+#include "core/base/shown.h"
 #include "core/graph/control.h"
 #include "core/graph/flops.h"
 #include "dsl/base/args.h"
@@ -41,11 +42,11 @@ typedef struct drawing {
 /* Names of tables may have any characters in them. */
 static void put_field(dc_text *out, const char *text)
 {
+    char piece[DC_SHOWN_PIECE];
+    size_t m;
     dc_text_puts(out, "\t");
-    for (const char *c = text != NULL ? text : ""; *c != '\0'; c++) {
-        const char shown = (unsigned char)*c < ' ' ? '?' : *c;
-        dc_text_put(out, &shown, 1);
-    }
+    for (size_t at = 0, n = text != NULL ? strlen(text) : 0; at < n; dc_text_put(out, piece, m))
+        at += dc_shown_next(text + at, n - at, false, piece, &m);
 }
 
 static const char *cell_label(const drawing *a, uint32_t cell)
