@@ -19,8 +19,7 @@ static bool word_before(const dc_tokenizer *t, const dc_piece *p, size_t at)
 static bool word_at(const dc_tokenizer *t, const dc_piece *p, size_t at)
 {
     size_t length;
-    return at < p->n &&
-           (dc_unicode_row(t->u, dc_utf8_next(p->s + at, p->n - at, &length)) & DC_UC_WORD);
+    return at < p->n && (dc_unicode_row(t->u, dc_char_at(p->s, p->n, at, &length)) & DC_UC_WORD);
 }
 
 static size_t blanks_before(const dc_tokenizer *t, const dc_piece *p, size_t at, size_t least)
@@ -40,8 +39,7 @@ static size_t blanks_before(const dc_tokenizer *t, const dc_piece *p, size_t at,
 static size_t blanks_at(const dc_tokenizer *t, const dc_piece *p, size_t at)
 {
     size_t length;
-    while (at < p->n &&
-           (dc_unicode_row(t->u, dc_utf8_next(p->s + at, p->n - at, &length)) & DC_UC_SPACE))
+    while (at < p->n && (dc_unicode_row(t->u, dc_char_at(p->s, p->n, at, &length)) & DC_UC_SPACE))
         at += length;
     return at;
 }

@@ -233,8 +233,7 @@ static void merge_long(dc_tokenizer *t, dc_piece p)
     while (t->heap.n > 0) {
         const dc_candidate c = pop(t);
         dc_symbol *s = t->symbol.at, *a = &s[c.at];
-        if ((++t->looks & 0xffff) == 0)
-            dc_job_look();
+        dc_tokenizer_look(t, 16);
         /* Still the pair that was offered? One that was merged away has the length 0. */
         if (a->n == 0 || a->id != c.left || a->behind < 0 || s[a->behind].id != c.right)
             continue;

@@ -155,7 +155,7 @@ static dc_status plant(dc_building *b, bool normalized, dc_trie *trie, bool *has
     if (bytes >= 1 << 24)
         return dc_refuse(b, "added tokens of so many bytes are too many");
     dc_trie_init(trie, &t->keep, bytes);
-    bytes = 0;
+    t->work = dc_regex_work(bytes);
     for (uint32_t i = 0; i < t->nadded; i++) {
         const dc_added *a = &t->added[i];
         dc_piece p = {.s = a->text.at, .n = a->text.n, .first = true};
@@ -431,7 +431,7 @@ void dc_tokenizer_free(dc_tokenizer *t)
 {
     if (t == NULL)
         return;
-    dc_pattern_close(t->patterns);
+    dc_regex_close(t);
     for (size_t i = 0; i < DC_COUNTOF(t->write); i++) {
         dc_xfree(t->write[i].s);
         dc_xfree(t->write[i].from);

@@ -98,7 +98,7 @@ static void cut_flags(dc_tokenizer *t, uint32_t next, const dc_piece *p, uint32_
     cutting c = {.t = t, .next = next, .p = p, .behavior = behavior};
     size_t from = 0;
     for (size_t at = 0, length; at < p->n; at += length)
-        if (dc_unicode_row(t->u, dc_utf8_next(p->s + at, p->n - at, &length)) & flags) {
+        if (dc_unicode_row(t->u, dc_char_at(p->s, p->n, at, &length)) & flags) {
             region(&c, from, at, false);
             region(&c, at, at + length, true);
             from = at + length;
@@ -113,7 +113,7 @@ static void cut_bert(dc_tokenizer *t, uint32_t next, const dc_piece *p)
     const cutting c = {.t = t, .next = next, .p = p};
     size_t from = 0;
     for (size_t at = 0, length; at < p->n; at += length) {
-        const uint32_t row = dc_unicode_row(t->u, dc_utf8_next(p->s + at, p->n - at, &length));
+        const uint32_t row = dc_unicode_row(t->u, dc_char_at(p->s, p->n, at, &length));
         if (row & (DC_UC_SPACE | DC_UC_PUNCT)) {
             send(&c, from, at);
             if (!(row & DC_UC_SPACE))
@@ -131,7 +131,7 @@ static void cut_words(dc_tokenizer *t, uint32_t next, const dc_piece *p)
     size_t from = 0;
     uint32_t kind = DC_UC_SPACE;
     for (size_t at = 0, length; at < p->n; at += length) {
-        const uint32_t row = dc_unicode_row(t->u, dc_utf8_next(p->s + at, p->n - at, &length));
+        const uint32_t row = dc_unicode_row(t->u, dc_char_at(p->s, p->n, at, &length));
         const uint32_t is = row & DC_UC_WORD ? DC_UC_WORD : row & DC_UC_SPACE;
         if (is == kind)
             continue;
@@ -150,7 +150,7 @@ static void cut_length(dc_tokenizer *t, uint32_t next, const dc_piece *p, int64_
     size_t from = 0;
     int64_t n = 0;
     for (size_t at = 0, length; at < p->n; at += length) {
-        dc_utf8_next(p->s + at, p->n - at, &length);
+        dc_char_at(p->s, p->n, at, &length);
         if (n++ == most) {
             send(&c, from, at);
             from = at;
@@ -225,8 +225,7 @@ void dc_cut(dc_tokenizer *t, uint32_t k, dc_piece p)
     if (p.n == 0 || t->job->err.status != DC_OK)
         return;
     if (k == t->cutter.n) {
-        if ((++t->looks & 0xfff) == 0)
-            dc_job_look();
+        dc_tokenizer_look(t, 8);
         dc_model_encode(t, p);
         return;
     }

@@ -21,6 +21,7 @@ typedef struct made {
 
 static made room(const texts *x, size_t n)
 {
+    dc_tokenizer_look(x->t, n + 16);
     return (made){dc_arena_alloc(x->a, n + 1), 0};
 }
 
@@ -37,19 +38,20 @@ static dc_span span(const made *m)
 
 static dc_span replace(const texts *x, dc_span s, const dc_pattern *pattern, dc_span by)
 {
-    size_t at = 0, from, to, matches = 0;
-    while (at < s.n && dc_pattern_next(x->t, pattern, s.at, s.n, at, &from, &to)) {
-        matches++;
-        at = to;
-    }
-    if (matches == 0)
+    dc_writing *w = &x->t->write[0];
+    const dc_range none = {0, 0};
+    size_t at = 0, from, to;
+    if (s.n == 0 || !dc_pattern_next(x->t, pattern, s.at, s.n, 0, &from, &to))
         return s;
-    made m = room(x, s.n + matches * by.n);
-    for (at = 0; at < s.n && dc_pattern_next(x->t, pattern, s.at, s.n, at, &from, &to); at = to) {
-        put(&m, s.at + at, from - at);
-        put(&m, by.at, by.n);
-    }
-    put(&m, s.at + at, s.n - at);
+    dc_write_reset(w, false);
+    do {
+        dc_write_put(w, s.at + at, from - at, none);
+        dc_write_put(w, by.at, by.n, none);
+        at = to;
+    } while (at < s.n && dc_pattern_next(x->t, pattern, s.at, s.n, at, &from, &to));
+    dc_write_put(w, s.at + at, s.n - at, none);
+    made m = room(x, w->n);
+    put(&m, w->s, w->n);
     return span(&m);
 }
 
@@ -71,7 +73,7 @@ static void of_bytes(const texts *x)
         const size_t before = m.n;
         for (size_t at = 0, length; at < s.n; at += length) {
             unsigned char byte;
-            if (!dc_char_byte(dc_utf8_next(s.at + at, s.n - at, &length), &byte)) {
+            if (!dc_char_byte(dc_char_at(s.at, s.n, at, &length), &byte)) {
                 m.n = before;
                 put(&m, s.at, s.n);
                 break;
@@ -152,7 +154,7 @@ static bool is_utf8(const char *s, size_t n)
 {
     size_t length;
     for (size_t at = 0; at < n; at += length)
-        if (dc_utf8_next(s + at, n - at, &length) >= DC_RAW_BYTE)
+        if (dc_char_at(s, n, at, &length) >= DC_RAW_BYTE)
             return false;
     return true;
 }
@@ -244,7 +246,7 @@ static dc_span text_of_bytes(const texts *x, uint32_t i, uint32_t n)
         put(&bytes, (const char *)&byte, 1);
     }
     for (size_t at = 0, length; at < n; at += length) {
-        if (dc_utf8_next(bytes.s + at, n - at, &length) < DC_RAW_BYTE)
+        if (dc_char_at(bytes.s, n, at, &length) < DC_RAW_BYTE)
             put(&m, bytes.s + at, length);
         else
             put(&m, "\xef\xbf\xbd", 3);
@@ -314,7 +316,7 @@ static void keep_text(dc_tokenizer *t, dc_span s)
     t->text.n = 0;
     dc_text_put(&t->text, "", 0);
     for (size_t at = 0, length, from = 0; at < s.n;) {
-        if (dc_utf8_next(s.at + at, s.n - at, &length) < DC_RAW_BYTE) {
+        if (dc_char_at(s.at, s.n, at, &length) < DC_RAW_BYTE) {
             at += length;
             if (at == s.n)
                 dc_text_put(&t->text, s.at + from, at - from);
@@ -335,11 +337,16 @@ dc_status dc_tokenizer_decode(dc_tokenizer *t, dc_job *j, const uint32_t *id, si
         return dc_failf(j, DC_ERR_ARG, "decode", "%zu tokens are too many", n);
     x.at = DC_NEW_ARRAY(&j->scratch, dc_span, n + 1);
     t->job = j;
+    size_t bytes = 0;
     for (size_t i = 0; i < n; i++) {
         const dc_span token = dc_tokenizer_token(t, id[i]);
-        if (token.at != NULL && !(skip_special && dc_tokenizer_is_special(t, id[i])))
-            x.at[x.n++] = token;
+        dc_tokenizer_look(t, 1);
+        if (token.at == NULL || (skip_special && dc_tokenizer_is_special(t, id[i])))
+            continue;
+        x.at[x.n++] = token;
+        bytes += token.n;
     }
+    t->work = dc_regex_work(bytes);
     for (uint32_t i = 0; i < t->decoder.n; i++)
         run(&x, &t->decoder.at[i]);
     const bool spaces = t->decoder.n == 0; /* without a decoder tokens stand apart */

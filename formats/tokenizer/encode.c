@@ -12,7 +12,7 @@ static bool is_utf8(dc_span s)
 {
     size_t length;
     for (size_t at = 0; at < s.n; at += length)
-        if (dc_utf8_next(s.at + at, s.n - at, &length) >= DC_RAW_BYTE)
+        if (dc_char_at(s.at, s.n, at, &length) >= DC_RAW_BYTE)
             return false;
     return true;
 }
@@ -36,7 +36,7 @@ static dc_span repair(dc_job *j, dc_span s, dc_range **map)
     dc_range *range = map != NULL ? DC_NEW_ARRAY(&j->scratch, dc_range, s.n * 3 + 1) : NULL;
     size_t n = 0;
     for (size_t at = 0, length; at < s.n; at += length) {
-        const bool raw = dc_utf8_next(s.at + at, s.n - at, &length) >= DC_RAW_BYTE;
+        const bool raw = dc_char_at(s.at, s.n, at, &length) >= DC_RAW_BYTE;
         length = raw ? dc_utf8_broken(s.at + at, s.n - at) : length;
         const size_t k = raw ? 3 : length;
         memcpy(to + n, raw ? "\xef\xbf\xbd" : s.at + at, k);
@@ -54,7 +54,7 @@ static const dc_range *ranges_of(dc_tokenizer *t, dc_span s)
 {
     t->origin.n = 0;
     for (size_t at = 0, length; at < s.n; at += length) {
-        dc_utf8_next(s.at + at, s.n - at, &length);
+        dc_char_at(s.at, s.n, at, &length);
         const dc_range r = {(uint32_t)at, (uint32_t)(at + length)};
         for (size_t i = 0; i < length; i++)
             DC_PUSH(t->origin, r);
@@ -67,7 +67,7 @@ static size_t move(dc_span s, size_t at, size_t n, bool back)
 {
     size_t length;
     for (; n > 0 && !back && at < s.n; n--, at += length)
-        dc_utf8_next(s.at + at, s.n - at, &length);
+        dc_char_at(s.at, s.n, at, &length);
     for (; n > 0 && back && at > 0; n--)
         do
             at--;
@@ -81,7 +81,7 @@ static void count_blanks(const dc_tokenizer *t, dc_span s, size_t *before, size_
     bool begun = false;
     *before = *behind = 0;
     for (size_t at = 0, length; at < s.n; at += length) {
-        const uint32_t c = dc_utf8_next(s.at + at, s.n - at, &length);
+        const uint32_t c = dc_char_at(s.at, s.n, at, &length);
         const bool blank = dc_unicode_row(t->u, c) & DC_UC_SPACE;
         begun = begun || !blank;
         *before += !begun;
@@ -206,6 +206,7 @@ dc_status dc_tokenizer_encode(dc_tokenizer *t, dc_job *j, const dc_encode *e, dc
         return dc_failf(j, DC_ERR_ARG, "encode", "max is %d, and %zu special tokens are added",
                         (int)e->most, own);
     t->ids[1].n = 0;
+    t->work = dc_regex_work(e->text.n + (two ? e->pair.n : 0));
     DC_TRY(encode_text(t, j, e->text, 0, e));
     if (two)
         DC_TRY(encode_text(t, j, e->pair, 1, e));

@@ -72,16 +72,23 @@ typedef struct dc_pattern {
     dc_span literal;
     int digits;
     struct dc_regex *regex;
-    struct dc_pattern *next; /* of those that own a regex */
 } dc_pattern;
 
 struct dc_tokenizer;
 dc_status dc_pattern_regex(struct dc_tokenizer *t, dc_job *j, const char *name, dc_span regex,
                            dc_pattern *out);
 /* The next match in s from `at` on: *from to *to; false where there is none. */
-bool dc_pattern_next(const struct dc_tokenizer *t, const dc_pattern *p, const char *s, size_t n,
+bool dc_pattern_next(struct dc_tokenizer *t, const dc_pattern *p, const char *s, size_t n,
                      size_t at, size_t *from, size_t *to);
-void dc_pattern_close(dc_pattern *p); /* and those behind it */
+
+/* regex.c: the same by libpcre2. false with a failure of t->job: PCRE2 fails, or all of t->work is done. */
+dc_status dc_regex_new(struct dc_tokenizer *t, dc_job *j, const char *name, dc_span text,
+                       struct dc_regex **out);
+bool dc_regex_next(struct dc_tokenizer *t, struct dc_regex *r, const char *s, size_t n, size_t at,
+                   size_t *from, size_t *to);
+void dc_regex_close(struct dc_tokenizer *t); /* all of them */
+/* How much work patterns may make of texts of so many bytes. */
+uint64_t dc_regex_work(size_t bytes);
 
 /* ---- steps ------------------------------------------------------------------------------------ */
 
@@ -272,7 +279,7 @@ struct dc_tokenizer {
     bool has_raw, has_normal;
     dc_template single, pair;
     bool trim, trim_prefix; /* ranges without blanks, as ByteLevel's post-processor has them */
-    dc_pattern *patterns;
+    struct dc_regex *regexes;
     void *regex_library;
     dc_tokenizer_info info;
     /* working memory */
@@ -294,8 +301,32 @@ struct dc_tokenizer {
     dc_ids *to;
     dc_ranges *to_ranges; /* NULL: not asked for */
     bool parse_special;
-    uint32_t looks;
+    size_t looks;  /* what was done since the job was asked */
+    uint64_t work; /* that regular expressions may still do */
 };
+
+/*
+ * Loops over what others wrote ask the job whether they are to go on, some hundred microseconds of work apart: those over
+ * characters as they read them, others as they count what they do, in about as much as a character takes.
+ */
+enum { DC_LOOK_EVERY = 1 << 15 };
+
+static inline uint32_t dc_char_at(const char *s, size_t n, size_t at, size_t *length)
+{
+    const uint32_t c = dc_utf8_next(s + at, n - at, length);
+    if ((at ^ (at + *length)) >= DC_LOOK_EVERY)
+        dc_job_look();
+    return c;
+}
+
+static inline void dc_tokenizer_look(dc_tokenizer *t, size_t work)
+{
+    t->looks += work;
+    if (t->looks >= DC_LOOK_EVERY) {
+        t->looks = 0;
+        dc_job_look();
+    }
+}
 
 /* build.c, build_steps.c, build_model.c: parts of the description. */
 typedef struct dc_building {

@@ -241,7 +241,7 @@ static dc_piece normal_form(dc_tokenizer *t, dc_step_kind kind, dc_piece p, dc_w
     dc_job_defer(t->job, free_held, f);
     dc_write_reset(w, p.from != NULL);
     for (size_t at = 0, length; at < p.n; at += length)
-        decompose(f, dc_utf8_next(p.s + at, p.n - at, &length), compatible, range_at(&p, at));
+        decompose(f, dc_char_at(p.s, p.n, at, &length), compatible, range_at(&p, at));
     if (f->held.n > 0)
         settle(f);
     flush(f);
@@ -265,7 +265,7 @@ static dc_piece lower(const dc_tokenizer *t, dc_piece p, dc_writing *w)
 {
     dc_write_reset(w, p.from != NULL);
     for (size_t at = 0, length; at < p.n; at += length)
-        put_lower(t, w, dc_utf8_next(p.s + at, p.n - at, &length), range_at(&p, at));
+        put_lower(t, w, dc_char_at(p.s, p.n, at, &length), range_at(&p, at));
     return written(w, p);
 }
 
@@ -273,7 +273,7 @@ static dc_piece without(const dc_tokenizer *t, dc_piece p, uint32_t flag, bool l
 {
     dc_write_reset(w, p.from != NULL);
     for (size_t at = 0, length; at < p.n; at += length) {
-        const uint32_t c = dc_utf8_next(p.s + at, p.n - at, &length);
+        const uint32_t c = dc_char_at(p.s, p.n, at, &length);
         if (dc_unicode_row(t->u, c) & flag) {
             p.first = p.first && w->n > 0;
             continue;
@@ -298,7 +298,7 @@ static dc_piece clean(const dc_tokenizer *t, const dc_step *s, dc_piece p, dc_wr
 {
     dc_write_reset(w, p.from != NULL);
     for (size_t at = 0, length; at < p.n; at += length) {
-        const uint32_t c = dc_utf8_next(p.s + at, p.n - at, &length);
+        const uint32_t c = dc_char_at(p.s, p.n, at, &length);
         const uint32_t row = dc_unicode_row(t->u, c);
         const dc_range from = range_at(&p, at);
         if (s->clean && (row & DC_UC_DROP)) {
@@ -394,7 +394,7 @@ static dc_piece strip(const dc_tokenizer *t, const dc_step *s, dc_piece p)
         begin += length;
     end = s->right ? begin : p.n;
     for (size_t at = begin; s->right && at < p.n; at += length)
-        if (!(dc_unicode_row(t->u, dc_utf8_next(p.s + at, p.n - at, &length)) & DC_UC_SPACE))
+        if (!(dc_unicode_row(t->u, dc_char_at(p.s, p.n, at, &length)) & DC_UC_SPACE))
             end = at + length;
     p.s += begin;
     p.first = p.first && begin == 0;
@@ -418,7 +418,7 @@ static dc_piece map_nmt(dc_piece p, dc_writing *w)
 {
     dc_write_reset(w, p.from != NULL);
     for (size_t at = 0, length; at < p.n; at += length) {
-        const uint32_t c = nmt(dc_utf8_next(p.s + at, p.n - at, &length));
+        const uint32_t c = nmt(dc_char_at(p.s, p.n, at, &length));
         if (c != UINT32_MAX)
             put_code(w, c, range_at(&p, at));
         p.first = p.first && w->n > 0;
@@ -473,7 +473,7 @@ static bool extends(const dc_unicode *u, uint32_t c)
 static size_t cluster(const dc_tokenizer *t, const dc_piece *p, size_t at)
 {
     size_t length, n;
-    const uint32_t c = dc_utf8_next(p->s + at, p->n - at, &n);
+    const uint32_t c = dc_char_at(p->s, p->n, at, &n);
     const unsigned category = dc_unicode_category(dc_unicode_row(t->u, c));
     if (c == '\r' && at + 1 < p->n && p->s[at + 1] == '\n')
         return 2;
@@ -511,7 +511,7 @@ static dc_piece map_chars(const dc_tokenizer *t, const dc_step *s, dc_piece p, d
             at = end;
         }
         for (; at < end; at += length) {
-            dc_utf8_next(p.s + at, p.n - at, &length);
+            dc_char_at(p.s, p.n, at, &length);
             if (!dc_charsmap_first(&s->map, p.s + at, length, &to))
                 to = (dc_span){p.s + at, length};
             dc_write_put(w, to.at, to.n, range_at(&p, at));

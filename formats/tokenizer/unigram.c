@@ -45,8 +45,8 @@ static void search(const lattice *l, dc_piece p)
         bool alone = false;
         uint32_t node = 1;
         dc_utf8_next(p.s + at, p.n - at, &length);
-        for (size_t i = at;
-             i < p.n && (node = dc_trie_step(&m->trie, node, (unsigned char)p.s[i])) != 0; i++) {
+        size_t i = at;
+        for (; i < p.n && (node = dc_trie_step(&m->trie, node, (unsigned char)p.s[i])) != 0; i++) {
             const uint32_t id = m->trie.id[node];
             if (id == DC_TOKEN_NONE || (m->frozen != NULL && m->frozen[id] >= DC_FROZEN_UNUSED))
                 continue;
@@ -55,8 +55,7 @@ static void search(const lattice *l, dc_piece p)
         }
         if (!alone)
             offer(l, at, at + length, m->unknown, unknown_score(m));
-        if ((++l->t->looks & 0xffff) == 0)
-            dc_job_look();
+        dc_tokenizer_look(l->t, 4 + i - at);
     }
 }
 

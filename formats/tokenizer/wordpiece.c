@@ -8,7 +8,7 @@ static size_t count_chars(dc_piece p)
 {
     size_t n = 0;
     for (size_t at = 0, length; at < p.n; at += length, n++)
-        dc_utf8_next(p.s + at, p.n - at, &length);
+        dc_char_at(p.s, p.n, at, &length);
     return n;
 }
 
