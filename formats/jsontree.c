@@ -30,11 +30,19 @@ static dc_status refuse(const parser *p, const char *what)
                               "at byte %zu: %s expected, not byte %d", p->at, what, c);
 }
 
+/* Asks the job every 64 KiB. */
+static void step(parser *p, size_t n)
+{
+    if (((p->at ^ (p->at + n)) >> 16) != 0)
+        dc_job_look();
+    p->at += n;
+}
+
 static void skip(parser *p)
 {
     while (p->at < p->n && (p->text[p->at] == ' ' || p->text[p->at] == '\n' ||
                             p->text[p->at] == '\r' || p->text[p->at] == '\t'))
-        p->at++;
+        step(p, 1);
 }
 
 static bool accept(parser *p, char sign)
@@ -142,7 +150,7 @@ static dc_status read_string(parser *p, const char **out, uint32_t *n)
     while (p->at < p->n && p->text[p->at] != '"') {
         const unsigned char c = (unsigned char)p->text[p->at];
         if (c == '\\') {
-            p->at++;
+            step(p, 1);
             DC_TRY(read_escape(p, &to));
             continue;
         }
@@ -155,7 +163,7 @@ static dc_status read_string(parser *p, const char **out, uint32_t *n)
         if (to != p->text + p->at)
             memmove(to, p->text + p->at, length);
         to += length;
-        p->at += length;
+        step(p, length);
     }
     if (p->at >= p->n)
         return refuse(p, "'\"'");
@@ -252,7 +260,7 @@ static dc_status read_values(parser *p, dc_jnode *v, char end, int depth)
 
 static dc_status read_value(parser *p, dc_jnode *v, int depth)
 {
-    if ((p->used & 0xffff) == 0)
+    if ((p->used & 0xfff) == 0)
         dc_job_look();
     if (accept(p, '{')) {
         v->kind = DC_J_OBJECT;
@@ -282,8 +290,11 @@ static dc_status read_value(parser *p, dc_jnode *v, int depth)
 static size_t count(const char *text, size_t n)
 {
     size_t k = 1;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        if ((i & 0xfffff) == 0)
+            dc_job_look();
         k += text[i] == ',' || text[i] == '[' || text[i] == '{';
+    }
     return k;
 }
 

@@ -60,6 +60,7 @@ static void find_all(dc_tokenizer *t, const dc_trie *trie, const dc_piece *p, be
     size_t done = 0, at = 0;
     while (at < p->n) {
         uint32_t place = 0;
+        dc_tokenizer_look(t, trie->begins[(unsigned char)p->s[at]] ? 64 : 1);
         const size_t n = dc_trie_longest(trie, p->s + at, p->n - at, &place);
         if (n == 0) {
             at++;
@@ -74,8 +75,8 @@ static void find_all(dc_tokenizer *t, const dc_trie *trie, const dc_piece *p, be
         if (a->lstrip)
             from = blanks_before(t, p, from, done);
         from = from > done ? from : done;
-        if (a->rstrip)
-            to = blanks_at(t, p, to);
+        if (a->rstrip) /* what is done already was blanks, if it goes further */
+            to = blanks_at(t, p, to > done ? to : done);
         send(t, p, done, from, then);
         dc_model_put(t, a->id, *p, from, to > from ? to - from : 0);
         done = to > done ? to : done;

@@ -48,10 +48,11 @@ static void read_chars(dc_tokenizer *t, dc_piece p)
     dc_symbol unknown = {.n = 0};
     for (size_t at = 0, n; at < p.n; at += n) {
         uint32_t own;
+        dc_tokenizer_look(t, m->has_frozen ? 64 : 0);
         n = m->has_frozen ? dc_trie_longest(&m->trie, p.s + at, p.n - at, &own) : 0;
         const bool frozen = n > 0 && m->frozen[own] == DC_FROZEN_USER;
         if (!frozen)
-            dc_utf8_next(p.s + at, p.n - at, &n);
+            dc_char_at(p.s, p.n, at, &n);
         const uint32_t id = frozen ? own : find_char(m, p, at, n);
         if (id != DC_TOKEN_NONE || m->by_score) { /* by score it may yet become part of a token */
             if (unknown.n > 0)
@@ -83,6 +84,7 @@ static void read_symbols(dc_tokenizer *t, dc_piece p)
         return;
     }
     for (size_t i = 0; i < p.n; i++) {
+        dc_tokenizer_look(t, 1);
         const uint32_t id = m->byte_id[(unsigned char)p.s[i]];
         if (id != DC_TOKEN_NONE)
             add(t, id, i, 1);
@@ -96,8 +98,7 @@ static void read_symbols(dc_tokenizer *t, dc_piece p)
 static const dc_merge *find_merge(const dc_model *m, uint32_t left, uint32_t right)
 {
     const uint64_t pair = (uint64_t)left << 32 | right;
-    uint64_t h = pair * 0x9e3779b97f4a7c15u;
-    for (uint32_t i = (uint32_t)(h >> 32) & m->merge_mask;; i = (i + 1) & m->merge_mask) {
+    for (uint32_t i = dc_merge_slot(m, pair);; i = (i + 1) & m->merge_mask) {
         if (m->merge[i].pair == pair)
             return &m->merge[i];
         if (m->merge[i].pair == UINT64_MAX)
@@ -228,8 +229,10 @@ static void merge_long(dc_tokenizer *t, dc_piece p)
         t->symbol.at[i].before = i - 1;
         t->symbol.at[i].behind = i + 1 < n ? i + 1 : -1;
     }
-    for (int32_t i = 0; i < n; i++)
+    for (int32_t i = 0; i < n; i++) {
+        dc_tokenizer_look(t, 16);
         offer(t, p, i);
+    }
     while (t->heap.n > 0) {
         const dc_candidate c = pop(t);
         dc_symbol *s = t->symbol.at, *a = &s[c.at];
@@ -298,6 +301,7 @@ static void put_all(dc_tokenizer *t, dc_piece p)
 {
     for (uint32_t i = 0; i < t->symbol.n; i++) {
         const dc_symbol s = t->symbol.at[i];
+        dc_tokenizer_look(t, 4);
         if (s.id == DC_TOKEN_NONE)
             i = put_unknown(t, p, i);
         else if (is_frozen(&t->model, s.id, DC_FROZEN_UNUSED))

@@ -105,8 +105,10 @@ static dc_status read_all_added(dc_building *b, const dc_jnode *list)
     if (list->kind != DC_J_LIST)
         return dc_refuse(b, "added_tokens is a list, not %s", dc_json_kind(list));
     t->added = DC_NEW_ARRAY(&t->keep, dc_added, list->n + 1);
-    for (const dc_jnode *v = list->child; v != NULL; v = v->next)
+    for (const dc_jnode *v = list->child; v != NULL; v = v->next) {
+        dc_tokenizer_look(t, 64);
         DC_TRY(read_added(b, v, &t->added[t->nadded++]));
+    }
     return DC_OK;
 }
 
@@ -124,9 +126,11 @@ static dc_status number_all(dc_building *b, const dc_vocab *own)
         size = t->added[i].id >= size ? t->added[i].id + 1 : size;
     }
     dc_vocab_init(&t->all, &t->keep, size, (size_t)own->size + t->nadded);
-    for (uint32_t id = 0; id < own->size; id++)
+    for (uint32_t id = 0; id < own->size; id++) {
+        dc_tokenizer_look(t, 16);
         if (own->token[id].at != NULL && dc_vocab_add(&t->all, own->token[id], id) != id)
             t->all.token[id] = own->token[id]; /* a list may have a text twice */
+    }
     t->added_of = DC_NEW_ARRAY(&t->keep, uint32_t, (size_t)size + 1);
     for (uint32_t i = 0; i < t->nadded; i++) {
         const dc_added *a = &t->added[i];
@@ -231,6 +235,8 @@ static dc_status read_two(dc_building *b, const dc_jnode *v, bool roberta)
     return DC_OK;
 }
 
+enum { MOST_PARTS = 1000 };
+
 static dc_status read_special(dc_building *b, const dc_jnode *specials, const dc_jnode *name,
                               uint8_t type, dc_template *m)
 {
@@ -241,6 +247,8 @@ static dc_status read_special(dc_building *b, const dc_jnode *specials, const dc
         return dc_refuse(
             b, "the post-processor names a token '%.60s' that is not in its special_tokens",
             name != NULL && name->kind == DC_J_STRING ? name->v.s : "");
+    if (ids->n > MOST_PARTS || m->n + ids->n > MOST_PARTS)
+        return dc_refuse(b, "the post-processor adds more than %d tokens", MOST_PARTS);
     dc_part *grown = DC_NEW_ARRAY(&b->t->keep, dc_part, m->n + ids->n + 1);
     if (m->n > 0)
         memcpy(grown, m->part, m->n * sizeof *grown);

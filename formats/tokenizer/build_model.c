@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_AFFIX = 100, TRIE_BYTES = 1 << 24 };
+enum { MOST_AFFIX = 100, TRIE_BYTES = 1 << 24, TRIE_TOKEN = 1024 };
 
 /* ---- vocabularies ----------------------------------------------------------------------------- */
 
@@ -28,6 +28,7 @@ static dc_status read_object(dc_building *b, const dc_jnode *v, dc_vocab *out)
     dc_vocab_init(out, &b->t->keep, size, v->n);
     for (const dc_jnode *one = v->child; one != NULL; one = one->next) {
         const uint32_t id = (uint32_t)one->v.num;
+        dc_tokenizer_look(b->t, 16);
         const dc_span token = dc_build_copy(b, (dc_span){one->key, one->nkey});
         if (out->token[id].at != NULL)
             return dc_refuse(b, "the id %u is that of two tokens, '%.60s' and '%.60s'", id,
@@ -56,6 +57,7 @@ static dc_status read_scored(dc_building *b, const dc_jnode *v, dc_vocab *out)
     dc_vocab_init(out, &b->t->keep, v->n, v->n);
     m->score = DC_NEW_ARRAY(&b->t->keep, double, v->n + 1);
     for (const dc_jnode *one = v->child; one != NULL; one = one->next, id++) {
+        dc_tokenizer_look(b->t, 16);
         const dc_jnode *text = one->child, *score = text != NULL ? text->next : NULL;
         if (one->kind != DC_J_LIST || one->n != 2 || text->kind != DC_J_STRING ||
             score->kind != DC_J_NUMBER)
@@ -73,8 +75,10 @@ static dc_status read_given(dc_building *b, dc_vocab *out)
     if (l->n > UINT32_MAX / 16)
         return dc_refuse(b, "%zu tokens are too many", l->n);
     dc_vocab_init(out, &b->t->keep, (uint32_t)l->n, l->n);
-    for (uint32_t i = 0; i < l->n; i++)
+    for (uint32_t i = 0; i < l->n; i++) {
+        dc_tokenizer_look(b->t, 16);
         add_last(out, dc_build_copy(b, l->token[i]), i);
+    }
     if (l->score == NULL)
         return DC_OK;
     m->score = DC_NEW_ARRAY(&b->t->keep, double, l->n + 1);
@@ -115,14 +119,20 @@ static dc_status plant(dc_building *b)
 {
     const dc_vocab *v = &b->t->model.vocab;
     size_t bytes = 0;
-    for (uint32_t i = 0; i < v->size; i++)
+    for (uint32_t i = 0; i < v->size; i++) {
         bytes += v->token[i].n;
+        if (v->token[i].n > TRIE_TOKEN) /* as far as is looked at each place of a text */
+            return dc_refuse(b, "token %u has %zu bytes, %d are the most", i, v->token[i].n,
+                             TRIE_TOKEN);
+    }
     if (bytes >= TRIE_BYTES)
         return dc_refuse(b, "tokens of %zu bytes together: %d are the most", bytes, TRIE_BYTES);
     dc_trie_init(&b->t->model.trie, &b->t->keep, bytes);
-    for (uint32_t i = 0; i < v->size; i++)
+    for (uint32_t i = 0; i < v->size; i++) {
+        dc_tokenizer_look(b->t, v->token[i].n);
         if (v->token[i].n > 0)
             dc_trie_add(&b->t->model.trie, v->token[i].at, v->token[i].n, i);
+    }
     return DC_OK;
 }
 
@@ -144,6 +154,7 @@ static void vocab_of_bytes(dc_building *b)
     dc_vocab_init(&m->vocab, &b->t->keep, from->size, from->size);
     for (uint32_t id = 0; id < from->size; id++) {
         const dc_span s = from->token[id];
+        dc_tokenizer_look(b->t, 16 + s.n);
         char *bytes = s.at != NULL ? dc_arena_alloc(&b->t->keep, s.n + 1) : NULL;
         size_t n = 0, at = 0, length;
         for (; at < s.n; at += length)
@@ -163,8 +174,7 @@ static void vocab_of_bytes(dc_building *b)
 
 static void put_merge(dc_model *m, uint64_t pair, uint32_t rank, uint32_t id)
 {
-    uint64_t h = pair * 0x9e3779b97f4a7c15u;
-    uint32_t i = (uint32_t)(h >> 32) & m->merge_mask;
+    uint32_t i = dc_merge_slot(m, pair);
     while (m->merge[i].pair != UINT64_MAX && m->merge[i].pair != pair)
         i = (i + 1) & m->merge_mask;
     m->merge[i] = (dc_merge){pair, rank, id};
@@ -173,6 +183,7 @@ static void put_merge(dc_model *m, uint64_t pair, uint32_t rank, uint32_t id)
 static dc_status add_merge(dc_building *b, dc_span left, dc_span right, uint32_t rank)
 {
     dc_tokenizer *t = b->t;
+    dc_tokenizer_look(t, 64);
     const dc_mark mark = dc_arena_mark(&b->job->scratch);
     const size_t skip = t->model.prefix.n <= right.n ? t->model.prefix.n : right.n;
     const uint32_t l = dc_vocab_find(&t->spelled, left.at, left.n),
@@ -207,6 +218,7 @@ static void make_merges(dc_building *b, size_t n)
 {
     dc_model *m = &b->t->model;
     m->merge_mask = 15;
+    m->merge_seed = dc_vocab_seed(m);
     while (m->merge_mask / 2 < n)
         m->merge_mask = m->merge_mask * 2 + 1;
     m->merge = DC_NEW_ARRAY(&b->t->keep, dc_merge, (size_t)m->merge_mask + 1);

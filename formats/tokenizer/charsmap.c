@@ -34,12 +34,15 @@ static uint32_t offset(uint32_t unit)
     return (unit >> 10) << ((unit & (1u << 9)) >> 6);
 }
 
+/* An array may lead in a circle, and keys be as long as the text. Those of files are some characters. */
+enum { MOST_KEY = 256 };
+
 /* The longest key that s begins with, or the shortest: its length, and its value. */
 static size_t find(const dc_charsmap *m, const char *s, size_t n, bool shortest, uint32_t *value)
 {
     size_t found = 0;
     uint32_t at = m->nunit > 0 ? offset(m->unit[0]) : 0;
-    for (size_t i = 0; i < n && s[i] != '\0'; i++) {
+    for (size_t i = 0; i < n && i < MOST_KEY && s[i] != '\0'; i++) {
         at ^= (unsigned char)s[i];
         if (at >= m->nunit || (m->unit[at] & (1u << 31 | 0xff)) != (unsigned char)s[i])
             break;
@@ -80,9 +83,10 @@ bool dc_charsmap_first(const dc_charsmap *m, const char *s, size_t n, dc_span *t
     return true;
 }
 
-static size_t next(const dc_tokenizer *t, const dc_step *s, const char *at, size_t n, dc_span *to)
+static size_t next(dc_tokenizer *t, const dc_step *s, const char *at, size_t n, dc_span *to)
 {
     uint32_t id;
+    dc_tokenizer_look(t, 64);
     const size_t own = t->model.has_frozen ? dc_trie_longest(&t->model.trie, at, n, &id) : 0;
     if (own > 0 &&
         t->model.frozen[id] == DC_FROZEN_USER) { /* what the user defined stays as it is */

@@ -39,6 +39,7 @@ static dc_span span(const made *m)
 static dc_span replace(const texts *x, dc_span s, const dc_pattern *pattern, dc_span by)
 {
     dc_writing *w = &x->t->write[0];
+    dc_tokenizer_look(x->t, 4 + s.n / 16);
     const dc_range none = {0, 0};
     size_t at = 0, from, to;
     if (s.n == 0 || !dc_pattern_next(x->t, pattern, s.at, s.n, 0, &from, &to))
@@ -71,6 +72,7 @@ static void of_bytes(const texts *x)
     for (uint32_t i = 0; i < x->n; i++) {
         const dc_span s = x->at[i];
         const size_t before = m.n;
+        dc_tokenizer_look(x->t, 4 + s.n);
         for (size_t at = 0, length; at < s.n; at += length) {
             unsigned char byte;
             if (!dc_char_byte(dc_char_at(s.at, s.n, at, &length), &byte)) {
@@ -99,6 +101,7 @@ static void of_wordpiece(const texts *x, const dc_step *s)
 {
     for (uint32_t i = 0; i < x->n; i++) {
         dc_span *w = &x->at[i];
+        dc_tokenizer_look(x->t, 4);
         if (i > 0 && w->n >= s->text.n && memcmp(w->at, s->text.at, s->text.n) == 0) {
             w->at += s->text.n;
             w->n -= s->text.n;
@@ -166,6 +169,7 @@ static void of_fallback(texts *x)
     unsigned char byte;
     for (uint32_t i = 0; i < x->n;) {
         uint32_t n = 0;
+        dc_tokenizer_look(x->t, 4);
         while (i + n < x->n && is_byte(x->at[i + n], &byte))
             n++;
         if (n == 0) {
@@ -174,6 +178,7 @@ static void of_fallback(texts *x)
         }
         made m = room(x, (size_t)n * 3);
         for (uint32_t b = 0; b < n; b++) {
+            dc_tokenizer_look(x->t, 2);
             is_byte(x->at[i + b], &byte);
             put(&m, (const char *)&byte, 1);
         }
@@ -194,8 +199,10 @@ static void fuse(texts *x)
     for (uint32_t i = 0; i < x->n; i++)
         n += x->at[i].n;
     made m = room(x, n);
-    for (uint32_t i = 0; i < x->n; i++)
+    for (uint32_t i = 0; i < x->n; i++) {
+        dc_tokenizer_look(x->t, 2 + x->at[i].n / 16);
         put(&m, x->at[i].at, x->at[i].n);
+    }
     if (x->n > 0)
         x->at[0] = span(&m);
     x->n = x->n > 0;
@@ -206,6 +213,7 @@ static void of_strip(const texts *x, const dc_step *s)
     const size_t c = s->text.n;
     for (uint32_t i = 0; i < x->n; i++) {
         dc_span *w = &x->at[i];
+        dc_tokenizer_look(x->t, 4 + w->n);
         for (int64_t k = 0; k < s->start && w->n >= c && memcmp(w->at, s->text.at, c) == 0; k++) {
             w->at += c;
             w->n -= c;
@@ -222,6 +230,7 @@ static void of_ctc(texts *x, const dc_step *s)
     dc_span last = {NULL, 0};
     for (uint32_t i = 0; i < x->n; i++) {
         const dc_span now = x->at[i];
+        dc_tokenizer_look(x->t, 4 + now.n / 16);
         const dc_pattern pad = {.kind = DC_PATTERN_LITERAL, .literal = s->text};
         const dc_pattern word = {.kind = DC_PATTERN_LITERAL, .literal = s->word};
         if (last.at != NULL && last.n == now.n && memcmp(last.at, now.at, now.n) == 0)
@@ -242,6 +251,7 @@ static dc_span text_of_bytes(const texts *x, uint32_t i, uint32_t n)
     made bytes = room(x, n), m = room(x, (size_t)n * 3);
     unsigned char byte = 0;
     for (uint32_t b = 0; b < n; b++) {
+        dc_tokenizer_look(x->t, 2);
         is_byte(x->at[i + b], &byte);
         put(&bytes, (const char *)&byte, 1);
     }
@@ -263,6 +273,7 @@ static void of_sentencepiece(texts *x, const dc_step *s)
     uint32_t k = 0;
     for (uint32_t i = 0, n; i < x->n; i += n) {
         dc_span w = x->at[i];
+        dc_tokenizer_look(x->t, 4);
         for (n = 0; i + n < x->n && is_byte(x->at[i + n], &byte);)
             n++;
         if (n > 0) {

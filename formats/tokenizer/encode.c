@@ -177,8 +177,10 @@ static void put(dc_tokenizer *t, uint32_t id, uint8_t type, bool added, dc_range
 static void put_all(dc_tokenizer *t, int which, size_t n, uint8_t type, bool ranges)
 {
     const dc_range none = {0, 0};
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        dc_tokenizer_look(t, 4);
         put(t, t->ids[which].at[i], type, false, ranges ? t->ranges[which].at[i] : none, ranges);
+    }
 }
 
 static void put_template(dc_tokenizer *t, const dc_template *m, const size_t n[2], bool ranges)

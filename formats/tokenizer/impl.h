@@ -34,7 +34,11 @@ typedef struct dc_vocab {
     dc_span *token; /* by id; at NULL: none */
     uint32_t size;
     uint32_t *slot, mask; /* open addressing: id + 1 */
+    uint64_t seed;
 } dc_vocab;
+
+/* A number that no file knows: what it has must not be able to fall on one place of a table. */
+uint64_t dc_vocab_seed(const void *of);
 
 void dc_vocab_init(dc_vocab *v, dc_arena *a, uint32_t size, size_t tokens);
 /* The id that the text has already, or `id` after it was added. */
@@ -204,6 +208,7 @@ typedef struct dc_model {
     dc_vocab vocab; /* as the model looks them up */
     dc_merge *merge;
     uint32_t merge_mask;
+    uint64_t merge_seed;
     uint32_t byte_id[256];  /* of a byte: its symbol, or its token <0xNN> */
     dc_span prefix, suffix; /* continuing_subword_prefix, end_of_word_suffix */
     size_t most_chars;      /* WordPiece */
@@ -326,6 +331,12 @@ static inline void dc_tokenizer_look(dc_tokenizer *t, size_t work)
         t->looks = 0;
         dc_job_look();
     }
+}
+
+static inline uint32_t dc_merge_slot(const dc_model *m, uint64_t pair)
+{
+    uint64_t h = (pair ^ m->merge_seed) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(h >> 32) & m->merge_mask;
 }
 
 /* build.c, build_steps.c, build_model.c: parts of the description. */

@@ -20,6 +20,9 @@ static void grow(dc_writing *w, size_t n)
     n += w->s == NULL; /* never NULL afterwards */
     if (w->n + n <= w->cap && (!w->ranges || w->from != NULL))
         return;
+    if (w->n + n > INT32_MAX) /* what texts may have: places are of 32 bits */
+        dc_nomem(w->n + n);
+    dc_job_look();
     while (cap < w->n + n)
         cap = cap * 2 + 256;
     w->s = dc_xrealloc(w->s, cap);
@@ -135,6 +138,7 @@ static uint32_t compose(forming *f)
     unsigned last = 0;
     uint32_t k = 1, read = 0;
     for (uint32_t i = 1; i < f->held.n; i++) {
+        dc_tokenizer_look(f->t, 2);
         const uint32_t both =
             last < m[i].order ? dc_unicode_compose(f->t->u, m[0].code, m[i].code) : 0;
         if (both != 0) {
@@ -175,8 +179,10 @@ static void settle(forming *f)
 
 static void flush(forming *f)
 {
-    for (uint32_t i = 0; i < f->held.n; i++)
+    for (uint32_t i = 0; i < f->held.n; i++) {
+        dc_tokenizer_look(f->t, 1);
         put_code(f->w, f->held.at[i].code, f->held.at[i].from);
+    }
     f->held.n = 0;
 }
 
@@ -318,12 +324,13 @@ static dc_piece clean(const dc_tokenizer *t, const dc_step *s, dc_piece p, dc_wr
 }
 
 /* The same of ASCII, in one go. */
-static dc_piece bert_ascii(const dc_tokenizer *t, const dc_step *s, dc_piece p, dc_writing *w)
+static dc_piece bert_ascii(dc_tokenizer *t, const dc_step *s, dc_piece p, dc_writing *w)
 {
     dc_write_reset(w, p.from != NULL);
     grow(w, p.n);
     for (size_t at = 0; at < p.n; at++) {
         const unsigned char c = (unsigned char)p.s[at];
+        dc_tokenizer_look(t, 1);
         const uint32_t row = dc_unicode_row(t->u, c);
         if (s->clean && (row & DC_UC_DROP)) {
             p.first = p.first && w->n > 0;
@@ -390,7 +397,7 @@ static dc_piece strip(const dc_tokenizer *t, const dc_step *s, dc_piece p)
 {
     size_t length, begin = 0, end = 0;
     while (s->left && begin < p.n &&
-           (dc_unicode_row(t->u, dc_utf8_next(p.s + begin, p.n - begin, &length)) & DC_UC_SPACE))
+           (dc_unicode_row(t->u, dc_char_at(p.s, p.n, begin, &length)) & DC_UC_SPACE))
         begin += length;
     end = s->right ? begin : p.n;
     for (size_t at = begin; s->right && at < p.n; at += length)
@@ -445,11 +452,13 @@ bool dc_char_byte(uint32_t c, unsigned char *byte)
     return true;
 }
 
-static dc_piece map_bytes(dc_piece p, dc_writing *w)
+static dc_piece map_bytes(dc_tokenizer *t, dc_piece p, dc_writing *w)
 {
     dc_write_reset(w, p.from != NULL);
-    for (size_t at = 0; at < p.n; at++)
+    for (size_t at = 0; at < p.n; at++) {
+        dc_tokenizer_look(t, 1);
         put_code(w, dc_byte_char((unsigned char)p.s[at]), range_at(&p, at));
+    }
     return written(w, p);
 }
 
@@ -480,7 +489,7 @@ static size_t cluster(const dc_tokenizer *t, const dc_piece *p, size_t at)
     if (category >= DC_CAT_ZL && category <= DC_CAT_CF)
         return n;
     for (; at + n < p->n; n += length) {
-        if (!extends(t->u, dc_utf8_next(p->s + at + n, p->n - at - n, &length)))
+        if (!extends(t->u, dc_char_at(p->s, p->n, at + n, &length)))
             break;
     }
     return n;
@@ -546,7 +555,7 @@ dc_piece dc_normalize_step(dc_tokenizer *t, const dc_step *s, dc_piece p, dc_wri
     case DC_STEP_CHARSMAP:
         return map_chars(t, s, p, w);
     case DC_STEP_BYTES:
-        return map_bytes(p, w);
+        return map_bytes(t, p, w);
     case DC_STEP_SENTENCEPIECE:
         return dc_sentencepiece_normalize(t, s, p, w);
     case DC_STEP_CUT_BYTES:

@@ -23,7 +23,7 @@ static inline int kind_at(const reader *r, size_t at, size_t *length)
 {
     if (at >= r->n)
         return END;
-    const uint32_t row = dc_unicode_row(r->u, dc_utf8_next(r->s + at, r->n - at, length));
+    const uint32_t row = dc_unicode_row(r->u, dc_char_at(r->s, r->n, at, length));
     return dc_unicode_letter(row)   ? LETTER
            : dc_unicode_number(row) ? NUMBER
            : row & DC_UC_SPACE      ? SPACE
@@ -160,9 +160,9 @@ dc_status dc_pattern_regex(dc_tokenizer *t, dc_job *j, const char *name, dc_span
 bool dc_pattern_next(dc_tokenizer *t, const dc_pattern *p, const char *s, size_t n, size_t at,
                      size_t *from, size_t *to)
 {
-    const reader r = {t->u, s, n};
     if (p->kind == DC_PATTERN_REGEX)
         return dc_regex_next(t, p->regex, s, n, at, from, to);
+    const reader r = {t->u, s, n};
     if (p->kind == DC_PATTERN_LITERAL) {
         const char *found = at < n ? memmem(s + at, n - at, p->literal.at, p->literal.n) : NULL;
         if (found == NULL)

@@ -80,7 +80,8 @@ typedef struct pcre_lib {
 /* A form of a pattern. */
 typedef struct form {
     void *code, *data, *context;
-    bool compiled; /* to machine code */
+    const size_t *place; /* the data's */
+    bool compiled;       /* to machine code */
 } form;
 
 struct dc_regex {
@@ -249,6 +250,7 @@ static dc_status compile(dc_job *j, const char *name, struct dc_regex *r, const 
     out->context = c->make_context(NULL);
     if (out->data == NULL || out->context == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
+    out->place = c->places(out->data);
     c->set_heap(out->context, MOST_KIB);
     return DC_OK;
 }
@@ -320,20 +322,24 @@ uint64_t dc_regex_work(size_t bytes)
     return BASE + (uint64_t)A_BYTE * bytes;
 }
 
-/* The one place where places are read: of a match, or of one that came to the end of the text. */
-static bool read_places(const struct dc_regex *r, const form *f, size_t least, size_t most,
-                        size_t *from, size_t *to)
+static dc_status refuse_places(const struct dc_regex *r, size_t from, size_t to, size_t least,
+                               size_t most)
 {
-    const size_t *place = r->lib->places(f->data);
-    *from = place[0];
-    *to = place[1];
-    if (*from >= least && *from <= *to && *to <= most)
-        return true;
-    dc_failf(r->of->job, DC_ERR_FORMAT_TEXT, NULL,
-             "the regular expression '%.*s' of the tokenizer has a match from byte %zu to %zu of a "
-             "text in which it is to be looked for from %zu to %zu",
-             (int)(r->text.n < 100 ? r->text.n : 100), r->text.at, *from, *to, least, most);
-    return false;
+    return dc_failf(
+        r->of->job, DC_ERR_FORMAT_TEXT, NULL,
+        "the regular expression '%.*s' of the tokenizer has a match from byte %zu to %zu of a text "
+        "in which it is to be looked for from %zu to %zu",
+        (int)(r->text.n < 100 ? r->text.n : 100), r->text.at, from, to, least, most);
+}
+
+/* The one place where places are read: of a match, or of one that came to the end of the text. */
+static inline bool read_places(const struct dc_regex *r, const form *f, size_t least, size_t most,
+                               size_t *from, size_t *to)
+{
+    *from = f->place[0];
+    *to = f->place[1];
+    return (*from >= least && *from <= *to && *to <= most) ||
+           refuse_places(r, *from, *to, least, most) == DC_OK;
 }
 
 /* So many bytes behind a place, or fewer: no character is cut. */
@@ -341,10 +347,11 @@ static size_t end_of(const char *s, size_t n, size_t at, size_t part)
 {
     if (n - at <= part)
         return n;
-    size_t end = at + part;
-    for (int i = 0; i < 3 && ((unsigned char)s[end] & 0xc0) == 0x80; i++)
-        end--;
-    return end;
+    const size_t end = at + part;
+    size_t back = 0;
+    while (((unsigned char)s[end - back] & 0xc0) == 0x80 && back < 3)
+        back++;
+    return end - back;
 }
 
 static bool is_char(const char *s, size_t n, size_t at, size_t *length)
@@ -390,7 +397,7 @@ static answer fail_match(const struct dc_regex *r, const part *p, int code)
     return FAILED;
 }
 
-static answer look(const struct dc_regex *r, const form *f, part *p)
+static inline answer look(const struct dc_regex *r, const form *f, part *p, bool slow)
 {
     const size_t end = f->compiled ? p->end : end_of_chars(p->s, p->at, p->end);
     const bool partial = end == p->end && end < p->n;
@@ -398,13 +405,11 @@ static answer look(const struct dc_regex *r, const form *f, part *p)
     const int code = r->lib->match(f->code, (const unsigned char *)p->s, end, p->at,
                                    options | (f->compiled ? 0 : PCRE2_NO_JIT), f->data, f->context);
     p->end = end;
-    if (code >= 0)
-        return read_places(r, f, p->at, end, &p->from, &p->to) ? FOUND : FAILED;
-    if (code == PCRE2_NOMATCH)
-        return ABSENT;
-    if (code == PCRE2_PARTIAL && partial)
-        return read_places(r, f, p->at, end, &p->from, &p->to) ? AT_END : FAILED;
-    return f == &r->quick ? MORE : fail_match(r, p, code);
+    if (code >= 0 || (code == PCRE2_PARTIAL && partial))
+        return !read_places(r, f, p->at, end, &p->from, &p->to) ? FAILED
+               : code >= 0                                      ? FOUND
+                                                                : AT_END;
+    return code == PCRE2_NOMATCH ? ABSENT : slow ? fail_match(r, p, code) : MORE;
 }
 
 static void count_work(dc_tokenizer *t, size_t bytes)
@@ -430,7 +435,7 @@ static answer look_slowly(struct dc_regex *r, part *p)
         r->part = p->end - p->at;
         r->last = p->at;
         count_work(r->of, r->part);
-        const answer a = look(r, &r->slow, p);
+        const answer a = look(r, &r->slow, p, true);
         if (a != AT_END || p->from > p->at)
             return a;
     }
@@ -441,11 +446,12 @@ static bool match(struct dc_regex *r, part *p)
 {
     for (;;) {
         size_t length;
-        dc_job_look();
+        if (dc_job_cancelled(r->of->job))
+            dc_job_look();
         while (!r->quick.compiled && p->at < p->n && !is_char(p->s, p->n, p->at, &length))
             p->at++;
         p->end = end_of(p->s, p->n, p->at, PART);
-        answer a = r->whole ? MORE : look(r, &r->quick, p);
+        answer a = r->whole ? MORE : look(r, &r->quick, p, false);
         if (a == MORE || (a == AT_END && p->from == p->at))
             a = look_slowly(r, p);
         if (a == FOUND || a == FAILED || (a == ABSENT && p->end == p->n))

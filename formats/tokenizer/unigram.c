@@ -87,8 +87,10 @@ void dc_unigram_encode(dc_tokenizer *t, dc_piece p)
 {
     const dc_best none = {.from = UINT32_MAX};
     t->best.n = 0;
-    for (size_t i = 0; i <= p.n; i++)
+    for (size_t i = 0; i <= p.n; i++) {
+        dc_tokenizer_look(t, 1);
         DC_PUSH(t->best, none);
+    }
     t->best.at[0].from = 0;
     const lattice l = {t, t->best.at};
     search(&l, p);
@@ -97,6 +99,7 @@ void dc_unigram_encode(dc_tokenizer *t, dc_piece p)
     uint32_t end = (uint32_t)p.n, next = UINT32_MAX;
     while (end > 0) {
         dc_best *b = &t->best.at[end];
+        dc_tokenizer_look(t, 4 + end - b->from);
         uint32_t from = b->from;
         while (t->model.fuse && b->id == unknown && from > 0 && t->best.at[from].id == unknown)
             from = t->best.at[from].from;
@@ -107,6 +110,7 @@ void dc_unigram_encode(dc_tokenizer *t, dc_piece p)
     }
     while (next != UINT32_MAX) {
         const dc_best b = t->best.at[next];
+        dc_tokenizer_look(t, 4 + next - b.from);
         put(t, p, b.id, b.from, next - b.from);
         next = (uint32_t)b.score;
     }

@@ -11,9 +11,14 @@ static uint32_t table_size(size_t entries)
     return n;
 }
 
-static uint32_t hash(const char *s, size_t n)
+uint64_t dc_vocab_seed(const void *of)
 {
-    uint64_t h = n, w;
+    return (dc_clock_ns() ^ (uintptr_t)of) * 0xbf58476d1ce4e5b9u;
+}
+
+static uint32_t hash(uint64_t seed, const char *s, size_t n)
+{
+    uint64_t h = seed ^ n, w;
     for (; n >= 8; n -= 8, s += 8) {
         memcpy(&w, s, 8);
         h = (h ^ w) * 0x9e3779b97f4a7c15u;
@@ -22,12 +27,14 @@ static uint32_t hash(const char *s, size_t n)
     w = 0;
     memcpy(&w, s, n);
     h = (h ^ w) * 0x9e3779b97f4a7c15u;
+    h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9u;
     return (uint32_t)(h >> 32);
 }
 
 void dc_vocab_init(dc_vocab *v, dc_arena *a, uint32_t size, size_t tokens)
 {
     v->size = size;
+    v->seed = dc_vocab_seed(v);
     v->token = DC_NEW_ARRAY(a, dc_span, (size_t)size + 1);
     v->mask = table_size(tokens + 1) - 1;
     v->slot = DC_NEW_ARRAY(a, uint32_t, (size_t)v->mask + 1);
@@ -35,7 +42,7 @@ void dc_vocab_init(dc_vocab *v, dc_arena *a, uint32_t size, size_t tokens)
 
 static uint32_t *slot_of(const dc_vocab *v, const char *s, size_t n)
 {
-    uint32_t i = hash(s, n) & v->mask;
+    uint32_t i = hash(v->seed, s, n) & v->mask;
     for (; v->slot[i] != 0; i = (i + 1) & v->mask) {
         const dc_span *t = &v->token[v->slot[i] - 1];
         if (t->n == n && memcmp(t->at, s, n) == 0)

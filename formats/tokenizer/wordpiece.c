@@ -42,6 +42,7 @@ void dc_wordpiece_encode(dc_tokenizer *t, dc_piece p)
         return;
     }
     for (size_t at = 0, n; at < p.n; at += n) {
+        dc_tokenizer_look(t, 64);
         n = longest(m, at == 0 ? 1 : rest, p.s + at, p.n - at, &id);
         if (n == 0) {
             t->to->n = before;

@@ -6,6 +6,8 @@
 #include "formats/jsontree.h"
 #include "formats/tokenizer/tokenizer.h"
 
+#include <time.h>
+
 #include "tests/unit/filekit.h"
 
 static filekit kit;
@@ -204,6 +206,136 @@ static void test_damage(uint32_t seed)
     }
 }
 
+/* ---- long texts, and files that want time or memory -------------------------------------------- */
+
+enum { LONG = 1 << 20 };
+
+/* How many tokens a text of one character again and again has. Where one takes the square of it this does not return. */
+static dc_status long_body(dc_job *j, void *arg)
+{
+    char *s = dc_arena_alloc(&j->scratch, LONG);
+    const char *c = arg;
+    dc_tokenizer *t;
+    dc_encoded e;
+    dc_span back;
+    memset(s, *c, LONG);
+    DC_TRY(dc_tokenizer_new(j, "x", text, length, NULL, &t));
+    dc_job_defer(j, free_it, t);
+    const dc_encode in = {.text = {s, LONG}, .parse_special = true, .most = -1};
+    DC_TRY(dc_tokenizer_encode(t, j, &in, &e));
+    snprintf(shown, sizeof shown, "%zu", e.n);
+    uint32_t *ids = dc_arena_alloc(&j->scratch, (e.n + 1) * sizeof *ids);
+    memcpy(ids, e.id, e.n * sizeof *ids);
+    return dc_tokenizer_decode(t, j, ids, e.n, false, &back);
+}
+
+static void long_text(const char *json, const char *c, const char *want)
+{
+    length = strlen(json);
+    memcpy(text, json, length);
+    const dc_status status = filekit_run(&kit, long_body, (void *)(uintptr_t)c);
+    CHECK_STR(status == DC_OK ? shown : kit.message, want);
+}
+
+static char *big_text;
+
+static dc_status big_body(dc_job *j, void *arg)
+{
+    dc_tokenizer *t;
+    DC_UNUSED(arg);
+    DC_TRY(dc_tokenizer_new(j, "x", big_text, length, NULL, &t));
+    dc_tokenizer_free(t);
+    return DC_OK;
+}
+
+static const char *base64(const unsigned char *from, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static char out[4000];
+    char *to = out;
+    for (size_t i = 0; i + 3 <= n; i += 3) {
+        const uint32_t w = (uint32_t)from[i] << 16 | (uint32_t)from[i + 1] << 8 | from[i + 2];
+        for (int k = 18; k >= 0; k -= 6)
+            *to++ = digits[w >> k & 63];
+    }
+    *to = '\0';
+    return out;
+}
+
+static void test_long(void)
+{
+    static char json[1 << 14];
+    unsigned char map[4 + 4 * 128 + 3] = {0, 2};
+    const uint32_t circle = 'a' << 10 | 'a';
+    long_text(bytes, "a", "1048576");
+    long_text(wordpiece, "a", "1");
+    long_text(unigram, "a", "1048577");
+    long_text("{\"added_tokens\": [{\"id\": 1, \"content\": \" \", \"rstrip\": true}], \"model\": "
+              "{\"type\": \"WordLevel\", \"unk_token\": \"?\", \"vocab\": {\"?\": 0}}}",
+              " ", "1048576");
+    memcpy(map + 4 + 4 * 'a', &circle, 4);
+    snprintf(json, sizeof json,
+             "{\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": \"%s\"}, "
+             "\"model\": {\"type\": \"WordLevel\", \"unk_token\": \"?\", \"vocab\": {\"?\": "
+             "0}}}",
+             base64(map, sizeof map));
+    long_text(json, "a", "1");
+}
+
+static void test_bounds(void)
+{
+    static char json[1 << 14], ids[4000];
+    memset(ids, 'b', 1025);
+    snprintf(json, sizeof json, "{\"model\": {\"type\": \"Unigram\", \"vocab\": [[\"%s\", 0]]}}",
+             ids);
+    long_text(json, "b", "x: token 0 has 1025 bytes, 1024 are the most");
+    for (size_t i = 0; i < 501; i++)
+        memcpy(ids + 2 * i, "0,", 3);
+    ids[1001] = '\0';
+    snprintf(
+        json, sizeof json,
+        "{\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [%s, %s], \"pair\": "
+        "[], \"special_tokens\": {\"?\": {\"id\": \"?\", \"ids\": [%s], \"tokens\": []}}}, "
+        "\"model\": {\"type\": \"WordLevel\", \"unk_token\": \"?\", \"vocab\": {\"?\": 0}}}",
+        "{\"SpecialToken\": {\"id\": \"?\", \"type_id\": 0}}",
+        "{\"SpecialToken\": {\"id\": \"?\", \"type_id\": 0}}", ids);
+    long_text(json, "b", "x: the post-processor adds more than 1000 tokens");
+}
+
+/* Texts that would fall on one place of a table without a seed: then this takes many seconds, else some hundredths. */
+static void test_collisions(void)
+{
+    enum { TOKENS = 30000 };
+    uint64_t inverse = 1, random = 1;
+    struct timespec begin, end;
+    char *big = malloc(TOKENS * 24 + 200);
+    size_t n = (size_t)sprintf(big, "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"?\": 0");
+    for (int i = 0; i < 6; i++) /* Newton's: of the factor */
+        inverse *= 2 - 0x9e3779b97f4a7c15u * inverse;
+    for (int k = 1; k < TOKENS;) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        uint64_t h = (random >> 17 << 49 | random >> 32) * inverse;
+        h ^= h >> 32;
+        h = (h * inverse) ^ 8;
+        bool printed = true;
+        for (int i = 0; i < 64; i += 8)
+            printed = printed && (h >> i & 255) >= ' ' && (h >> i & 255) < 127 &&
+                      (h >> i & 255) != '"' && (h >> i & 255) != '\\';
+        if (printed)
+            n += (size_t)sprintf(big + n, ",\"%.8s\": %d", (const char *)&h, k++);
+    }
+    n += (size_t)sprintf(big + n, "}}}");
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    big_text = big;
+    length = n;
+    const dc_status status = filekit_run(&kit, big_body, NULL);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    if (!CHECK_EQ(status, DC_OK))
+        printf("%s\n", kit.message);
+    CHECK(end.tv_sec - begin.tv_sec < 3);
+    free(big);
+}
+
 /* ---- memory that ends ------------------------------------------------------------------------- */
 
 typedef struct failing {
@@ -253,6 +385,9 @@ int main(void)
     test_trees();
     test_models();
     test_damage(20);
+    test_long();
+    test_bounds();
+    test_collisions();
     test_no_memory();
     filekit_fini(&kit);
     return t_done();
