@@ -145,6 +145,13 @@ static dc_status put_with(dc_job *j, const char *path, const dc_image *m, int qu
                                       : TJ_420,
                       quality, 0) != 0)
         return dc_path_fail(j, DC_ERR_FILE, path, "cannot be written: %s", lib->error());
+    /* In whole blocks of 16 x 16 pixels, which are at most twice as large as they were. */
+    const size_t most = ((size_t)m->width + 16) * ((size_t)m->height + 16) * 6 + 2048;
+    if (bytes == NULL || n == 0 || n > most)
+        return dc_path_fail(j, DC_ERR_FILE, path,
+                            "cannot be written: libturbojpeg gives %lu bytes for an image of %d x "
+                            "%d pixels",
+                            n, (int)m->width, (int)m->height);
     unsigned char *copy = dc_try_realloc(NULL, n); /* what follows may unwind */
     if (copy != NULL)
         memcpy(copy, bytes, n);

@@ -216,6 +216,8 @@ static dc_status pack_more(packing *p, dc_job *j, const char *from, size_t n, bo
         const int code = deflate(p->z, end ? Z_FINISH : Z_NO_FLUSH);
         if (code != (end ? Z_STREAM_END : Z_OK))
             DC_BUG("deflate gives %d", code);
+        if (p->z->avail_out > room)
+            DC_BUG("deflate gives more than there is room for");
         p->used += room - p->z->avail_out;
         from += piece;
         n -= piece;

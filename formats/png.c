@@ -53,10 +53,16 @@ static dc_status encode(dc_job *j, const char *path, dc_png_image *image, const 
     dc_png_lib lib;
     if (!dc_png_lib_open(NULL, &lib, why, sizeof why))
         return dc_path_fail(j, DC_ERR_FILE, path, "cannot be written: %s", why);
+    const size_t room = *size;
     const bool done = lib.write_to_memory(image, memory, size, 0, rgb, 0, NULL) != 0;
     dc_png_lib_close(&lib);
-    if (done)
+    if (done && *size <= room)
         return DC_OK;
+    if (done)
+        return dc_path_fail(j, DC_ERR_FILE, path,
+                            "cannot be written: libpng gives %zu bytes for room of %zu", *size,
+                            room);
+    image->message[sizeof image->message - 1] = '\0';
     if (strstr(image->message, "memory") != NULL) /* libpng says what failed in words alone */
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     return dc_path_fail(j, DC_ERR_FILE, path, "cannot be written: libpng: %s", image->message);

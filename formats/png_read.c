@@ -181,7 +181,10 @@ static dc_status inflate_more(png *p, const unsigned char *d, size_t n, size_t *
         unsigned char extra;
         z->next_out = room > 0 ? p->raw + *given : &extra;
         z->avail_out = room > 0 ? (unsigned)room : 1;
+        const unsigned had = z->avail_out;
         *code = inflate(z, Z_NO_FLUSH);
+        if (z->avail_out > had)
+            return fail(p, "zlib gives more than there is room for");
         if (room == 0 && z->avail_out == 0)
             return fail(p, "the PNG file has more pixels than its header says");
         *given += room > 0 ? room - z->avail_out : 0;
@@ -423,10 +426,11 @@ dc_status dc_png_encode(dc_job *j, const dc_image *m, const void **out, size_t *
     const size_t n = row * (size_t)m->height;
     unsigned char head[13] = {0};
     unsigned char *raw = dc_arena_alloc(&j->scratch, n);
-    uLongf size = compressBound((uLong)n);
+    const uLongf most = compressBound((uLong)n);
+    uLongf size = most;
     unsigned char *packed = dc_arena_alloc(&j->scratch, size);
     filter_rows(m, raw);
-    if (compress2(packed, &size, raw, (uLong)n, Z_DEFAULT_COMPRESSION) != Z_OK)
+    if (compress2(packed, &size, raw, (uLong)n, Z_DEFAULT_COMPRESSION) != Z_OK || size > most)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     put32(head, (uint32_t)m->width);
     put32(head + 4, (uint32_t)m->height);

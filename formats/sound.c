@@ -23,6 +23,7 @@ typedef const char *sf_text_fn(void *decoder);
 
 enum {
     PIECE = 1 << 14, /* frames that are decoded between two looks at the job */
+    CHANNELS = 1024, /* the most that libsndfile knows */
     MOST = 1 << 13   /* frames that a byte stands for: less in a block of silence */
 };
 
@@ -53,7 +54,7 @@ static dc_status open_decoder(dc_job *j, const char *path, int64_t bytes, dc_sou
     s->decoder = open(s->fd, SFM_READ, &info, 0);
     if (s->decoder == NULL)
         return fail("the %s file is damaged: %s", s->name, text(NULL));
-    if (info.channels < 1 || info.rate < 1 || info.frames < 0)
+    if (info.channels < 1 || info.channels > CHANNELS || info.rate < 1 || info.frames < 0)
         return fail("the format of the %s file is damaged", s->name);
     s->channels = info.channels;
     s->rate = info.rate;
@@ -110,10 +111,12 @@ static dc_status decode(dc_job *j, const char *path, const dc_sound *s, int64_t 
     *done = 0;
     while (*done < frames) {
         DC_TRY(dc_job_ended(j));
-        const int64_t got =
-            s->read(s->decoder, to + *done * s->channels, dc_min_i64(frames - *done, PIECE));
+        const int64_t most = dc_min_i64(frames - *done, PIECE),
+                      got = s->read(s->decoder, to + *done * s->channels, most);
         if (got <= 0)
             break;
+        if (got > most)
+            return fail("libsndfile gives %" PRId64 " frames for %" PRId64, got, most);
         *done += got;
     }
     return s->error(s->decoder) == 0 ? DC_OK : fail("the %s file is damaged", s->name);

@@ -35,6 +35,8 @@ static dc_status deflate_all(writer *w, int flush)
         w->gz.next_out = w->room;
         w->gz.avail_out = PIECE;
         deflate(&w->gz, flush);
+        if (w->gz.avail_out > PIECE)
+            DC_BUG("deflate gives more than there is room for");
         DC_TRY(dc_outfile_write(w->file, w->room, PIECE - w->gz.avail_out));
     } while (w->gz.avail_out == 0);
     return DC_OK;

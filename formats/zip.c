@@ -241,6 +241,8 @@ static dc_status inflate_some(dc_zip_stream *s, dc_job *j, unsigned char *to, si
         s->flate.next_out = to + *got;
         s->flate.avail_out = room;
         const int code = inflate(&s->flate, Z_NO_FLUSH);
+        if (s->flate.avail_out > room || s->flate.avail_in > sizeof s->piece)
+            return fail_in(j, s->z, s->e, "zlib gives more than there is room for");
         *got += room - s->flate.avail_out;
         s->done = code == Z_STREAM_END;
         if (code == Z_MEM_ERROR)

@@ -123,6 +123,9 @@ rule "no exit or abort outside core/base/job.c, vm/main.c, vm/launched.c, vm/ran
 rule "printf to a stream only in core/base/job.c and the program" \
     "$(grep -nE '\b(printf|puts|putchar|perror|fputs|fprintf) *\(' $(sources $below dsl) /dev/null |
         grep -vE '^core/base/job\.c:')"
+rule "places that PCRE2 gives are read by read_places of formats/tokenizer/regex.c" \
+    "$(grep -n 'ovector' $(sources $below dsl vm) /dev/null | grep -v '^formats/tokenizer/regex\.c:'
+    grep -nE '\bplace\[' formats/tokenizer/regex.c | grep -vE '\*(from|to) = f->place')"
 rule "every C file is listed in CMakeLists.txt" \
     "$(for f in $(find $below dsl vm -name '*.c'); do
         grep -qE "^ *$f *\)?\$" CMakeLists.txt || echo "$f"

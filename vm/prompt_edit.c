@@ -240,6 +240,8 @@ static unsigned char complete(EditLine *el, int key)
     const LineInfo *at = lib.el_line(el);
     completing c = {.e = e, .at = (size_t)(at->cursor - at->buffer), .result = CC_ERROR};
     DC_UNUSED(key);
+    if (at->cursor < at->buffer || at->cursor > at->lastchar)
+        return CC_ERROR;
     if (strspn(at->buffer, " \t\n") >= c.at)
         return lib.el_insertstr(el, "  ") == 0 ? CC_REFRESH : CC_ERROR;
     lua_State *L = e->p->L;
@@ -322,7 +324,8 @@ dc_line_end dc_edit_read(dc_edit *e, bool more, const char **out)
         putchar('\n');
         return e->interrupted ? DC_LINE_INTERRUPTED : DC_LINE_END;
     }
-    const size_t length = (size_t)n - (got[n - 1] == '\n');
+    const size_t all = strnlen(got, (size_t)n); /* whatever n is */
+    const size_t length = all - (all > 0 && got[all - 1] == '\n');
     free(e->line);
     e->line = strndup(got, length);
     if (e->line == NULL)

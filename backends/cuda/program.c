@@ -35,12 +35,15 @@ static bool resolve_compiler(dc_cu *cu)
     return false;
 }
 
+/* What NVRTC may say of sizes. */
+enum { MOST_ARCHS = 1000, MOST_BYTES = 1 << 30 };
+
 /* The device's architecture, or PTX for the latest before it that the compiler knows. */
 static void choose_arch(dc_cu *cu)
 {
     int n = 0, latest = 0;
     snprintf(cu->arch, sizeof cu->arch, "--gpu-architecture=%.20s", cu->target.triple);
-    if (cu->compiler.GetNumArchs(&n) != 0 || n <= 0)
+    if (cu->compiler.GetNumArchs(&n) != 0 || n <= 0 || n > MOST_ARCHS)
         return;
     int *arch = calloc((size_t)n, sizeof *arch);
     bool known = arch == NULL || cu->compiler.GetArchs(arch) != 0;
@@ -141,7 +144,7 @@ static dc_status refuse(dc_job *j, const char *log)
 static dc_status read_log(const dc_cu *cu, dc_job *j, nvrtc_program p)
 {
     size_t n = 0;
-    if (cu->compiler.GetProgramLogSize(p, &n) != 0 || n == 0)
+    if (cu->compiler.GetProgramLogSize(p, &n) != 0 || n == 0 || n > MOST_BYTES)
         return refuse(j, "");
     char *log = dc_arena_alloc(&j->scratch, n + 1);
     cu->compiler.GetProgramLog(p, log);
@@ -165,7 +168,8 @@ static dc_status take_image(compilation *c, dc_job *j, const void **object, size
 {
     const dc_nvrtc_api *fn = &c->cu->compiler;
     const bool ptx = c->cu->ptx;
-    if ((ptx ? fn->GetPTXSize(c->p, bytes) : fn->GetCUBINSize(c->p, bytes)) != 0 || *bytes == 0)
+    if ((ptx ? fn->GetPTXSize(c->p, bytes) : fn->GetCUBINSize(c->p, bytes)) != 0 || *bytes == 0 ||
+        *bytes > MOST_BYTES)
         return dc_failf(j, DC_ERR_BUILD, "cuda", "the compiler gives no machine code");
     char *image = dc_arena_alloc(&j->scratch, *bytes);
     if ((ptx ? fn->GetPTX(c->p, image) : fn->GetCUBIN(c->p, image)) != 0)

@@ -17,8 +17,9 @@
 #include <unistd.h>
 
 enum {
-    NAME = 256,  /* of a host: the most of all libraries */
-    REST_MS = 30 /* before the end */
+    NAME = 256,   /* of a host: the most of all libraries */
+    REST_MS = 30, /* before the end */
+    MOST_RANKS = 1 << 24
 };
 
 typedef struct engine {
@@ -105,6 +106,9 @@ static bool find_ranks(engine *e)
     MPI_TRY(e, Comm_split_type, e->all, (int)is->COMM_TYPE_SHARED, e->base.rank, is->INFO_NULL,
             &e->local);
     MPI_TRY(e, Comm_set_errhandler, e->local, is->ERRORS_RETURN);
+    if (e->base.size < 1 || e->base.size > MOST_RANKS || e->base.rank < 0 ||
+        e->base.rank >= e->base.size)
+        return refuse(e, "the library says that this is no rank of those that there are");
     if (e->by.size == 0 || e->by.size == e->base.size)
         return true;
     snprintf(e->base.why, sizeof e->base.why,
@@ -130,6 +134,8 @@ static bool find_hosts(engine *e)
     char name[NAME] = "";
     int n = 0, nhost = 0, nlocal = 0, first = e->base.rank;
     MPI_TRY(e, Comm_size, e->local, &nlocal);
+    if (nlocal < 1 || nlocal > e->base.size)
+        return refuse(e, "the library says that a host has more ranks than there are");
     int *local = dc_try_alloc((size_t)nlocal * sizeof *local);
     if (local == NULL)
         return refuse(e, "out of memory");
@@ -142,6 +148,8 @@ static bool find_hosts(engine *e)
         !gather(e, e->all, name, e->text, sizeof name))
         return false;
     for (int r = 0; r < e->base.size; r++) {
+        if (e->host[r] < 0 || e->host[r] > r) /* what another rank says */
+            return refuse(e, "the first rank of a host is none of those before it");
         e->text[r][NAME - 1] = '\0';
         e->name[r] = e->text[r];
         e->host[r] = e->host[r] == r ? nhost++ : e->host[e->host[r]];
@@ -210,6 +218,7 @@ static bool agree_on_memory(engine *e, size_t bytes, offer *all, int n, int me)
         mine.error = create(e, mine.name, bytes);
     }
     bool fine = gather(e, e->local, &mine, all, sizeof mine);
+    all[0].name[sizeof all[0].name - 1] = '\0';
     if (fine && me > 0 && all[0].error == 0)
         mine.error = map(e, shm_open(all[0].name, O_RDWR, 0), bytes);
     fine = fine && gather(e, e->local, &mine, all, sizeof mine);
@@ -228,7 +237,9 @@ static void *share_segment(dc_engine *base, size_t bytes)
     engine *e = of(base);
     int n = 0, me = 0;
     const int code = e->lib.fn.Comm_size(e->local, &n) | e->lib.fn.Comm_rank(e->local, &me);
-    offer *all = code == 0 ? dc_try_alloc((size_t)n * sizeof *all) : NULL;
+    offer *all = code == 0 && n > 0 && n <= e->base.size && me >= 0 && me < n
+                     ? dc_try_alloc((size_t)n * sizeof *all)
+                     : NULL;
     if (all == NULL)
         refuse(e, "out of memory");
     const bool fine = all != NULL && agree_on_memory(e, bytes, all, n, me);

@@ -61,7 +61,8 @@ static void put_binary(const dc_program *p, dc_job *j, const void **object, size
 {
     const dc_cl_api *fn = &p->cl->lib.fn;
     size_t n = 0;
-    if (fn->GetProgramInfo(p->program, CL_PROGRAM_BINARY_SIZES, sizeof n, &n, NULL) != CL_SUCCESS)
+    if (fn->GetProgramInfo(p->program, CL_PROGRAM_BINARY_SIZES, sizeof n, &n, NULL) != CL_SUCCESS ||
+        n > DC_CL_MOST_BYTES)
         n = 0;
     char *all = dc_arena_alloc(&j->scratch, sizeof(head) + n);
     unsigned char *to = (unsigned char *)all + sizeof(head);

@@ -60,6 +60,8 @@ typedef struct dc_cl_range {
 } dc_cl_range;
 
 enum { DC_CL_BUILT = 32 };
+/* What a driver may say of the size of a program or a log. */
+#define DC_CL_MOST_BYTES ((size_t)1 << 30)
 
 /* A program that was built, kept for when the same text comes again. */
 typedef struct dc_cl_built {

@@ -83,7 +83,7 @@ static void name_target(dc_cl *cl)
 static uint32_t most_buffers(uint64_t parameter_bytes)
 {
     const uint64_t words = parameter_bytes / sizeof(uint64_t);
-    return words > 4 ? (uint32_t)(words - 2) / 2 : 1;
+    return words > 1 << 16 ? 1 << 15 : words > 4 ? (uint32_t)(words - 2) / 2 : 1;
 }
 
 static void describe_target(dc_cl *cl)
@@ -95,7 +95,7 @@ static void describe_target(dc_cl *cl)
     t->no_f64 = dc_cl_device_number(lib, &cl->at, CL_DEVICE_DOUBLE_FP_CONFIG) == 0;
     t->vector_bytes = vector_bytes(cl);
     t->vector_registers = t->simt ? THREAD_REGISTERS : REGISTERS;
-    t->group_threads = threads < MOST_THREADS ? (int)threads : MOST_THREADS;
+    t->group_threads = threads >= MOST_THREADS ? MOST_THREADS : threads > 0 ? (int)threads : 1;
     t->group_bytes = dc_cl_device_number(lib, &cl->at, CL_DEVICE_LOCAL_MEM_SIZE);
     t->buffers = most_buffers(dc_cl_device_number(lib, &cl->at, CL_DEVICE_MAX_PARAMETER_SIZE));
     t->bundles = t->simt; /* kernels of groups are joined */

@@ -36,6 +36,7 @@ static dc_status read_log(dc_cl *cl, dc_job *j, cl_program program)
     const dc_cl_api *fn = &cl->lib.fn;
     size_t n = 0;
     fn->GetProgramBuildInfo(program, cl->at.device, CL_PROGRAM_BUILD_LOG, 0, NULL, &n);
+    n = n <= DC_CL_MOST_BYTES ? n : 0;
     char *log = dc_arena_alloc(&j->scratch, n + 1); /* zeroed */
     fn->GetProgramBuildInfo(program, cl->at.device, CL_PROGRAM_BUILD_LOG, n, log, NULL);
     return refuse_build(j, log);

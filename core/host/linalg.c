@@ -71,7 +71,7 @@ static void lu(const dc_host_call *c, const dc_lapack *l, void *out, const void 
     const int n = dc_matrix_rows(c, 0);
     const size_t size = (size_t)n * (size_t)n;
     void *a = as_it_lies(c) ? out : scratch;
-    int info = 0, *swap = as_it_lies(c) ? scratch : dc_matrix_at(c, scratch, size);
+    int info = -1, *swap = as_it_lies(c) ? scratch : dc_matrix_at(c, scratch, size);
     if (as_it_lies(c))
         dc_matrix_copy(c, a, in[0], size);
     else
@@ -79,6 +79,11 @@ static void lu(const dc_host_call *c, const dc_lapack *l, void *out, const void 
     l->getrf[dc_matrix_f64(c)](&n, &n, a, &n, swap, &info); /* info > 0: a zero in U, which shows */
     if (!as_it_lies(c))
         dc_matrix_turn(c, out, a, (size_t)n, (size_t)n);
+    if (n > 0 && (info < 0 || !dc_matrix_swaps(swap, n))) {
+        dc_matrix_fill(c, out, size, NAN);
+        for (int i = 0; i < n; i++)
+            swap[i] = i + 1;
+    }
     put_rows(c, dc_matrix_at(c, out, size), n, swap, swap + n);
 }
 
@@ -114,12 +119,12 @@ static void qr(const dc_host_call *c, const dc_lapack *l, void *out, const void 
     const int lwork = (int)qr_work(c);
     void *tau = dc_matrix_at(c, scratch, size), *space = dc_matrix_at(c, tau, (size_t)k);
     void *r = dc_matrix_at(c, out, (size_t)m * (size_t)columns);
-    int info = 0;
+    int info = 0, first = 0;
     dc_matrix_copy(c, scratch, in[0], size);
     dc_matrix_fill(c, dc_matrix_at(c, r, (size_t)k * (size_t)n), (size_t)(columns - k) * (size_t)n,
                    0);
     if (size > 0)
-        l->gelqf[t](&n, &m, scratch, &n, tau, space, &lwork, &info); /* A^T is n x m */
+        l->gelqf[t](&n, &m, scratch, &n, tau, space, &lwork, &first); /* A^T is n x m */
     for (size_t i = 0; i < (size_t)k; i++) { /* column i of L is row i of R, from i on */
         dc_matrix_fill(c, dc_matrix_at(c, r, i * (size_t)n), i, 0);
         dc_matrix_copy(c, dc_matrix_at(c, r, i * (size_t)n + i),
@@ -129,7 +134,7 @@ static void qr(const dc_host_call *c, const dc_lapack *l, void *out, const void 
         dc_matrix_copy(c, dc_matrix_at(c, out, i * (size_t)columns),
                        dc_matrix_at(c, scratch, i * (size_t)n), (size_t)k);
     l->orglq[t](&columns, &m, &k, out, &columns, tau, space, &lwork, &info);
-    if (info != 0)
+    if (first != 0 || info != 0)
         dc_matrix_fill(c, out, (size_t)dc_host_result_count(c), NAN);
 }
 

@@ -69,7 +69,12 @@ static void general(const dc_host_call *c, const dc_lapack *l, void *out, const 
         l->geev[dc_matrix_f64(c)]("N", v != NULL ? "V" : "N", &n, a, &n, re, im, NULL, &n, v, &n,
                                   work, &lwork, &info, 1, 1);
     }
-    if (info != 0) {
+    /* Pairs of conjugates: the last number has its other half before it. */
+    bool pairs = info == 0;
+    for (size_t k = 0; pairs && k < all; k++)
+        if (dc_matrix_get(c, im, k) != 0)
+            pairs = ++k < all;
+    if (!pairs) {
         dc_matrix_fill(c, out, (size_t)dc_host_result_count(c), NAN);
         return;
     }

@@ -126,12 +126,17 @@ static void sums_13(const work *w, double *a, double *a2, double *a4, double *a6
 static void divide(const work *w, const double *u, const double *v, double *q, double *x, int *swap)
 {
     const double one = 1;
-    int info;
+    int info = -1;
     for (size_t i = 0; i < w->size; i++) {
         q[i] = v[i] - u[i];
         x[i] = v[i] + u[i];
     }
     w->l->getrf[1](&w->n, &w->n, q, &w->n, swap, &info);
+    if (info < 0 || !dc_matrix_swaps(swap, w->n)) {
+        for (size_t i = 0; i < w->size; i++)
+            x[i] = NAN;
+        return;
+    }
     for (int i = 0; i < w->n; i++)
         for (size_t k = 0; k < w->size && swap[i] - 1 != i; k += (size_t)w->n) {
             const double other = x[k + (size_t)i];

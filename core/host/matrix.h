@@ -65,6 +65,15 @@ static inline void dc_matrix_copy(const dc_host_call *c, void *to, const void *f
     memcpy(to, from, n * dc_matrix_element(c));
 }
 
+/* Do exchanges of n rows, as LAPACK numbers them, stay among the rows? */
+static inline bool dc_matrix_swaps(const int *swap, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (swap[i] <= i || swap[i] > n)
+            return false;
+    return true;
+}
+
 static inline bool dc_matrix_finite(const dc_host_call *c, const void *a, size_t n)
 {
     double sum = 0; /* of zeros, or NaN */

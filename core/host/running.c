@@ -5,10 +5,10 @@
  * next to each other, columns do. Sums of f32 are kept in f64 and rounded where they are stored; no order but that of the
  * elements, so running sums of numbers that are not negative never fall.
  */
-#include "core/host/host_impl.h"
+#include "core/graph/running.h"
 
 #include "core/base/bits.h"
-#include "core/graph/running.h"
+#include "core/host/host_impl.h"
 
 #include <math.h>
 

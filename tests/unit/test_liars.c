@@ -1,0 +1,425 @@
+/*
+ * Libraries that lie about numbers: each that deepc opens at run time for files and texts is stood in for by functions
+ * here, and zlib's by one that is called first; LAPACK's come in a table. What they say is refused or NaN, and nothing is
+ * written or read out of bounds, which the sanitizers see.
+ */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include "core/host/host_impl.h"
+#include "core/host/lapack.h"
+#include "formats/image.h"
+#include "formats/png.h"
+#include "formats/png_api.h"
+#include "formats/sound.h"
+#include "formats/tokenizer/tokenizer.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "tests/unit/filekit.h"
+
+/* The lie that is told; each function knows its own. */
+static int64_t lie;
+static filekit kit;
+
+/* Of these libraries the functions below are found. */
+DC_API void *dlopen(const char *name, int flags)
+{
+    static void *(*real)(const char *, int);
+    static const char *const stood_for[] = {"libpcre2-8.so.0", "libsndfile.so.1",
+                                            "libturbojpeg.so.0", "libpng16.so.16"};
+    void *found = dlsym(RTLD_NEXT, "dlopen");
+    memcpy(&real, &found, sizeof found);
+    for (size_t i = 0; name != NULL && i < DC_COUNTOF(stood_for); i++)
+        if (strcmp(name, stood_for[i]) == 0)
+            name = NULL;
+    return real(name, flags);
+}
+
+#define IT(type, name, ...)        \
+    DC_API type name(__VA_ARGS__); \
+    DC_API type name(__VA_ARGS__)
+
+static bool says(dc_status status, const char *words)
+{
+    return CHECK(status != DC_OK) && CHECK(strstr(kit.message, words) != NULL);
+}
+
+/* ---- PCRE2: places ------------------------------------------------------------------------------- */
+
+static size_t place[2];
+static int code = 1;
+
+IT(void *, pcre2_compile_8, const void *p, size_t n, uint32_t o, int *e, size_t *at, void *c)
+{
+    DC_UNUSED(p), DC_UNUSED(n), DC_UNUSED(o), DC_UNUSED(e), DC_UNUSED(at);
+    return c == NULL ? place : NULL;
+}
+IT(int, pcre2_jit_compile_8, void *p, uint32_t o)
+{
+    DC_UNUSED(p);
+    return o == 0;
+}
+IT(void *, pcre2_match_data_create_from_pattern_8, void *p, void *c)
+{
+    return c == NULL ? p : NULL;
+}
+IT(void *, pcre2_match_context_create_8, void *c)
+{
+    return c == NULL ? place : NULL;
+}
+IT(void *, pcre2_jit_stack_create_8, size_t least, size_t most, void *c)
+{
+    return c == NULL && least < most ? place : NULL;
+}
+IT(int, pcre2_match_8, void *p, const void *s, size_t n, size_t at, uint32_t o, void *d, void *c)
+{
+    DC_UNUSED(p), DC_UNUSED(s), DC_UNUSED(n), DC_UNUSED(at), DC_UNUSED(o), DC_UNUSED(d);
+    return c != NULL ? code : 0;
+}
+IT(size_t *, pcre2_get_ovector_pointer_8, void *d)
+{
+    return d != NULL ? place : NULL;
+}
+IT(int, pcre2_set_match_limit_8, void *p, uint32_t n)
+{
+    return p == NULL || n == 0;
+}
+IT(int, pcre2_set_heap_limit_8, void *p, uint32_t n)
+{
+    return p == NULL || n == 0;
+}
+IT(int, pcre2_set_callout_8, void *p, void *f, void *a)
+{
+    return p == NULL || f == a;
+}
+IT(int, pcre2_get_error_message_8, int e, void *s, size_t n)
+{
+    return s != NULL && n > 0 ? e : 0;
+}
+IT(void, pcre2_jit_stack_assign_8, void *p, void *f, void *a)
+{
+    DC_UNUSED(p), DC_UNUSED(f), DC_UNUSED(a);
+}
+IT(void, pcre2_code_free_8, void *p)
+{
+    DC_UNUSED(p);
+}
+IT(void, pcre2_match_data_free_8, void *p)
+{
+    DC_UNUSED(p);
+}
+IT(void, pcre2_match_context_free_8, void *p)
+{
+    DC_UNUSED(p);
+}
+IT(void, pcre2_jit_stack_free_8, void *p)
+{
+    DC_UNUSED(p);
+}
+
+static void free_it(void *t)
+{
+    dc_tokenizer_free(t);
+}
+
+static dc_status tokenize(dc_job *j, void *arg)
+{
+    char json[] =
+        "{\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"Regex\": \"b.\"}, \"content\": "
+        "\"-\"},"
+        "\"decoder\": {\"type\": \"Replace\", \"pattern\": {\"Regex\": \"c.\"}, \"content\": "
+        "\"-\"},"
+        "\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"a.\"}, \"behavior\": "
+        "\"Isolated\"}, \"model\": {\"type\": \"WordLevel\", \"unk_token\": \"?\", \"vocab\": "
+        "{\"?\": 0, \"abc\": 1}}}";
+    dc_tokenizer *t;
+    dc_encoded e;
+    dc_span s;
+    const uint32_t id = 1;
+    const dc_encode in = {.text = {"abcdefgh", 8}, .offsets = true, .most = -1};
+    DC_TRY(dc_tokenizer_new(j, "x", json, sizeof json - 1, NULL, &t));
+    dc_job_defer(j, free_it, t);
+    return arg != NULL ? dc_tokenizer_decode(t, j, &id, 1, false, &s)
+                       : dc_tokenizer_encode(t, j, &in, &e);
+}
+
+static void test_pcre2(void)
+{
+    static const size_t lies[][2] = {{3, 2},  {0, 9},        {SIZE_MAX, SIZE_MAX},
+                                     {9, 10}, {0, SIZE_MAX}, {8, 3}};
+    for (size_t i = 0; i < DC_COUNTOF(lies) * 2; i++) {
+        memcpy(place, lies[i / 2], sizeof place);
+        says(filekit_run(&kit, tokenize, i % 2 == 0 ? NULL : &kit), "has a match from byte ");
+    }
+    place[0] = 0, place[1] = 3; /* again and again the same: the second time it begins before */
+    says(filekit_run(&kit, tokenize, NULL),
+         "has a match from byte 0 to 3 of a text in which it is to be looked for from 3 to 8");
+    code = -2; /* it came to the end, where it was given all */
+    says(filekit_run(&kit, tokenize, NULL), "cannot be matched");
+}
+
+/* ---- libsndfile: frames, channels ---------------------------------------------------------------- */
+
+typedef struct sf_info {
+    int64_t frames;
+    int rate, channels, format, sections, seekable;
+} sf_info;
+
+static int channels = 2;
+
+IT(void *, sf_open_fd, int fd, int mode, sf_info *info, int close_desc)
+{
+    *info = (sf_info){.frames = 100, .rate = 8000, .channels = channels};
+    return fd >= 0 && mode != 0 && close_desc == 0 ? place : NULL;
+}
+IT(const char *, sf_strerror, void *d)
+{
+    return d != NULL ? "fine" : "bad";
+}
+IT(int, sf_error, void *d)
+{
+    return d == NULL;
+}
+IT(int, sf_close, void *d)
+{
+    return d == NULL;
+}
+IT(int64_t, sf_readf_float, void *d, float *to, int64_t frames)
+{
+    DC_UNUSED(to);
+    return d != NULL ? frames + lie : 0;
+}
+
+static dc_status make_room(dc_job *j, void *ctx, const dc_type *type, void **to)
+{
+    DC_UNUSED(ctx);
+    *to = dc_arena_alloc(&j->scratch, dc_type_bytes(type));
+    return DC_OK;
+}
+
+static dc_status read_sound(dc_job *j, void *arg)
+{
+    const dc_room room = {.make = make_room};
+    int rate;
+    DC_UNUSED(arg);
+    return dc_sound_read(j, kit.path, &room, &rate);
+}
+
+static void test_sndfile(void)
+{
+    filekit_write(&kit, "fLaC with nothing behind it", 27);
+    lie = 1;
+    says(filekit_run(&kit, read_sound, NULL), "libsndfile gives 16385 frames for 16384");
+    lie = INT64_MAX / 2;
+    says(filekit_run(&kit, read_sound, NULL), "libsndfile gives ");
+    channels = INT32_MAX;
+    says(filekit_run(&kit, read_sound, NULL), "the format of the FLAC file is damaged");
+}
+
+/* ---- libjpeg-turbo, libpng: bytes ---------------------------------------------------------------- */
+
+static unsigned char few[16];
+
+IT(void *, tjInitCompress, void)
+{
+    return place;
+}
+IT(void *, tjInitDecompress, void)
+{
+    return place;
+}
+IT(int, tjDestroy, void *h)
+{
+    return h == NULL;
+}
+IT(void, tjFree, void *p)
+{
+    DC_UNUSED(p);
+}
+IT(char *, tjGetErrorStr, void)
+{
+    static char text[] = "none";
+    return text;
+}
+IT(int, tjDecompressHeader3, void *h, const void *s, unsigned long n, int *w, int *v, int *sub,
+   int *col)
+{
+    DC_UNUSED(h), DC_UNUSED(s), DC_UNUSED(n);
+    *w = *v = *sub = *col = (int)lie;
+    return 0;
+}
+IT(int, tjDecompress2, void *h, const void *s, unsigned long n, void *to, int w, int p, int v,
+   int f, int o)
+{
+    DC_UNUSED(h), DC_UNUSED(s), DC_UNUSED(n), DC_UNUSED(to), DC_UNUSED(w), DC_UNUSED(p),
+        DC_UNUSED(v), DC_UNUSED(f);
+    return o;
+}
+IT(int, tjCompress2, void *h, const void *s, int w, int p, int v, int f, unsigned char **to,
+   unsigned long *n, int sub, int q, int o)
+{
+    DC_UNUSED(h), DC_UNUSED(s), DC_UNUSED(w), DC_UNUSED(p), DC_UNUSED(v), DC_UNUSED(f),
+        DC_UNUSED(sub), DC_UNUSED(q);
+    *to = lie == 0 ? NULL : few;
+    *n = (unsigned long)lie;
+    return o;
+}
+IT(int, png_image_write_to_memory, dc_png_image *m, void *to, size_t *n, int o, const void *s,
+   int32_t p, const void *c)
+{
+    DC_UNUSED(to), DC_UNUSED(o), DC_UNUSED(s), DC_UNUSED(p), DC_UNUSED(c);
+    memset(m->message, 'x', sizeof m->message); /* and no end */
+    *n = lie != 0 ? *n + (size_t)lie : *n;
+    return lie != 0;
+}
+
+static unsigned char pixels[3 * 64];
+static const unsigned char jpeg[] = {0xff, 0xd8, 0xff, 0xe0, 0, 0};
+
+static dc_status put_jpeg(dc_job *j, void *arg)
+{
+    const dc_image m = {.height = 8, .width = 8, .channels = 3, .depth = 8, .pixel = pixels};
+    DC_UNUSED(arg);
+    return dc_jpeg_put(j, kit.path, &m, 90);
+}
+
+static dc_status get_jpeg(dc_job *j, void *arg)
+{
+    dc_image m;
+    DC_UNUSED(arg);
+    return dc_jpeg_decode(j, "x", jpeg, sizeof jpeg, NULL, &m);
+}
+
+static dc_status put_png(dc_job *j, void *arg)
+{
+    DC_UNUSED(arg);
+    return dc_png_write(j, kit.path, 8, 8, pixels);
+}
+
+static void test_images(void)
+{
+    static const int64_t sizes[] = {0, 1 << 20, INT64_MAX, -1};
+    for (size_t i = 0; i < DC_COUNTOF(sizes); i++) {
+        lie = sizes[i];
+        says(filekit_run(&kit, put_jpeg, NULL), "libturbojpeg gives ");
+    }
+    static const int64_t sides[] = {0, -5, INT32_MAX, INT32_MIN, 1 << 14};
+    for (size_t i = 0; i < DC_COUNTOF(sides); i++) {
+        lie = sides[i];
+        says(filekit_run(&kit, get_jpeg, NULL), "pixels");
+    }
+    lie = 1;
+    says(filekit_run(&kit, put_png, NULL), "libpng gives ");
+    lie = 0;
+    says(filekit_run(&kit, put_png, NULL), "libpng: xxx");
+}
+
+/* ---- zlib: room that is left --------------------------------------------------------------------- */
+
+static bool lies_of_room;
+
+IT(int, inflate, z_stream *z, int flush)
+{
+    static int (*real)(z_stream *, int);
+    void *found = dlsym(RTLD_NEXT, "inflate");
+    memcpy(&real, &found, sizeof found);
+    const int result = real(z, flush);
+    if (lies_of_room)
+        z->avail_out = UINT32_MAX;
+    return result;
+}
+
+static dc_status read_png(dc_job *j, void *arg)
+{
+    const dc_image m = {.height = 8, .width = 8, .channels = 3, .depth = 8, .pixel = pixels};
+    const void *bytes;
+    size_t n;
+    dc_image back;
+    DC_TRY(dc_png_encode(j, &m, &bytes, &n));
+    lies_of_room = arg != NULL;
+    DC_TRY(dc_png_decode(j, "x", bytes, n, &back));
+    dc_xfree(back.pixel);
+    return DC_OK;
+}
+
+static void test_zlib(void)
+{
+    CHECK_EQ(filekit_run(&kit, read_png, NULL), DC_OK);
+    says(filekit_run(&kit, read_png, &kit), "zlib gives more than there is room for");
+    lies_of_room = false;
+}
+
+/* ---- LAPACK: pivots, info, pairs ----------------------------------------------------------------- */
+
+static int pivot, info_said;
+
+static void getrf(const int *m, const int *n, void *a, const int *lda, int *swap, int *info)
+{
+    DC_UNUSED(a), DC_UNUSED(lda), DC_UNUSED(m);
+    for (int i = 0; i < *n; i++)
+        swap[i] = pivot != 0 ? pivot : i + 1;
+    *info = info_said;
+}
+
+static void geev(const char *vl, const char *vr, const int *n, void *a, const int *lda, void *re,
+                 void *im, void *l, const int *ldl, void *r, const int *ldr, void *work,
+                 const int *lwork, int *info, size_t x, size_t y)
+{
+    DC_UNUSED(vl), DC_UNUSED(vr), DC_UNUSED(a), DC_UNUSED(lda), DC_UNUSED(l), DC_UNUSED(ldl),
+        DC_UNUSED(ldr);
+    DC_UNUSED(work), DC_UNUSED(lwork), DC_UNUSED(x), DC_UNUSED(y);
+    memset(re, 0, (size_t)*n * sizeof(double));
+    memset(im, 0, (size_t)*n * sizeof(double));
+    memset(r, 0, (size_t)*n * (size_t)*n * sizeof(double));
+    ((double *)im)[*n - 1] = 1; /* half a pair */
+    *info = 0;
+}
+
+/* Of a 3 x 3 matrix: the last numbers of what comes out, in memory of that size. */
+static void run(const dc_host_row *row, dc_op op, int64_t results, double *out)
+{
+    const int64_t square[] = {3, 3}, all[] = {results};
+    dc_lapack l = {.getrf = {NULL, getrf}, .geev = {NULL, geev}};
+    dc_host_call c = {.op = op, .nin = 1, .nattr = 1};
+    c.in[0] = dc_type_make(DC_F64, 2, square);
+    c.out = dc_type_make(DC_F64, 1, all);
+    double *const in = calloc(9, sizeof *in), *const to = calloc((size_t)results, sizeof *to);
+    const void *const operands[] = {in};
+    void *scratch = calloc(1, row->scratch(&c) + 64);
+    row->run(&c, &l, to, operands, scratch);
+    memcpy(out, to, (size_t)results * sizeof *to);
+    free(in);
+    free(to);
+    free(scratch);
+}
+
+static void test_lapack(void)
+{
+    static const int pivots[] = {4, -1, INT32_MAX, INT32_MIN, 1};
+    double out[32];
+    run(&dc_host_lu, DC_OP_LU, 12, out);
+    CHECK(out[0] == 0 && out[11] == 2);
+    for (size_t i = 0; i <= DC_COUNTOF(pivots); i++) {
+        pivot = i < DC_COUNTOF(pivots) ? pivots[i] : 0;
+        info_said = i < DC_COUNTOF(pivots) ? 0 : -3;
+        run(&dc_host_lu, DC_OP_LU, 12, out);
+        CHECK(isnan(out[0]) && isnan(out[8]) && out[9] == 0 && out[10] == 1 && out[11] == 2);
+    }
+    info_said = pivot = 0;
+    run(&dc_host_eig, DC_OP_EIG, 24, out);
+    CHECK(isnan(out[0]) && isnan(out[23]));
+}
+
+int main(void)
+{
+    filekit_init(&kit, NULL, NULL);
+    test_pcre2();
+    test_sndfile();
+    test_images();
+    test_zlib();
+    test_lapack();
+    filekit_fini(&kit);
+    return t_done();
+}
