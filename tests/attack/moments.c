@@ -1,5 +1,5 @@
 /*
- * Stops at random moments in seven kinds of work: how long what runs goes on after dc_stop, from another thread, or
+ * Stops at random moments in ten kinds of work: how long what runs goes on after dc_stop, from another thread, or
  * after its deadline. After each the context is used.
  *
  *     moments [N [SEED]]     N moments for each kind; prints median, 99 % and the longest, in ms
@@ -78,6 +78,63 @@ static const kind kinds[] = {
      "function() big:clone() end, function() big:totable() end, function() dc.tensor(list) end }\n"
      "work[1]()",
      "assert(dc.load(path).x[4000000]:item() == 3999999)"},
+    {"tokenizers", "eval",
+     "turn = turn + 1 local f = work[turn % #work + 1] while true do pcall(f) end",
+     "turn, work = 0, {}\n"
+     "local tokenizers = require 'deepc.tokenizers'\n"
+     "local function from(json)\n"
+     "  local file = assert(io.open(path .. '.json', 'w')) file:write(json) file:close()\n"
+     "  local ok, tok = pcall(tokenizers.load, path .. '.json') os.remove(path .. '.json') return "
+     "ok and tok or nil end\n"
+     "local texts = { ('a'):rep(4000000), (' '):rep(4000000), ('ab \xcc\x81\xc3\xa9  "
+     "\\n'):rep(400000) }\n"
+     "local bpe = '\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"aa\": 2, "
+     "\"ab\": 3, "
+     "\"aaaa\": 4, \"\xc4\xa0\": 5}, \"merges\": [\"a a\", \"a b\", \"aa aa\"]}}'\n"
+     "local uni = '\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [[\"?\", 0], "
+     "[\"a\", -1], "
+     "[\"aa\", -2], [\"' .. ('a'):rep(1000) .. '\", -3]]}}'\n"
+     "local function split(regex) return '{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": "
+     "{\"Regex\": \"' "
+     ".. regex .. '\"}, \"behavior\": \"Isolated\"}, ' .. bpe end\n"
+     "local bytes = '{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false}, "
+     "\"decoder\": {\"type\": \"ByteLevel\"}, ' .. bpe\n"
+     "local norm = '{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": "
+     "\"NFKC\"}, "
+     "{\"type\": \"BertNormalizer\"}, {\"type\": \"NFD\"}, {\"type\": \"StripAccents\"}]}, '\n"
+     "local added = '{\"added_tokens\": [{\"id\": 9, \"content\": \" \", \"rstrip\": true}], '\n"
+     "for _, json in ipairs { bytes, norm .. bpe, '{' .. uni, added .. bpe, split 'a(?=.*z)', "
+     "split '(a|aa)+$', \n"
+     "    split '(?:a?){30}a{30}b', split '(a+)\\\\\\\\1+b', split ' {2,}', split "
+     "'(?=(.*)(.*)(.*)x)a' "
+     "} do\n"
+     "  local tok = from(json)\n"
+     "  for _, text in ipairs(tok and texts or {}) do\n"
+     "    work[#work + 1] = function() tok:encode(text, { offsets = true }) end\n"
+     "    work[#work + 1] = function() tok:decode(tok:encode(text)) end end end\n",
+     NULL},
+    {"templates", "eval",
+     "turn = turn + 1 local f = work[turn % #work + 1] while true do pcall(f) end",
+     "turn, work = 0, {}\n"
+     "local tok = require 'deepc.tokenizers'.load { vocab = { '[UNK]', 'a' }, kind = 'bert' }\n"
+     "local messages = {} for i = 1, 300 do messages[i] = { role = 'user', content = (' a'):rep(i) "
+     "} end\n"
+     "for _, template in ipairs {\n"
+     "  '{% for m in messages %}{% for k in messages %}{{ m.content | trim }}{{ k | tojson }}{% "
+     "endfor %}{% endfor %}',\n"
+     "  '{% for i in range(1000000) %}{{ i }}{% endfor %}',\n"
+     "  '{{ messages | map(attribute=\"content\") | join(\",\") | upper | length }}',\n"
+     "  ('{% if true %}'):rep(2000) } do\n"
+     "  work[#work + 1] = function() tok:chat(messages, { template = template }) end end\n",
+     NULL},
+    {"JSON", "eval", "while true do pcall(tokenizers.load, path .. '.json') end",
+     "tokenizers = require 'deepc.tokenizers'\n"
+     "local file, list = assert(io.open(path .. '.json', 'w')), {}\n"
+     "for i = 1, 200000 do list[i] = ('\"t%d\": %d'):format(i, i - 1) end\n"
+     "file:write('{\"x\": \"', ('a'):rep(4000000), '\", \"model\": {\"type\": \"WordLevel\", "
+     "\"vocab\": {', "
+     "table.concat(list, ', '), '}}}') file:close()\n",
+     "os.remove(path .. '.json')"},
 };
 
 typedef struct stopper {
