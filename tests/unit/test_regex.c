@@ -189,7 +189,7 @@ static void test_too_slow(void)
 
 static void *ask_then(void *arg)
 {
-    const struct timespec wait = {.tv_nsec = 20000000};
+    const struct timespec wait = {.tv_nsec = 5000000};
     nanosleep(&wait, NULL);
     atomic_store((atomic_bool *)arg, true);
     return NULL;
@@ -199,7 +199,7 @@ static void test_ended(void)
 {
     static char text[LENGTH];
     memset(text, 'a', sizeof text);
-    for (size_t i = 0; i < DC_COUNTOF(slow); i++) {
+    for (size_t i = 0; i < 2; i++) { /* those that take seconds */
         atomic_bool asked = false;
         pthread_t thread;
         use u = {"pre_tokenizer", slow[i], text, sizeof text, NULL, 0, 0};
