@@ -7,7 +7,8 @@
 
 #include "core/base/arena.h"
 
-enum { DC_BITSET_LEVELS = 6, DC_BITSET_NONE = UINT32_MAX };
+#define DC_BITSET_NONE UINT32_MAX /* C11 has no constant of an enum beyond int */
+enum { DC_BITSET_LEVELS = 6 };
 
 typedef struct dc_bitset {
     uint64_t *word[DC_BITSET_LEVELS];
