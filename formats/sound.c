@@ -23,8 +23,8 @@ typedef const char *sf_text_fn(void *decoder);
 
 enum {
     PIECE = 1 << 14, /* frames that are decoded between two looks at the job */
-    CHANNELS = 1024, /* the most that libsndfile knows */
-    MOST = 1 << 13   /* frames that a byte stands for: less in a block of silence */
+    MOST = 1 << 13,  /* frames that a byte stands for: less in a block of silence */
+    CHANNELS = 1024  /* that the library knows */
 };
 
 #define fail(...) dc_path_fail(j, DC_ERR_FORMAT, path, __VA_ARGS__)
@@ -34,6 +34,27 @@ static bool find(void *library, const char *symbol, void *at)
     void *found = dlsym(library, symbol);
     memcpy(at, &found, sizeof found);
     return found != NULL;
+}
+
+static const char *reason(const char *words)
+{
+    return words != NULL ? words : "libsndfile does not say how";
+}
+
+/* What the library says is not trusted further than memory goes: its numbers are looked at where they come in. */
+static dc_status check_info(dc_job *j, const char *path, const sf_info *info, int64_t bytes,
+                            dc_sound *s)
+{
+    if (info->channels < 1 || info->channels > CHANNELS || info->rate < 1 || info->frames < 0)
+        return fail("the format of the %s file is damaged", s->name);
+    s->channels = info->channels;
+    s->rate = info->rate;
+    s->frames = info->frames == 0 || info->frames == INT64_MAX ? -1 : info->frames;
+    s->most = bytes < INT64_MAX / MOST ? bytes * MOST : INT64_MAX;
+    if (s->frames > s->most)
+        return fail("%" PRId64 " frames are declared, more than %" PRId64 " bytes can hold",
+                    s->frames, bytes);
+    return DC_OK;
 }
 
 static dc_status open_decoder(dc_job *j, const char *path, int64_t bytes, dc_sound *s)
@@ -53,16 +74,8 @@ static dc_status open_decoder(dc_job *j, const char *path, int64_t bytes, dc_sou
         return dc_path_fail(j, DC_ERR_FILE, path, "%s is not libsndfile 1", library);
     s->decoder = open(s->fd, SFM_READ, &info, 0);
     if (s->decoder == NULL)
-        return fail("the %s file is damaged: %s", s->name, text(NULL));
-    if (info.channels < 1 || info.channels > CHANNELS || info.rate < 1 || info.frames < 0)
-        return fail("the format of the %s file is damaged", s->name);
-    s->channels = info.channels;
-    s->rate = info.rate;
-    s->frames = info.frames == 0 || info.frames == INT64_MAX ? -1 : info.frames;
-    if (s->frames / MOST > bytes)
-        return fail("%" PRId64 " frames are declared, more than %" PRId64 " bytes can hold",
-                    s->frames, bytes);
-    return DC_OK;
+        return fail("the %s file is damaged: %s", s->name, reason(text(NULL)));
+    return check_info(j, path, &info, bytes, s);
 }
 
 static dc_status look(dc_job *j, const char *path, int64_t bytes, dc_sound *s)
@@ -111,12 +124,12 @@ static dc_status decode(dc_job *j, const char *path, const dc_sound *s, int64_t 
     *done = 0;
     while (*done < frames) {
         DC_TRY(dc_job_ended(j));
-        const int64_t most = dc_min_i64(frames - *done, PIECE),
-                      got = s->read(s->decoder, to + *done * s->channels, most);
-        if (got <= 0)
+        const int64_t want = dc_min_i64(frames - *done, PIECE);
+        const int64_t got = s->read(s->decoder, to + *done * s->channels, want);
+        if (got < 0 || got > want)
+            return fail("libsndfile decodes %" PRId64 " of %" PRId64 " frames", got, want);
+        if (got == 0)
             break;
-        if (got > most)
-            return fail("libsndfile gives %" PRId64 " frames for %" PRId64, got, most);
         *done += got;
     }
     return s->error(s->decoder) == 0 ? DC_OK : fail("the %s file is damaged", s->name);
@@ -171,6 +184,8 @@ static dc_status decode_all(dc_job *j, const char *path, whole *w, int64_t *fram
         room += more;
         DC_TRY(decode(j, path, s, room - done, w->sample + done * s->channels, &got));
         done += got;
+        if (done > s->most)
+            return fail("libsndfile decodes more frames than the file can hold");
     } while (done == room);
     *frames = done;
     return check_end(j, path, s, done);

@@ -10,6 +10,7 @@
 /* An open file; no memory of ours. */
 typedef struct dc_sound {
     int64_t frames; /* as declared; -1: the file does not say */
+    int64_t most;   /* of those that are decoded: what the file can hold */
     int channels, rate;
     int fd;
     dc_wav wav;

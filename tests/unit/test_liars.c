@@ -9,7 +9,6 @@
 #include "formats/image.h"
 #include "formats/png.h"
 #include "formats/png_api.h"
-#include "formats/sound.h"
 #include "formats/tokenizer/tokenizer.h"
 
 #include <dlfcn.h>
@@ -27,8 +26,8 @@ static filekit kit;
 DC_API void *dlopen(const char *name, int flags)
 {
     static void *(*real)(const char *, int);
-    static const char *const stood_for[] = {"libpcre2-8.so.0", "libsndfile.so.1",
-                                            "libturbojpeg.so.0", "libpng16.so.16"};
+    static const char *const stood_for[] = {"libpcre2-8.so.0", "libturbojpeg.so.0",
+                                            "libpng16.so.16"};
     void *found = dlsym(RTLD_NEXT, "dlopen");
     memcpy(&real, &found, sizeof found);
     for (size_t i = 0; name != NULL && i < DC_COUNTOF(stood_for); i++)
@@ -158,64 +157,6 @@ static void test_pcre2(void)
          "has a match from byte 0 to 3 of a text in which it is to be looked for from 3 to 8");
     code = -2; /* it came to the end, where it was given all */
     says(filekit_run(&kit, tokenize, NULL), "cannot be matched");
-}
-
-/* ---- libsndfile: frames, channels ---------------------------------------------------------------- */
-
-typedef struct sf_info {
-    int64_t frames;
-    int rate, channels, format, sections, seekable;
-} sf_info;
-
-static int channels = 2;
-
-IT(void *, sf_open_fd, int fd, int mode, sf_info *info, int close_desc)
-{
-    *info = (sf_info){.frames = 100, .rate = 8000, .channels = channels};
-    return fd >= 0 && mode != 0 && close_desc == 0 ? place : NULL;
-}
-IT(const char *, sf_strerror, void *d)
-{
-    return d != NULL ? "fine" : "bad";
-}
-IT(int, sf_error, void *d)
-{
-    return d == NULL;
-}
-IT(int, sf_close, void *d)
-{
-    return d == NULL;
-}
-IT(int64_t, sf_readf_float, void *d, float *to, int64_t frames)
-{
-    DC_UNUSED(to);
-    return d != NULL ? frames + lie : 0;
-}
-
-static dc_status make_room(dc_job *j, void *ctx, const dc_type *type, void **to)
-{
-    DC_UNUSED(ctx);
-    *to = dc_arena_alloc(&j->scratch, dc_type_bytes(type));
-    return DC_OK;
-}
-
-static dc_status read_sound(dc_job *j, void *arg)
-{
-    const dc_room room = {.make = make_room};
-    int rate;
-    DC_UNUSED(arg);
-    return dc_sound_read(j, kit.path, &room, &rate);
-}
-
-static void test_sndfile(void)
-{
-    filekit_write(&kit, "fLaC with nothing behind it", 27);
-    lie = 1;
-    says(filekit_run(&kit, read_sound, NULL), "libsndfile gives 16385 frames for 16384");
-    lie = INT64_MAX / 2;
-    says(filekit_run(&kit, read_sound, NULL), "libsndfile gives ");
-    channels = INT32_MAX;
-    says(filekit_run(&kit, read_sound, NULL), "the format of the FLAC file is damaged");
 }
 
 /* ---- libjpeg-turbo, libpng: bytes ---------------------------------------------------------------- */
@@ -416,7 +357,6 @@ int main(void)
 {
     filekit_init(&kit, NULL, NULL);
     test_pcre2();
-    test_sndfile();
     test_images();
     test_zlib();
     test_lapack();
