@@ -179,7 +179,8 @@ static dc_status read_sizes(dc_torch *t, tensor *x, node *sizes, node *strides)
         if (size == NULL || stride == NULL || size->i < 0 || stride->i < 0)
             return refuse_tensor(t, x, "has a size or a stride that is no whole number from 0 on");
         x->size[i] = size->i;
-        x->stride[i] = stride->i;
+        x->stride[i] =
+            size->i > 1 ? stride->i : 0; /* of others it says nothing, and may be anything */
     }
     return DC_OK;
 }

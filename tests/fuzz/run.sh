@@ -28,7 +28,7 @@ TMPDIR=$build/tmp DEEPC_CACHE=off \
 status=$?
 inputs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -n 1)
 if [ $status -eq 0 ] && [ "${inputs:-0}" -gt 0 ]; then
-    echo "$target: $inputs inputs"
+    echo "$target: $inputs inputs$(sed -n 's/^taken: \(.*\)/, taken by readers: \1/p' "$log" | tail -n 1)"
     echo "1 passed, 0 failed"
     exit 0
 fi

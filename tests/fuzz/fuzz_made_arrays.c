@@ -1,0 +1,190 @@
+/*
+ * Arrays of NumPy and archives of them, and safetensors, mostly valid (made.h): every type, either order of bytes and of
+ * axes, headers of each version, deflated members.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/fuzz/made.h"
+
+enum { ARRAYS = 5 };
+
+typedef struct code {
+    const char *npy, *safetensors;
+    dc_dtype dtype;
+} code;
+
+static const code codes[] = {
+    {"f4", "F32", DC_F32}, {"b1", "BOOL", DC_BOOL}, {"i1", "I8", DC_I8},   {"i2", "I16", DC_I16},
+    {"i4", "I32", DC_I32}, {"i8", "I64", DC_I64},   {"u1", "U8", DC_U8},   {"u2", "U16", DC_U16},
+    {"u4", "U32", DC_U32}, {"u8", "U64", DC_U64},   {"f2", "F16", DC_F16}, {"V2", "BF16", DC_BF16},
+    {"f8", "F64", DC_F64}, {NULL, "C64", DC_C64},
+};
+
+typedef struct array {
+    const code *code;
+    dc_type type;
+    const unsigned char *bytes;
+    size_t n;
+} array;
+
+static array choose(made *m, bool npy)
+{
+    int64_t dim[DC_MAX_RANK];
+    array a = {.code = &codes[made_below(m, DC_COUNTOF(codes) - npy)]};
+    const int rank = made_sizes(m, 5, dim);
+    a.type = dc_type_make(a.code->dtype, rank, dim);
+    a.n = dc_type_bytes(&a.type);
+    a.bytes = made_data(m, a.code->dtype, a.n);
+    return a;
+}
+
+/* ---- NumPy ------------------------------------------------------------------------------------ */
+
+/* The elements as the file has them. */
+static void put_elements(made *m, const array *a, bool fortran, bool swap)
+{
+    const size_t size = dc_dtype_size(a->code->dtype);
+    int64_t index[DC_MAX_RANK] = {0};
+    for (int64_t k = 0; k < dc_type_count(&a->type); k++) {
+        int64_t at = 0;
+        for (int i = 0; i < a->type.rank; i++)
+            at = at * a->type.dim[i] + index[i];
+        for (size_t i = 0; i < size; i++)
+            made_byte(m, a->bytes[(size_t)at * size + (swap ? size - 1 - i : i)]);
+        for (int i = 0; i < a->type.rank; i++) {
+            const int axis = fortran ? i : a->type.rank - 1 - i;
+            if (++index[axis] < a->type.dim[axis])
+                break;
+            index[axis] = 0;
+        }
+    }
+}
+
+static const char *shape_of(made *m, const array *a)
+{
+    const char *s = "";
+    for (int i = 0; i < a->type.rank; i++)
+        s = dc_arena_printf(m->arena, "%s%s%" PRIu64, s, i == 0 ? "" : ", ",
+                            made_number(m, (uint64_t)a->type.dim[i]));
+    return dc_arena_printf(m->arena, "%s%s", s, a->type.rank == 1 ? "," : "");
+}
+
+static void put_array(made *m, const array *a)
+{
+    const uint32_t version = 1 + made_below(m, 3);
+    const bool fortran = made_once_in(m, 3), swap = made_once_in(m, 3), last = made_once_in(m, 2);
+    const char order = dc_dtype_size(a->code->dtype) == 1 ? '|' : swap ? '>' : '<';
+    char *descr = dc_arena_printf(m->arena, "'descr': '%c%s'", order, a->code->npy);
+    char *head = dc_arena_printf(m->arena, "{%s%s'fortran_order': %s, 'shape': (%s), %s}",
+                                 last ? "" : descr, last ? "" : ", ", fortran ? "True" : "False",
+                                 shape_of(m, a), last ? descr : "");
+    const size_t used = strlen(head) + (version == 1 ? 10 : 12) + 1;
+    const size_t length = dc_align_up(used, made_once_in(m, 2) ? 16 : 64) - used + strlen(head) + 1;
+    made_text(m, "\x93NUMPY");
+    made_byte(m, version);
+    made_byte(m, 0);
+    made_le(m, made_number(m, length), version == 1 ? 2 : 4);
+    made_text(m, head);
+    for (size_t i = strlen(head) + 1; i < length; i++)
+        made_byte(m, ' ');
+    made_byte(m, '\n');
+    put_elements(m, a, fortran, swap && order != '|');
+}
+
+static void make_archive(made *m)
+{
+    made_entry entry[ARRAYS + 1];
+    const uint32_t n = 1 + made_below(m, ARRAYS);
+    for (uint32_t i = 0; i < n; i++) {
+        const array a = choose(m, true);
+        const char *name = made_name(m, "", i);
+        put_array(m, &a);
+        entry[i] = (made_entry){dc_arena_printf(m->arena, "%s.npy", name), m->at, m->n, 0, true};
+        made_expect(m, name, &a.type, a.bytes, a.n);
+        m->at = NULL;
+        m->n = m->room = 0;
+    }
+    made_zip(m, entry, n);
+}
+
+/* ---- safetensors ------------------------------------------------------------------------------ */
+
+static void put_quoted(made *m, const char *s)
+{
+    made_byte(m, '"');
+    for (; *s != '\0'; s++)
+        made_printf(m, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+    made_byte(m, '"');
+}
+
+static void put_entry(made *m, const char *name, const array *a, uint64_t at)
+{
+    put_quoted(m, name);
+    made_printf(m, ":{\"dtype\":\"%s\",\"shape\":[", a->code->safetensors);
+    for (int i = 0; i < a->type.rank; i++)
+        made_printf(m, "%s%" PRIu64, i > 0 ? "," : "", made_number(m, (uint64_t)a->type.dim[i]));
+    made_printf(m, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", made_number(m, at),
+                made_number(m, at + a->n));
+}
+
+static void make_safetensors(made *m)
+{
+    array a[ARRAYS];
+    const uint32_t n = made_below(m, ARRAYS + 1), texts = made_below(m, 3);
+    uint64_t at = 0;
+    made_byte(m, '{');
+    if (texts > 0)
+        made_text(m, "\"__metadata__\":{");
+    for (uint32_t i = 0; i < texts; i++) {
+        put_quoted(m, made_name(m, "key", i));
+        made_byte(m, ':');
+        put_quoted(m, made_name(m, "", i));
+        made_byte(m, i + 1 < texts ? ',' : '}');
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const char *name = made_name(m, "layer.", i);
+        a[i] = choose(m, false);
+        made_text(m, i > 0 || texts > 0 ? "," : "");
+        put_entry(m, name, &a[i], at);
+        made_expect(m, name, &a[i].type, a[i].bytes, a[i].n);
+        at += a[i].n;
+    }
+    made_byte(m, '}');
+    made_align(m, 8, ' ');
+    const unsigned char *header = m->at;
+    const size_t length = m->n;
+    m->at = NULL;
+    m->n = m->room = 0;
+    made_le(m, made_number(m, length), 8);
+    made_put(m, header, length);
+    for (uint32_t i = 0; i < n; i++)
+        made_put(m, a[i].bytes, a[i].n);
+}
+
+/* ---- all of them ------------------------------------------------------------------------------ */
+
+static dc_status body(dc_job *j, void *arg)
+{
+    made m;
+    made_begin(&m, &j->scratch, arg);
+    const uint32_t how = made_below(&m, 4);
+    if (how == 0) {
+        const array a = choose(&m, true);
+        put_array(&m, &a);
+        made_expect(&m, "value", &a.type, a.bytes, a.n);
+    } else if (how == 1) {
+        make_safetensors(&m);
+    } else {
+        make_archive(&m);
+    }
+    made_end(&m);
+    return made_tensors_check(j, &m);
+}
+
+void fuzz_one(const fuzz_input *in)
+{
+    fuzz_protect(body, (void *)in);
+}

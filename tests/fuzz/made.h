@@ -1,0 +1,82 @@
+/*
+ * Files that are mostly valid, for the targets made_*: an input is no file but a list of choices, of which a target makes
+ * one of its format, with lengths and checksums that agree, and knows what has to be read from it. Some inputs ask for
+ * lies, numbers that are other than they should be, and for edits of the bytes; all others have to be read with exactly
+ * the values that were put in (made_tensors_check), or it is a finding.
+ */
+#ifndef DC_TESTS_FUZZ_MADE_H
+#define DC_TESTS_FUZZ_MADE_H
+
+#include "formats/tensor_file.h"
+
+#include "tests/fuzz/fuzz.h"
+
+/* What has to be read. */
+typedef struct made_tensor {
+    const char *name;
+    dc_type type;
+    const unsigned char *bytes; /* in the order of its axes; packed ones as they lie. NULL: any */
+    size_t n;
+} made_tensor;
+
+typedef struct made {
+    dc_arena *arena;
+    const unsigned char *choice; /* that are left */
+    size_t choices;
+    bool lies, edits;  /* are asked for */
+    bool lied;         /* something is not as it should be */
+    unsigned char *at; /* the file */
+    size_t n, room;
+    DC_VEC(made_tensor) tensor; /* in the arena */
+} made;
+
+void made_begin(made *m, dc_arena *a, const fuzz_input *in);
+/* Changes some bytes, where the input asks for it. */
+void made_end(made *m);
+bool made_is_intact(const made *m); /* it has to be read */
+
+/* ---- choices: 0 where there are none left ---- */
+
+uint32_t made_below(made *m, uint32_t n);
+bool made_once_in(made *m, uint32_t n);
+/* The number, or a lie. */
+uint64_t made_number(made *m, uint64_t right);
+
+/* ---- bytes ---- */
+
+void made_put(made *m, const void *bytes, size_t n);
+void made_text(made *m, const char *s);
+void made_byte(made *m, unsigned v);
+void made_le(made *m, uint64_t v, int bytes);
+void made_be(made *m, uint64_t v, int bytes);
+void made_printf(made *m, const char *fmt, ...) DC_PRINTF(2, 3);
+void made_align(made *m, size_t to, unsigned with); /* fills up to a multiple */
+
+/* n bytes that depend on a choice; of truth values 0 and 1. */
+unsigned char *made_data(made *m, dc_dtype dtype, size_t n);
+/* Sizes of a tensor of few elements, some of none. */
+int made_sizes(made *m, int most_rank, int64_t dim[DC_MAX_RANK]);
+const char *made_name(made *m, const char *prefix,
+                      uint32_t number); /* another one for each number */
+void made_expect(made *m, const char *name, const dc_type *type, const unsigned char *bytes,
+                 size_t n);
+
+/* ---- archives ---- */
+
+typedef struct made_entry {
+    const char *name;
+    const unsigned char *bytes;
+    size_t n;
+    uint32_t align; /* where its bytes begin; 0: anywhere */
+    bool may_deflate;
+} made_entry;
+
+/* In any order. */
+void made_zip(made *m, made_entry *entry, uint32_t n);
+
+/* ---- what is read ---- */
+
+/* Opens the file, reads all of it, and compares where it is intact. */
+dc_status made_tensors_check(dc_job *j, made *m);
+
+#endif
