@@ -107,11 +107,18 @@ static bool read_all(int file, char *to, size_t n)
     return true;
 }
 
+/* A file's time is so many seconds off: ago, or in a future from which the clock was set back. */
+static bool is_off(const struct stat *s, time_t seconds)
+{
+    const time_t ago = time(NULL) - s->st_mtime;
+    return ago > seconds || ago < -seconds;
+}
+
 /* A note of the use, now and then: the folder may be on a slow disk, or not ours to write. */
 static void note_use(int file, const struct stat *s)
 {
     const struct timespec now[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
-    if (time(NULL) - s->st_mtime > USED_AGAIN && futimens(file, now) != 0)
+    if (is_off(s, USED_AGAIN) && futimens(file, now) != 0)
         return;
 }
 
@@ -200,13 +207,15 @@ static void see(int dir, const char *name, entries *list, dc_cachedir_use *use)
     if (fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) != 0 || S_ISDIR(s.st_mode))
         return;
     if (strncmp(name, unfinished, sizeof unfinished - 1) == 0) {
-        if (time(NULL) - s.st_mtime > ABANDONED)
+        if (is_off(&s, ABANDONED))
             unlinkat(dir, name, 0);
         return;
     }
     entry e = {.bytes = dc_cache_folder_bytes((uint64_t)s.st_size), .used = s.st_mtim};
     if (!ends_as_ours(name) || strlen(name) >= sizeof e.name)
         return;
+    if (is_off(&s, USED_AGAIN) && s.st_mtime > time(NULL))
+        e.used = (struct timespec){0}; /* it tells nothing, and would stay for as long as that */
     strcpy(e.name, name);
     use->bytes += e.bytes;
     use->files++;

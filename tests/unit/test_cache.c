@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/t.h"
@@ -338,6 +340,42 @@ static void test_limit(void)
     CHECK_EQ(each_file(NULL, NULL), 0);
 }
 
+/* Times that lie in the future, from which the clock was set back: what has one is no newer than what was just used. */
+static void test_future(void)
+{
+    enum { EACH = 60000 };
+    static char large[EACH];
+    char text[32], used[600], unused[600], path[600];
+    struct stat s;
+    dc_cache_report r;
+    dc_cache *c = open_cache();
+    const struct timespec future[2] = {{.tv_sec = time(NULL) + 100000000},
+                                       {.tv_sec = time(NULL) + 100000000}};
+    dc_cache_store(c, &job, key_of("used"), no_toolchain, large, EACH);
+    dc_cache_store(c, &job, key_of("unused"), no_toolchain, large, EACH);
+    dc_cache_flush(c);
+    entry_path(used, sizeof used, "used");
+    entry_path(unused, sizeof unused, "unused");
+    CHECK(utimensat(AT_FDCWD, used, future, 0) == 0);
+    CHECK(utimensat(AT_FDCWD, unused, future, 0) == 0);
+    CHECK(finds(c, "used", large, EACH));
+    CHECK(stat(used, &s) == 0 && s.st_mtime < future[0].tv_sec - 1000); /* its time is now */
+    for (int i = 0; access(unused, F_OK) == 0 && i < 40; i++) {
+        snprintf(text, sizeof text, "%d", i);
+        dc_cache_store(c, &job, key_of(text), no_toolchain, large, EACH);
+        dc_cache_flush(c);
+        CHECK(access(unused, F_OK) != 0 || access(used, F_OK) == 0);
+    }
+    CHECK(access(unused, F_OK) != 0); /* the first that goes */
+    dc_cache_free(c);
+    path_of(path, sizeof path, "new-1-0");
+    write_file(path, "x", 1);
+    CHECK(utimensat(AT_FDCWD, path, future, 0) == 0);
+    dc_cache_look(&opt, false, &r);
+    CHECK(access(path, F_OK) != 0);
+    dc_cache_look(&opt, true, &r);
+}
+
 /* Where there is no compiler, whatever one made will do; else it has to be that one's. */
 static void test_makers(void)
 {
@@ -466,6 +504,71 @@ static void test_one_text(void)
     build(&o);
     CHECK(o.whole && o.compiled == 0 && o.cached == 2);
     each_file(remove_file, NULL);
+}
+
+/* The folder is removed while it is open: what is computed is right, nothing comes back, the next one makes it again. */
+static void test_gone(void)
+{
+    outcome warm = {0}, cold = {0};
+    dc_cache *c = open_cache();
+    store(c, "a");
+    CHECK(finds(c, "a", data, sizeof data));
+    each_file(remove_file, NULL);
+    CHECK(rmdir(folder) == 0);
+    store(c, "b");
+    CHECK(finds(c, "a", NULL, 0));
+    CHECK(finds(c, "b", NULL, 0));
+    CHECK(access(folder, F_OK) != 0);
+    dc_cache_free(c);
+    CHECK_STR(said.n > 0 ? said.s : "", "");
+    build(&cold);
+    CHECK(!cold.whole && cold.compiled == 1);
+    build(&warm);
+    CHECK(warm.whole && warm.compiled == 0);
+    each_file(remove_file, NULL);
+}
+
+/* As a user who may not write there, which root always may. */
+static int be_reader(void)
+{
+    enum { NOBODY = 65534 };
+    outcome o = {0};
+    if (geteuid() == 0 && (chown(folder, NOBODY, NOBODY) != 0 || seteuid(NOBODY) != 0))
+        return 2;
+    if (chmod(folder, 0500) != 0)
+        return 3;
+    build(&o); /* nothing is there */
+    if (o.whole || o.compiled != 2 || o.cached != 0)
+        return 4;
+    dc_cache *c = open_cache();
+    store(c, "a");
+    const bool silent = said.n == 0;
+    dc_cache_free(c);
+    if (!silent || each_file(NULL, NULL) != 0)
+        return 5;
+    if (chmod(folder, 0700) != 0)
+        return 6;
+    build(&o);
+    if (chmod(folder, 0500) != 0)
+        return 7;
+    build(&o); /* what is there is found, though its use cannot be noted */
+    const bool found = o.whole && o.compiled == 0;
+    chmod(folder, 0700);
+    each_file(remove_file, NULL);
+    return found && t_failed == 0 ? 0 : 8;
+}
+
+static void test_read_only(void)
+{
+    int status = -1;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(be_reader());
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    CHECK_EQ(WEXITSTATUS(status), 0);
+    if (geteuid() == 0)
+        CHECK(chown(folder, 0, 0) == 0);
 }
 
 static dc_kernel_needs *needs_of(uint64_t text, uint64_t bytes)
@@ -818,10 +921,13 @@ int main(int argc, char **argv)
     test_folder();
     test_no_room();
     test_limit();
+    test_future();
     test_small_entries();
     test_race();
     test_entries();
     test_one_text();
+    test_gone();
+    test_read_only();
     test_executables(&r);
     test_settings();
     test_pack(&r);
