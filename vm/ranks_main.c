@@ -10,7 +10,6 @@
 #include "vm/say.h"
 #include "vm/signals.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,18 +137,12 @@ static void give_up(const ranks *all)
 
 static void await_all(ranks *all)
 {
-    struct timespec until;
-    bool limited = false;
+    uint64_t until = UINT64_MAX;
     pthread_mutex_lock(&all->lock);
     while (all->ended < all->n) {
-        if (all->status != 0 && !limited) {
-            clock_gettime(CLOCK_REALTIME, &until);
-            until.tv_sec += REST_SECONDS;
-            limited = true;
-        }
-        if (!limited)
-            pthread_cond_wait(&all->changed, &all->lock);
-        else if (pthread_cond_timedwait(&all->changed, &all->lock, &until) == ETIMEDOUT)
+        if (all->status != 0 && until == UINT64_MAX)
+            until = dc_clock_ns() + REST_SECONDS * (uint64_t)1000000000;
+        if (!dc_thread_await(&all->changed, &all->lock, until))
             give_up(all);
     }
     pthread_mutex_unlock(&all->lock);
@@ -185,7 +178,8 @@ static bool prepare(ranks *all, const wanted *w, const dc_opts *opt)
 static int run_threads(const wanted *w, const dc_opts *opt,
                        int (*run)(void *arg, const char *device), void *arg)
 {
-    static ranks all = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    static ranks all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    dc_thread_condition(&all.changed);
     all.run = run;
     all.arg = arg;
     if (!prepare(&all, w, opt)) {

@@ -2,7 +2,9 @@
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "core/base/thread.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <time.h>
 
 static void block_sent_signals(sigset_t *before)
 {
@@ -37,4 +39,23 @@ bool dc_thread_start(pthread_t *t, const char *name, size_t stack_bytes, void *(
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     return started;
+}
+
+void dc_thread_condition(pthread_cond_t *c)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(c, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+bool dc_thread_await(pthread_cond_t *c, pthread_mutex_t *lock, uint64_t until)
+{
+    enum { SECOND_NS = 1000000000 };
+    const struct timespec at = {.tv_sec = (time_t)(until / SECOND_NS),
+                                .tv_nsec = (long)(until % SECOND_NS)};
+    if (until == UINT64_MAX)
+        return pthread_cond_wait(c, lock) == 0;
+    return pthread_cond_timedwait(c, lock, &at) != ETIMEDOUT;
 }

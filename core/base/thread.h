@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* A stack for compilers, which recurse deeply. */
 enum { DC_THREAD_DEEP_STACK = 8 << 20 };
@@ -19,5 +20,13 @@ enum { DC_THREAD_DEEP_STACK = 8 << 20 };
  */
 bool dc_thread_start(pthread_t *t, const char *name, size_t stack_bytes, void *(*body)(void *),
                      void *arg);
+
+/*
+ * A condition that is waited for with a limit. Its clock is that of dc_clock_ns: by the usual one a wait of a millisecond
+ * lasts an hour where the system's time is set back by one.
+ */
+void dc_thread_condition(pthread_cond_t *c);
+/* Entered and left with the lock. False at the time `until`, of dc_clock_ns; UINT64_MAX: never. */
+bool dc_thread_await(pthread_cond_t *c, pthread_mutex_t *lock, uint64_t until);
 
 #endif

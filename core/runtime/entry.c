@@ -66,16 +66,6 @@ static uint64_t look(struct dc_timer *t)
     return atomic_exchange(&t->used, false) ? now + atomic_load(&t->usual) : NEVER;
 }
 
-static void sleep_until(struct dc_timer *t, uint64_t when)
-{
-    const struct timespec at = {.tv_sec = (time_t)(when / SECOND_NS),
-                                .tv_nsec = (long)(when % SECOND_NS)};
-    if (when == NEVER)
-        pthread_cond_wait(&t->wake, &t->lock);
-    else
-        pthread_cond_timedwait(&t->wake, &t->lock, &at);
-}
-
 static void *wait_for_deadlines(void *arg)
 {
     struct dc_timer *t = arg;
@@ -85,7 +75,7 @@ static void *wait_for_deadlines(void *arg)
         atomic_store(&t->looks, when);
         const uint64_t due = atomic_load(&t->due); /* set before `looks` was: no wake-up comes */
         if (due <= FIRED || due >= when)
-            sleep_until(t, when);
+            dc_thread_await(&t->wake, &t->lock, when);
     }
     pthread_mutex_unlock(&t->lock);
     return NULL;
@@ -102,14 +92,10 @@ static void free_timer(void *what)
 static dc_status make_timer(dc_job *j, void *arg)
 {
     dc_rt *rt = arg;
-    pthread_condattr_t attr;
     struct dc_timer *t = dc_xalloc(sizeof *t);
     *t = (struct dc_timer){.rt = rt, .looks = NEVER};
     pthread_mutex_init(&t->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    dc_thread_condition(&t->wake);
     if (!dc_thread_start(&t->thread, "deepc deadlines", 0, wait_for_deadlines, t)) {
         free_timer(t);
         return dc_failf(j, DC_ERR_DEVICE, NULL,

@@ -11,7 +11,6 @@
 #include "core/base/thread.h"
 
 #include <pthread.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MOST_THREADS = 16 };
@@ -38,7 +37,7 @@ dc_work *dc_work_new(dc_log *log, const char *name, int threads)
     w->most = (uint32_t)dc_max_i64(1, dc_min_i64(cores, dc_min_i64(threads, MOST_THREADS)));
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
-    pthread_cond_init(&w->done, NULL);
+    dc_thread_condition(&w->done);
     return w;
 }
 
@@ -197,26 +196,13 @@ static bool is_under_way(const dc_work *w, const dc_task *t, bool patient)
            (patient && t->state == DC_TASK_QUEUED && w->nthread > 0 && !w->stop);
 }
 
-/* Entered and left with the lock. Until a task is done, or so much time has passed. */
-static void wait_for(dc_work *w, uint64_t ns)
-{
-    enum { SECOND_NS = 1000000000 };
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)(ns / SECOND_NS);
-    until.tv_nsec += (long)(ns % SECOND_NS);
-    until.tv_sec += until.tv_nsec / SECOND_NS;
-    until.tv_nsec %= SECOND_NS;
-    pthread_cond_timedwait(&w->done, &w->lock, &until);
-}
-
 bool dc_work_await(dc_work *w, dc_task *t, bool patient, const atomic_bool *stop)
 {
     enum { PART_NS = 2000000 };
     bool wanted = true;
     pthread_mutex_lock(&w->lock);
     while (is_under_way(w, t, patient) && wanted) {
-        wait_for(w, PART_NS);
+        dc_thread_await(&w->done, &w->lock, dc_clock_ns() + PART_NS);
         wanted = stop == NULL || !atomic_load(stop);
     }
     pthread_mutex_unlock(&w->lock);
@@ -227,8 +213,8 @@ bool dc_work_soon(dc_work *w, const dc_task *t, uint64_t ns)
 {
     const uint64_t end = dc_clock_ns() + ns;
     pthread_mutex_lock(&w->lock);
-    for (uint64_t now = dc_clock_ns(); now < end && is_under_way(w, t, true); now = dc_clock_ns())
-        wait_for(w, end - now);
+    while (is_under_way(w, t, true) && dc_clock_ns() < end)
+        dc_thread_await(&w->done, &w->lock, end);
     const bool done = t->state == DC_TASK_DONE;
     pthread_mutex_unlock(&w->lock);
     return done;

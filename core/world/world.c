@@ -11,7 +11,6 @@
 #include "core/base/thread.h"
 #include "core/world/world_impl.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,15 +67,10 @@ void dc_world_count_sent(dc_world *w, size_t bytes)
     atomic_fetch_add_explicit(&w->sent, bytes, memory_order_relaxed);
 }
 
-/* A time so many milliseconds from now, on the clock of conditions. */
-static struct timespec in_ms(long ms)
+/* False after so many milliseconds. */
+static bool await_ms(dc_world *w, pthread_cond_t *c, uint64_t ms)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_nsec += ms % 1000 * 1000000;
-    t.tv_sec += ms / 1000 + t.tv_nsec / 1000000000;
-    t.tv_nsec %= 1000000000;
-    return t;
+    return dc_thread_await(c, &w->lock, dc_clock_ns() + ms * 1000000);
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------- */
@@ -257,12 +251,11 @@ static void serve(dc_world *w)
 {
     pthread_mutex_lock(&w->lock);
     while (!w->stop || w->first != NULL || w->taken) {
-        const struct timespec until = in_ms(LOOK_OUT_MS);
         if (w->first != NULL && !w->taken && is_pair(w->first))
             perform_pairs(w);
         else if (w->first != NULL && !w->taken)
             perform_first(w);
-        else if (pthread_cond_timedwait(&w->wake, &w->lock, &until) == ETIMEDOUT ||
+        else if (!await_ms(w, &w->wake, LOOK_OUT_MS) ||
                  (atomic_load(&w->failed) && !atomic_load(&w->told)))
             look_out(w);
     }
@@ -390,8 +383,8 @@ static dc_world *new_world(dc_job *j)
     pthread_mutex_init(&w->lock, NULL);
     pthread_mutex_init(&w->failing, NULL);
     pthread_mutex_init(&w->looking, NULL);
-    pthread_cond_init(&w->wake, NULL);
-    pthread_cond_init(&w->done, NULL);
+    dc_thread_condition(&w->wake);
+    dc_thread_condition(&w->done);
     return w;
 }
 
@@ -440,8 +433,7 @@ static bool await_opening(dc_world *w, dc_job *j)
     bool late = false;
     pthread_mutex_lock(&w->lock);
     while (w->state == DC_WORLD_OPENING && ended == DC_OK && !late) {
-        const struct timespec until = in_ms(LOOK_JOB_MS);
-        if (pthread_cond_timedwait(&w->done, &w->lock, &until) == ETIMEDOUT)
+        if (!await_ms(w, &w->done, LOOK_JOB_MS))
             ended = dc_job_ended(j);
         late = w->limit_ns > 0 && dc_clock_ns() - begun > w->limit_ns;
     }
@@ -627,9 +619,7 @@ dc_status dc_world_end(dc_world *w, dc_job *j, dc_ticket t)
     pthread_mutex_lock(&w->lock);
     w->waiting++;
     while (atomic_load(&w->ended) < t) {
-        const struct timespec until = in_ms(LOOK_JOB_MS);
-        if (pthread_cond_timedwait(&w->done, &w->lock, &until) != ETIMEDOUT ||
-            dc_job_ended(j) == DC_OK)
+        if (await_ms(w, &w->done, LOOK_JOB_MS) || dc_job_ended(j) == DC_OK)
             continue;
         dc_world_break(w, true, "rank %d (%s) was interrupted while it waited for others", w->rank,
                        dc_world_host(w, w->rank));
