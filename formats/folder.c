@@ -3,12 +3,12 @@
 
 #include "core/base/heap.h"
 #include "core/base/path.h"
+#include "core/base/sort.h"
 #include "core/base/vec.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,7 +90,7 @@ static dc_status sort_entries(const reader *r, dc_folder_list *out)
     const char *from = r->text.s;
     for (size_t i = 0; i < r->count; i++, from += strlen(from) + 1)
         entry[i] = from;
-    qsort(entry, r->count, sizeof *entry, by_name);
+    DC_TRY(dc_sort(r->job, entry, r->count, sizeof *entry, by_name));
     out->n = r->text.n;
     out->text = dc_xalloc(out->n + 1);
     char *to = out->text;

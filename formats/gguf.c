@@ -10,12 +10,12 @@
 #include "formats/gguf.h"
 
 #include "core/base/path.h"
+#include "core/base/sort.h"
 #include "formats/infile.h"
 #include "formats/tensor_formats.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -420,8 +420,7 @@ static dc_status check_places(header *h)
     const int64_t data = (int64_t)dc_align_up(h->at, (size_t)h->alignment);
     const int64_t length = data < f->st.st_size ? (int64_t)f->st.st_size - data : 0;
     int64_t end = 0;
-    if (h->tensor.n > 1)
-        qsort(h->tensor.at, h->tensor.n, sizeof *h->tensor.at, by_place);
+    DC_TRY(dc_sort(j, h->tensor.at, h->tensor.n, sizeof *h->tensor.at, by_place));
     for (uint32_t i = 0; i < h->tensor.n; i++) {
         dc_file_tensor *t = &h->tensor.at[i];
         const int64_t bytes = t->unread ? 0 : t->bytes;

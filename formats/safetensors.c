@@ -15,6 +15,7 @@
 #include "formats/safetensors.h"
 
 #include "core/base/path.h"
+#include "core/base/sort.h"
 #include "formats/infile.h"
 #include "formats/json.h"
 #include "formats/tensor_file.h"
@@ -287,8 +288,7 @@ static int by_offset(const void *x, const void *y)
 static dc_status check_places(dc_st_file *f, dc_job *j)
 {
     int64_t at = f->data;
-    if (f->tensor.n > 1)
-        qsort(f->tensor.at, f->tensor.n, sizeof *f->tensor.at, by_offset);
+    DC_TRY(dc_sort(j, f->tensor.at, f->tensor.n, sizeof *f->tensor.at, by_offset));
     for (uint32_t i = 0; i < f->tensor.n; i++) {
         const dc_st_tensor *t = &f->tensor.at[i];
         if (t->at < at)
@@ -307,10 +307,8 @@ static dc_status check_places(dc_st_file *f, dc_job *j)
 
 static dc_status check_names(dc_st_file *f, dc_job *j)
 {
-    if (f->tensor.n > 1)
-        qsort(f->tensor.at, f->tensor.n, sizeof *f->tensor.at, by_name);
-    if (f->text.n > 1)
-        qsort(f->text.at, f->text.n, sizeof *f->text.at, by_key);
+    DC_TRY(dc_sort(j, f->tensor.at, f->tensor.n, sizeof *f->tensor.at, by_name));
+    DC_TRY(dc_sort(j, f->text.at, f->text.n, sizeof *f->text.at, by_key));
     for (uint32_t i = 1; i < f->tensor.n; i++)
         if (by_name(&f->tensor.at[i - 1], &f->tensor.at[i]) == 0)
             return REFUSE("tensor '%s' occurs twice", dc_show_name(f->tensor.at[i].name).s);

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "core/base/digits.h"
 #include "core/base/path.h"
+#include "core/base/sort.h"
 #include "formats/box.h"
 #include "formats/infile.h"
 #include "formats/json.h"
@@ -243,8 +244,7 @@ static dc_status find_tensors(reading *r)
 {
     shards *s = r->s;
     dc_job *j = r->job;
-    if (s->place.n > 1)
-        qsort(s->place.at, s->place.n, sizeof *s->place.at, by_file);
+    DC_TRY(dc_sort(j, s->place.at, s->place.n, sizeof *s->place.at, by_file));
     for (uint32_t i = 0; i < s->place.n; i++) {
         const place *p = &s->place.at[i];
         if (i == 0 || strcmp(p->file, s->place.at[i - 1].file) != 0)
@@ -314,8 +314,7 @@ static dc_status find_wholes(reading *r)
         DC_PUSH(s->joined, x);
     }
     r->entry.n = kept;
-    if (s->joined.n > 1)
-        qsort(s->joined.at, s->joined.n, sizeof *s->joined.at, by_name);
+    DC_TRY(dc_sort(j, s->joined.at, s->joined.n, sizeof *s->joined.at, by_name));
     return DC_OK;
 }
 
@@ -421,8 +420,7 @@ static dc_status join_tensors(reading *r)
             DC_TRY(add_fragment(r, x, &r->tensor.at[i]));
     }
     r->tensor.n = kept;
-    if (s->fragment.n > 1)
-        qsort(s->fragment.at, s->fragment.n, sizeof *s->fragment.at, by_number);
+    DC_TRY(dc_sort(r->job, s->fragment.at, s->fragment.n, sizeof *s->fragment.at, by_number));
     for (uint32_t i = 0; i < s->joined.n; i++) {
         joined *x = &s->joined.at[i];
         dc_file_tensor t;

@@ -1,6 +1,7 @@
 #include "formats/tensor_file.h"
 
 #include "core/base/path.h"
+#include "core/base/sort.h"
 #include "core/runtime/split.h"
 #include "formats/convert.h"
 #include "formats/infile.h"
@@ -79,10 +80,8 @@ static int by_key(const void *x, const void *y)
 
 static dc_status check_names(dc_tensor_file *f, dc_job *j)
 {
-    if (f->tensor.n > 1)
-        qsort(f->tensor.at, f->tensor.n, sizeof *f->tensor.at, by_name);
-    if (f->entry.n > 1)
-        qsort(f->entry.at, f->entry.n, sizeof *f->entry.at, by_key);
+    DC_TRY(dc_sort(j, f->tensor.at, f->tensor.n, sizeof *f->tensor.at, by_name));
+    DC_TRY(dc_sort(j, f->entry.at, f->entry.n, sizeof *f->entry.at, by_key));
     for (uint32_t i = 1; i < f->tensor.n; i++)
         if (by_name(&f->tensor.at[i - 1], &f->tensor.at[i]) == 0)
             return REFUSE("tensor '%s' occurs twice", dc_show_name(f->tensor.at[i].name).s);

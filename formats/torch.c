@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "core/base/path.h"
+#include "core/base/sort.h"
 #include "formats/infile.h"
 #include "formats/tensor_formats.h"
 #include "formats/torch_impl.h"
@@ -176,10 +177,9 @@ static dc_status find_storage(void *ctx, const char *key, int64_t *at, int64_t *
     return DC_OK;
 }
 
-static void sort_storages(torch *f)
+static dc_status sort_storages(torch *f, dc_job *j)
 {
-    if (f->storage.n > 1)
-        qsort(f->storage.at, f->storage.n, sizeof *f->storage.at, by_key);
+    return dc_sort(j, f->storage.at, f->storage.n, sizeof *f->storage.at, by_key);
 }
 
 /* ---- archives --------------------------------------------------------------------------------- */
@@ -260,8 +260,7 @@ static dc_status list_storages(torch *f, dc_job *j, const dc_zip *z, const char 
                            .packed = e->method != DC_ZIP_STORED};
         DC_PUSH(f->storage, s);
     }
-    sort_storages(f);
-    return DC_OK;
+    return sort_storages(f, j);
 }
 
 static dc_status read_archive(torch *f, dc_job *j)
@@ -376,9 +375,11 @@ static int by_used_key(const void *x, const void *y)
     return a->n != b->n ? (a->n > b->n) - (a->n < b->n) : memcmp(a->key, b->key, a->n);
 }
 
-static void list_uses(const dc_pickle *p, dc_arena *arena, uses *out)
+static dc_status list_uses(const dc_pickle *p, dc_job *j, uses *out)
 {
     for (uint32_t i = 0; i < p->node.n; i++) {
+        if (i % 4096 == 0)
+            DC_TRY(dc_job_ended(j));
         const dc_pickle_node *n = &p->node.at[i];
         const dc_pickle_node *id =
             n->kind == DC_PICKLE_PERSISTENT ? &p->node.at[n->item.at[0]] : NULL;
@@ -390,10 +391,9 @@ static void list_uses(const dc_pickle *p, dc_arena *arena, uses *out)
             continue;
         const use u = {key->text, (size_t)key->n, dc_torch_storage_size(type->text)};
         if (u.size > 0)
-            DC_PUSH_IN(arena, *out, u);
+            DC_PUSH_IN(&j->scratch, *out, u);
     }
-    if (out->n > 1)
-        qsort(out->at, out->n, sizeof *out->at, by_used_key);
+    return dc_sort(j, out->at, out->n, sizeof *out->at, by_used_key);
 }
 
 static dc_status place_storages(legacy *l, dc_job *j)
@@ -403,7 +403,7 @@ static dc_status place_storages(legacy *l, dc_job *j)
     const dc_pickle_node *keys = &p->node.at[l->keys];
     int64_t at = (int64_t)l->at;
     uses used = {0};
-    list_uses(p, &j->scratch, &used);
+    DC_TRY(list_uses(p, j, &used));
     if (keys->kind != DC_PICKLE_LIST)
         return REFUSE("has no list of storages");
     for (uint32_t i = 0; i < keys->item.n; i++) {
@@ -433,8 +433,7 @@ static dc_status place_storages(legacy *l, dc_job *j)
     }
     if (at != f->st.st_size)
         return REFUSE("%" PRId64 " bytes follow the storages", (int64_t)f->st.st_size - at);
-    sort_storages(f);
-    return DC_OK;
+    return sort_storages(f, j);
 }
 
 static dc_status read_legacy(torch *f, dc_job *j)
