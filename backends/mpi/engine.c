@@ -17,9 +17,8 @@
 #include <unistd.h>
 
 enum {
-    NAME = 256,   /* of a host: the most of all libraries */
-    REST_MS = 30, /* before the end */
-    MOST_RANKS = 1 << 24
+    NAME = 256,  /* of a host: the most of all libraries */
+    REST_MS = 30 /* before the end */
 };
 
 typedef struct engine {
@@ -103,12 +102,14 @@ static bool find_ranks(engine *e)
     MPI_TRY(e, Comm_set_errhandler, e->all, is->ERRORS_RETURN);
     MPI_TRY(e, Comm_rank, e->all, &e->base.rank);
     MPI_TRY(e, Comm_size, e->all, &e->base.size);
+    if (e->base.rank < 0 || e->base.rank >= e->base.size) {
+        snprintf(e->base.why, sizeof e->base.why, "%s says that this is rank %d of %d", e->lib.name,
+                 e->base.rank, e->base.size);
+        return false;
+    }
     MPI_TRY(e, Comm_split_type, e->all, (int)is->COMM_TYPE_SHARED, e->base.rank, is->INFO_NULL,
             &e->local);
     MPI_TRY(e, Comm_set_errhandler, e->local, is->ERRORS_RETURN);
-    if (e->base.size < 1 || e->base.size > MOST_RANKS || e->base.rank < 0 ||
-        e->base.rank >= e->base.size)
-        return refuse(e, "the library says that this is no rank of those that there are");
     if (e->by.size == 0 || e->by.size == e->base.size)
         return true;
     snprintf(e->base.why, sizeof e->base.why,
@@ -128,6 +129,20 @@ static bool make_room(engine *e)
     return (e->host != NULL && e->name != NULL && e->text != NULL) || refuse(e, "out of memory");
 }
 
+/* What other ranks say: the first of a rank's host is no later one, and the first of its own. */
+static bool check_hosts(engine *e)
+{
+    for (int r = 0; r < e->base.size; r++) {
+        const int first = e->host[r];
+        if (first >= 0 && first <= r && e->host[first] == first)
+            continue;
+        snprintf(e->base.why, sizeof e->base.why,
+                 "rank %d says that rank %d is the first of its host, which cannot be", r, first);
+        return false;
+    }
+    return true;
+}
+
 /* A host is known by the first of its ranks; hosts are counted in the order of these. */
 static bool find_hosts(engine *e)
 {
@@ -135,7 +150,7 @@ static bool find_hosts(engine *e)
     int n = 0, nhost = 0, nlocal = 0, first = e->base.rank;
     MPI_TRY(e, Comm_size, e->local, &nlocal);
     if (nlocal < 1 || nlocal > e->base.size)
-        return refuse(e, "the library says that a host has more ranks than there are");
+        return refuse(e, "MPI says that this host has more ranks than there are");
     int *local = dc_try_alloc((size_t)nlocal * sizeof *local);
     if (local == NULL)
         return refuse(e, "out of memory");
@@ -145,11 +160,9 @@ static bool find_hosts(engine *e)
     dc_xfree(local);
     MPI_TRY(e, Get_processor_name, name, &n);
     if (!known || !gather(e, e->all, &first, e->host, sizeof first) ||
-        !gather(e, e->all, name, e->text, sizeof name))
+        !gather(e, e->all, name, e->text, sizeof name) || !check_hosts(e))
         return false;
     for (int r = 0; r < e->base.size; r++) {
-        if (e->host[r] < 0 || e->host[r] > r) /* what another rank says */
-            return refuse(e, "the first rank of a host is none of those before it");
         e->text[r][NAME - 1] = '\0';
         e->name[r] = e->text[r];
         e->host[r] = e->host[r] == r ? nhost++ : e->host[e->host[r]];
@@ -167,16 +180,22 @@ static bool open_engine(dc_engine *base)
 
 /* ---- shared memory ------------------------------------------------------------------------------------------ */
 
-/* What each rank of the host says to the others: the name, of the first; what went wrong, 0 nothing. */
+/* What each rank of the host says to the others: the name, of the first; how much it wants; what went wrong, 0 nothing. */
 typedef struct offer {
     char name[48];
+    uint64_t bytes;
     int error;
 } offer;
 
 static int map(engine *e, int file, size_t bytes)
 {
+    struct stat s;
     if (file < 0)
         return errno;
+    if (fstat(file, &s) != 0 || s.st_size < (off_t)bytes) { /* what is behind its end is a fault */
+        close(file);
+        return EIO;
+    }
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     const int error = p == MAP_FAILED ? errno : 0;
     close(file);
@@ -211,7 +230,7 @@ static int worst(const offer *all, int n)
 
 static bool agree_on_memory(engine *e, size_t bytes, offer *all, int n, int me)
 {
-    offer mine = {.error = 0};
+    offer mine = {.bytes = bytes};
     if (me == 0) {
         snprintf(mine.name, sizeof mine.name, "/deepc-%d-%llx", (int)getpid(),
                  (unsigned long long)dc_clock_ns());
@@ -219,13 +238,19 @@ static bool agree_on_memory(engine *e, size_t bytes, offer *all, int n, int me)
     }
     bool fine = gather(e, e->local, &mine, all, sizeof mine);
     all[0].name[sizeof all[0].name - 1] = '\0';
-    if (fine && me > 0 && all[0].error == 0)
+    for (int i = 0; fine && i < n; i++)
+        if (all[i].bytes != bytes)
+            mine.error = EPROTO;
+    if (fine && me > 0 && all[0].error == 0 && mine.error == 0)
         mine.error = map(e, shm_open(all[0].name, O_RDWR, 0), bytes);
     fine = fine && gather(e, e->local, &mine, all, sizeof mine);
     if (me == 0)
         shm_unlink(mine.name);
     const int error = fine ? worst(all, n) : 0;
-    if (error != 0)
+    if (error == EPROTO)
+        refuse(e, "the ranks of this host want different memory in common: they run different "
+                  "versions of deepc");
+    else if (error != 0)
         snprintf(e->base.why, sizeof e->base.why,
                  "shared memory of %zu MiB (/dev/shm) is not to be had: %s", bytes >> 20,
                  strerror(error));
@@ -237,11 +262,10 @@ static void *share_segment(dc_engine *base, size_t bytes)
     engine *e = of(base);
     int n = 0, me = 0;
     const int code = e->lib.fn.Comm_size(e->local, &n) | e->lib.fn.Comm_rank(e->local, &me);
-    offer *all = code == 0 && n > 0 && n <= e->base.size && me >= 0 && me < n
-                     ? dc_try_alloc((size_t)n * sizeof *all)
-                     : NULL;
+    const bool known = code == 0 && n > 0 && n <= e->base.size && me >= 0 && me < n;
+    offer *all = known ? dc_try_alloc((size_t)n * sizeof *all) : NULL;
     if (all == NULL)
-        refuse(e, "out of memory");
+        refuse(e, known ? "out of memory" : "MPI does not say which ranks this host has");
     const bool fine = all != NULL && agree_on_memory(e, bytes, all, n, me);
     dc_xfree(all);
     return fine ? e->segment : NULL;
@@ -256,7 +280,7 @@ static bool send_bytes(dc_engine *base, int rank, int tag, const void *bytes, si
     mpi_handle q = 0;
     DC_ASSERT(n <= INT_MAX, "a message of %zu bytes", n);
     MPI_TRY(e, Isend, bytes, (int)n, e->lib.is.BYTE, rank, tag, e->all, &q);
-    r->word[0] = q;
+    *r = (dc_request){{q}};
     return true;
 }
 
@@ -266,7 +290,7 @@ static bool recv_bytes(dc_engine *base, int rank, int tag, void *bytes, size_t n
     mpi_handle q = 0;
     DC_ASSERT(n <= INT_MAX, "a message of %zu bytes", n);
     MPI_TRY(e, Irecv, bytes, (int)n, e->lib.is.BYTE, rank, tag, e->all, &q);
-    r->word[0] = q;
+    *r = (dc_request){{q, 1, n}};
     return true;
 }
 
@@ -279,11 +303,19 @@ static bool test_request(dc_engine *base, dc_request *r, bool *done)
 {
     engine *e = of(base);
     mpi_handle q = (mpi_handle)r->word[0];
-    int flag = 0;
-    MPI_TRY(e, Test, &q, &flag, no_status(e));
+    uint64_t status[32] = {0}; /* larger than that of any library */
+    int flag = 0, n = 0;
+    MPI_TRY(e, Test, &q, &flag, status);
     r->word[0] = q;
     *done = flag != 0;
-    return true;
+    if (!*done || r->word[1] == 0)
+        return true;
+    MPI_TRY(e, Get_count, status, e->lib.is.BYTE, &n); /* a shorter one is no error of MPI */
+    if (n >= 0 && (uint64_t)n == r->word[2])
+        return true;
+    snprintf(e->base.why, sizeof e->base.why, "a message of %d bytes, not %llu", n,
+             (unsigned long long)r->word[2]);
+    return false;
 }
 
 static void cancel_request(dc_engine *base, dc_request *r)

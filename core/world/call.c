@@ -1,4 +1,5 @@
 /* What an exchange is, told to the other members, so that those who disagree hear of it; and exchanges made of others. */
+#define _POSIX_C_SOURCE 200809L /* strnlen */
 #include "core/world/world_impl.h"
 
 #include <stdio.h>
@@ -93,7 +94,9 @@ static void print_head(const dc_head *head, char *out, size_t size)
 {
     char how[40];
     print_how(head, how, sizeof how);
-    const size_t n = strlen(head->label), word = strcspn(head->label, ",");
+    const size_t n = strnlen(head->label, sizeof head->label); /* it may be another rank's */
+    const char *comma = memchr(head->label, ',', n);
+    const size_t word = comma != NULL ? (size_t)(comma - head->label) : n;
     const bool known = head->dtype >= 0 && head->dtype < DC_DTYPE__ALL;
     snprintf(out, size, "%.*s %s x %lld%s%.*s", (int)(word < n ? word : n), head->label,
              known ? dc_dtype_name((dc_dtype)head->dtype) : "?", (long long)head->elements, how,

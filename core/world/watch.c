@@ -64,8 +64,10 @@ static bool publish(dc_world *w, char *text)
         atomic_store(dc_board_failed(b), 2);
         return true;
     }
-    if (host_has_failed(b))
+    if (host_has_failed(b)) {
         memcpy(text, dc_board_failure(b), DC_TEXT_BYTES);
+        text[DC_TEXT_BYTES - 1] = '\0';
+    }
     return false;
 }
 
@@ -74,7 +76,7 @@ static void set_failure(dc_world *w, bool here, bool everywhere, const char *tex
     pthread_mutex_lock(&w->failing);
     if (!atomic_load(&w->failed)) {
         char words[DC_TEXT_BYTES] = "";
-        snprintf(words, sizeof words, "%s", text);
+        snprintf(words, sizeof words, "%.*s", (int)sizeof words - 1, text); /* another rank's */
         const bool first = publish(w, words);
         w->failed_here = here && first;
         w->origin = everywhere && first;
@@ -140,7 +142,7 @@ static void tell_others(dc_world *w)
 
 void dc_world_look_out(dc_world *w)
 {
-    char text[DC_TEXT_BYTES];
+    char text[DC_TEXT_BYTES] = ""; /* a message may be shorter */
     if (w->board == NULL || w->board->n < w->size) {
         if (!dc_world_failed(w) &&
             w->engine->ops->poll(w->engine, DC_TAG_NOTICE, text, sizeof text)) {

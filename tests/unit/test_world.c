@@ -5,6 +5,7 @@
 #include "core/base/bits.h"
 #include "core/base/heap.h"
 #include "core/world/combine.h"
+#include "core/world/world_impl.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -747,6 +748,75 @@ static void test_bytes(void)
     }
 }
 
+/* ---- a member that lies -------------------------------------------------------------------------------- */
+
+static const dc_engine_ops *honest;
+static _Atomic uint32_t told;
+
+/* Heads of rank 1 are of another exchange, in every field; names and notices have no end. */
+static bool send_lies(dc_engine *e, int rank, int tag, const void *bytes, size_t n, dc_request *r)
+{
+    static dc_head lies[4096]; /* they stay where they are until they have arrived */
+    static char words[256][DC_TEXT_BYTES];
+    const uint32_t k = atomic_fetch_add(&told, 1), random = k * 2654435761u;
+    if (e->rank == 1 && tag == DC_TAG_HEAD) {
+        dc_head *lie = &lies[k % DC_COUNTOF(lies)];
+        memcpy(lie, bytes, sizeof *lie);
+        lie->digest ^= 1;
+        lie->elements = random % 3 == 0 ? INT64_MAX : random % 3 == 1 ? INT64_MIN : -1;
+        lie->dtype = random % 5 == 0 ? lie->dtype : (int32_t)random;
+        lie->kind = random % 7 < 3 ? (int32_t)(random % 7) : (int32_t)(random * 5);
+        lie->how = (int32_t)(random * 3);
+        lie->end = random % 11 == 0;
+        memset(lie->label, 'x', sizeof lie->label);
+        bytes = lie;
+    } else if (e->rank == 1 && tag == DC_TAG_NOTICE) {
+        bytes = memset(words[k % DC_COUNTOF(words)], 'x', sizeof *words);
+    }
+    return honest->send(e, rank, tag, bytes, n, r);
+}
+
+static void make_liar(dc_engine *e)
+{
+    static dc_engine_ops lying;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (honest == NULL) {
+        honest = e->ops;
+        lying = *e->ops;
+        lying.send = send_lies;
+    }
+    e->ops = &lying;
+    pthread_mutex_unlock(&lock);
+}
+
+static dc_status meet(dc_job *j, rank_of *r)
+{
+    return dc_world_barrier(r->w, j, "barrier, a.lua:1");
+}
+
+/* A name without end is shown as far as it goes; what lies behind it is not. */
+static bool ends_with_name(const char *error)
+{
+    const char *x = strstr(error, "xxxx");
+    if (x == NULL)
+        return error[0] != '\0';
+    const size_t n = strspn(x, "x");
+    return x[n] == '\0' || x[n] == ' ' || x[n] == ';' || x[n] == '\n';
+}
+
+/* Each of the others hears that ranks disagree, or that one has failed, and none reads behind what it was sent. */
+static void test_lies(void)
+{
+    for (int n = 2; n <= 4; n++)
+        for (int round = 0; round < 12; round++) {
+            ranks all = {.seconds = 20, .change = make_liar};
+            ranks_run(&all, n, each, meet, NULL);
+            for (int r = 0; r < n; r++)
+                CHECK(all.at[r].status == DC_E_DEVICE && ends_with_name(all.at[r].error));
+        }
+}
+
 /* An engine that cannot be opened, and one whose ranks have no memory in common. */
 static bool refuse_open(dc_engine *e)
 {
@@ -805,6 +875,7 @@ int main(void)
     test_groups();
     test_alone();
     test_engines();
+    test_lies();
     for (size_t i = 0; i < DC_COUNTOF(sizes); i++) {
         run_all(sizes[i], NULL, "one host");
         run_all(sizes[i], each, "a host each");

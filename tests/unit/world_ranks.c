@@ -8,7 +8,10 @@
 static dc_status live(dc_job *j, void *arg)
 {
     rank_of *r = arg;
-    DC_TRY(dc_world_open(j, dc_threads_engine(r->all->engine, r->rank), &r->w));
+    dc_engine *e = dc_threads_engine(r->all->engine, r->rank);
+    if (r->all->change != NULL)
+        r->all->change(e);
+    DC_TRY(dc_world_open(j, e, &r->w));
     const dc_status status = r->all->body(j, r);
     r->sent = dc_world_sent(r->w);
     const char *failure = dc_world_failure(r->w);
@@ -39,7 +42,9 @@ void ranks_run(ranks *all, int n, const int *host, dc_status (*body)(dc_job *j, 
 {
     pthread_t thread[RANKS_MOST];
     const int64_t seconds = all->seconds;
+    void (*change)(dc_engine *) = all->change;
     *all = (ranks){.n = n, .body = body, .ctx = ctx, .seconds = seconds > 0 ? seconds : 60};
+    all->change = change;
     all->engine = dc_threads_new(n, host != NULL ? host : (const int[RANKS_MOST]){0});
     for (int r = 0; r < n; r++) {
         all->at[r].all = all;

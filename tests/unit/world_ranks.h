@@ -26,7 +26,8 @@ struct ranks {
     int n;
     dc_status (*body)(dc_job *j, rank_of *r);
     void *ctx;
-    int64_t seconds; /* DEEPC_RANK_SECONDS */
+    int64_t seconds;              /* DEEPC_RANK_SECONDS */
+    void (*change)(dc_engine *e); /* of each engine, before it is opened; NULL: nothing */
     dc_threads *engine;
     rank_of at[RANKS_MOST];
 };
