@@ -571,6 +571,83 @@ static void test_read_only(void)
         CHECK(chown(folder, 0, 0) == 0);
 }
 
+/* ---- kills ----------------------------------------------------------------------------------- */
+
+enum { KILLED_KEYS = 20, KILLED_MOST = 40000 };
+
+/* The bytes that belong to a key; returns how many. */
+static size_t bytes_of(int key, char text[16], char *to)
+{
+    const size_t n = 100 + (size_t)key * (KILLED_MOST / KILLED_KEYS - 6);
+    snprintf(text, 16, "killed %d", key);
+    for (size_t i = 0; i < n; i++)
+        to[i] = (char)((i * 31 + (size_t)key * 7) % 251);
+    return n;
+}
+
+/* Writes until it is killed. */
+static void write_without_end(void)
+{
+    static char bytes[KILLED_MOST];
+    char text[16];
+    dc_cache *c = open_cache();
+    for (int i = (int)getpid();; i++) {
+        const size_t n = bytes_of(i % KILLED_KEYS, text, bytes);
+        dc_cache_store(c, &job, key_of(text), no_toolchain, bytes, n);
+        dc_cache_flush(c);
+    }
+}
+
+static int unfinished_files(bool age)
+{
+    const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    char path[600];
+    int n = 0;
+    DIR *d = opendir(folder);
+    for (const struct dirent *f; d != NULL && (f = readdir(d)) != NULL;)
+        if (strncmp(f->d_name, "new-", 4) == 0) {
+            path_of(path, sizeof path, f->d_name);
+            n += !age || utimensat(AT_FDCWD, path, long_ago, 0) == 0;
+        }
+    if (d != NULL)
+        closedir(d);
+    return n;
+}
+
+/* Of what processes wrote that were killed meanwhile each entry is whole or not there. */
+static void test_killed(rng *r)
+{
+    enum { KILLS = 60 };
+    static char bytes[KILLED_MOST];
+    char text[16];
+    int whole = 0;
+    dc_cache_report report;
+    for (int i = 0; i < KILLS; i++) {
+        fflush(stdout);
+        const pid_t child = fork();
+        if (child == 0)
+            write_without_end();
+        usleep((useconds_t)rng_below(r, 20000));
+        kill(child, SIGKILL);
+        CHECK(waitpid(child, NULL, 0) == child);
+        CHECK(unfinished_files(false) <= i + 1);
+        dc_cache *c = open_cache();
+        for (int key = 0; key < KILLED_KEYS; key++) {
+            const size_t n = bytes_of(key, text, bytes);
+            const bool found = !finds(c, text, NULL, 0);
+            CHECK(!found || finds(c, text, bytes, n));
+            whole += found;
+        }
+        dc_cache_free(c);
+    }
+    printf("killed %d times: %d entries found, %d files unfinished\n", KILLS, whole,
+           unfinished_files(true));
+    CHECK(whole > 0);
+    dc_cache_look(&opt, false, &report);
+    CHECK_EQ(unfinished_files(false), 0);
+    dc_cache_look(&opt, true, &report);
+}
+
 static dc_kernel_needs *needs_of(uint64_t text, uint64_t bytes)
 {
     dc_kernel_needs *out = dc_xalloc(sizeof *out + 2 * sizeof(dc_need));
@@ -928,6 +1005,7 @@ int main(int argc, char **argv)
     test_one_text();
     test_gone();
     test_read_only();
+    test_killed(&r);
     test_executables(&r);
     test_settings();
     test_pack(&r);

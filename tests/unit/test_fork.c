@@ -18,11 +18,12 @@
 #include <unistd.h>
 
 #include "tests/t.h"
+#include "tests/unit/folder.h"
 #include "tests/unit/lua_run.h"
 
 enum { SECONDS = 60 };
 
-static char path[300];
+static char path[300], cache[300] = "off";
 static float x[64 * 32];
 
 /* ---- what is computed ------------------------------------------------------------------------ */
@@ -41,7 +42,7 @@ static dc_rt *open_context(const char *compile)
     dc_config cfg = DC_CONFIG_INIT;
     cfg.threads = 3;
     cfg.compile = compile;
-    cfg.cache = "off";
+    cfg.cache = cache;
     if (!CHECK(dc_open(&cfg, &rt) == DC_OK))
         printf("    %s\n", dc_errmsg(rt));
     return rt;
@@ -191,6 +192,22 @@ static void test_busy(bool loads, float want, int children)
     dc_close(b.rt);
 }
 
+/* With a cache, which a thread of the parent writes just then; the child finds there what is whole. */
+static void test_cache(float want)
+{
+    CHECK(folder_make());
+    for (int i = 0; i < 3; i++) {
+        static const char *const name[] = {"a", "b", "c"}; /* each is empty at first */
+        snprintf(cache, sizeof cache, "%s", folder_path(name[i]));
+        test_idle(want);
+    }
+#ifndef __SANITIZE_ADDRESS__
+    test_busy(true, want, 8);
+#endif
+    strcpy(cache, "off");
+    CHECK(folder_remove());
+}
+
 /* ---- Lua ------------------------------------------------------------------------------------- */
 
 static const char script[] =
@@ -300,6 +317,7 @@ int main(void)
 #else
     test_busy(true, want, 8);
 #endif
+    test_cache(want);
     test_lua(want);
     test_attach();
     test_adopted();
