@@ -177,9 +177,14 @@ static dc_status find_storage(void *ctx, const char *key, int64_t *at, int64_t *
     return DC_OK;
 }
 
+/* Each key is there once: of two, nobody knows which is meant. */
 static dc_status sort_storages(torch *f, dc_job *j)
 {
-    return dc_sort(j, f->storage.at, f->storage.n, sizeof *f->storage.at, by_key);
+    DC_TRY(dc_sort(j, f->storage.at, f->storage.n, sizeof *f->storage.at, by_key));
+    for (uint32_t i = 1; i < f->storage.n; i++)
+        if (by_key(&f->storage.at[i - 1], &f->storage.at[i]) == 0)
+            return REFUSE("has two storages '%s'", dc_show_name(f->storage.at[i].key).s);
+    return DC_OK;
 }
 
 /* ---- archives --------------------------------------------------------------------------------- */
@@ -375,8 +380,9 @@ static int by_used_key(const void *x, const void *y)
     return a->n != b->n ? (a->n > b->n) - (a->n < b->n) : memcmp(a->key, b->key, a->n);
 }
 
-static dc_status list_uses(const dc_pickle *p, dc_job *j, uses *out)
+static dc_status list_uses(const torch *f, dc_job *j, uses *out)
 {
+    const dc_pickle *p = &f->values.pickle;
     for (uint32_t i = 0; i < p->node.n; i++) {
         if (i % 4096 == 0)
             DC_TRY(dc_job_ended(j));
@@ -393,7 +399,17 @@ static dc_status list_uses(const dc_pickle *p, dc_job *j, uses *out)
         if (u.size > 0)
             DC_PUSH_IN(&j->scratch, *out, u);
     }
-    return dc_sort(j, out->at, out->n, sizeof *out->at, by_used_key);
+    DC_TRY(dc_sort(j, out->at, out->n, sizeof *out->at, by_used_key));
+    for (uint32_t i = 1; i < out->n; i++) {
+        const use *a = &out->at[i - 1], *b = &out->at[i];
+        if (by_used_key(a, b) == 0 && a->size != b->size)
+            return REFUSE("has a storage '%s' whose elements have %" PRId64 " bytes, and %" PRId64,
+                          dc_show_name(dc_arena_printf(&j->scratch, "%.*s",
+                                                       (int)dc_min_i64((int64_t)b->n, 200), b->key))
+                              .s,
+                          dc_min_i64(a->size, b->size), dc_max_i64(a->size, b->size));
+    }
+    return DC_OK;
 }
 
 static dc_status place_storages(legacy *l, dc_job *j)
@@ -403,7 +419,7 @@ static dc_status place_storages(legacy *l, dc_job *j)
     const dc_pickle_node *keys = &p->node.at[l->keys];
     int64_t at = (int64_t)l->at;
     uses used = {0};
-    DC_TRY(list_uses(p, j, &used));
+    DC_TRY(list_uses(f, j, &used));
     if (keys->kind != DC_PICKLE_LIST)
         return REFUSE("has no list of storages");
     for (uint32_t i = 0; i < keys->item.n; i++) {

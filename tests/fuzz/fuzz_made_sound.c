@@ -307,7 +307,8 @@ static void make_flac(sound *s)
     put_bits(&b, made_number(m, (unsigned)s->rate), 20);
     put_bits(&b, made_number(m, (unsigned)s->channels - 1), 3);
     put_bits(&b, made_number(m, (unsigned)s->bits - 1), 5);
-    put_bits(&b, made_number(m, (unsigned)s->frames), 36);
+    put_bits(&b, made_below(m, 8) == 7 ? 0 : made_number(m, (unsigned)s->frames),
+             36); /* 0: not known */
     made_be(m, 0, 8);
     made_be(m, 0, 8);
     for (uint32_t i = 1; i <= others; i++)

@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "formats/tensor_file.h"
 
+#include <string.h>
+
 #include "tests/unit/filekit.h"
 
 static filekit kit;
@@ -54,9 +56,62 @@ static void test_file(const char *path, int rounds, uint32_t seed)
     filekit_damage(&kit, bytes, n, true, rounds, seed);
 }
 
+/* ---- storages that are ambiguous -------------------------------------------------------------- */
+
+static size_t put(unsigned char *to, size_t n, const char *bytes, size_t more)
+{
+    memcpy(to + n, bytes, more);
+    return n + more;
+}
+
+#define PUT(text) n = put(b, n, text, sizeof(text) - 1)
+
+/* A tensor of two elements of storage "0", under a name of one letter. */
+static size_t put_tensor(unsigned char *b, size_t n, char name, const char *type)
+{
+    PUT("X\1\0\0\0");
+    n = put(b, n, &name, 1);
+    PUT("ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\n");
+    n = put(b, n, type, strlen(type));
+    PUT("\nX\1\0\0\0000X\3\0\0\0cpuK\2NtQK\0K\2\x85K\1\x85\x89}tR");
+    return n;
+}
+
+/* An older file: two tensors of these types, the keys, storages of so many elements of eight bytes. */
+static size_t make_legacy(unsigned char *b, const char *one, const char *two, int keys)
+{
+    size_t n = 0;
+    PUT("\x80\2\x8a\12l\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\2M\xe9\3.\x80\2}.\x80\2}(");
+    n = put_tensor(b, n, 'a', one);
+    n = put_tensor(b, n, 'b', two);
+    PUT("u.\x80\2](");
+    for (int i = 0; i < keys; i++)
+        PUT("X\1\0\0\0000");
+    PUT("e.");
+    for (int i = 0; i < keys; i++)
+        PUT("\2\0\0\0\0\0\0\0"
+            "abcdefgh"
+            "ABCDEFGH");
+    return n;
+}
+
+static void test_ambiguous(void)
+{
+    unsigned char b[1000];
+    filekit_write(&kit, b, make_legacy(b, "DoubleStorage", "DoubleStorage", 1));
+    if (!CHECK_EQ(filekit_read(&kit), DC_OK))
+        printf("%s\n", kit.message);
+    CHECK_EQ(ntensor, 2);
+    filekit_refused(&kit, b, make_legacy(b, "DoubleStorage", "DoubleStorage", 2),
+                    "has two storages '0'");
+    filekit_refused(&kit, b, make_legacy(b, "DoubleStorage", "FloatStorage", 1),
+                    "has a storage '0' whose elements have 4 bytes, and 8");
+}
+
 int main(void)
 {
     filekit_init(&kit, read_body, NULL);
+    test_ambiguous();
     test_file("tests/lua/tensors/torch.pt", 3000, 21u);
     test_file("tests/lua/tensors/torch_legacy.pt", 6000, 22u);
     filekit_fini(&kit);
