@@ -439,6 +439,7 @@ int64_t dc_extent_var(dc_extents *e, const char *name, int64_t lo, int64_t hi)
             return old->code;
     }
     const atom a = {.name = name, .lo = lo, .hi = hi};
+    DC_ROOM(e->all); /* a variable without its code would be found by who asks again */
     DC_PUSH(e->atom, a);
     const int64_t code = code_of_atom(e, e->atom.n - 1);
     e->atom.at[e->atom.n - 1].code = code;

@@ -1,5 +1,6 @@
 /* Out of memory in core/, formats/ and when contexts are opened; tests/unit/nomem.h tells how. */
 #define _GNU_SOURCE
+#include "core/base/extent.h"
 #include "core/eval/eval.h"
 #include "core/graph/grad.h"
 #include "core/graph/gtext.h"
@@ -404,6 +405,39 @@ static void after_relayout(bool done)
     release_all();
 }
 
+/* ---- sizes known at run time ---- */
+
+static struct {
+    dc_extents *table;
+    int64_t code;
+} ninth;
+
+/* Lists are full; a variable without a code would be found by the retry. */
+static void make_sizes(void)
+{
+    static const char *const name[8] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    ninth.table = dc_extents_new();
+    for (int i = 0; i < 8; i++)
+        dc_extent_var(ninth.table, name[i], 0, 9);
+}
+
+static dc_status do_size(dc_job *j, void *ctx)
+{
+    static const char *const name = "i";
+    (void)j;
+    (void)ctx;
+    ninth.code = dc_extent_var(ninth.table, name, 0, 9);
+    CHECK(dc_extent_is(ninth.code) && dc_extent_known(ninth.table, ninth.code));
+    CHECK_EQ(dc_extent_bound(ninth.code), 9);
+    return DC_OK;
+}
+
+static void after_size(bool done)
+{
+    (void)done;
+    dc_extents_free(ninth.table);
+}
+
 /* Copies go through the host then. */
 static void take_away_copy(void)
 {
@@ -425,6 +459,7 @@ static void try_core(void)
         {.name = "print", .before = make_step, .body = do_print, .after = after_print},
         {.name = "parse", .before = make_text, .body = do_parse, .after = after_parse},
         {.name = "signature", .before = make_names, .body = do_signature, .after = after_signature},
+        {.name = "size", .before = make_sizes, .body = do_size, .after = after_size},
         {.name = "tensor", .body = do_tensor, .after = after_tensor},
         {.name = "cell", .body = do_cell, .after = after_cell},
         {"write", make_shown, do_write, not_written, after_write, 0, false, true, false},
