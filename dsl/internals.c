@@ -235,7 +235,7 @@ static int check_range(lua_State *L, dc_err_id id, int64_t n, const char *role)
     dc_data_check_index(L, d, 1,
                         (dc_trace_check){.id = id,
                                          .classes = n,
-                                         .op = dc_place_intern(d, "%s", luaL_checkstring(L, 3)),
+                                         .op = dc_place_name(L, d, "%s", luaL_checkstring(L, 3)),
                                          .role = role});
     return 0;
 }

@@ -68,6 +68,18 @@ const char *dc_place_intern(dc_dsl *d, const char *fmt, ...)
     return intern(d, text);
 }
 
+const char *dc_place_name(lua_State *L, dc_dsl *d, const char *fmt, ...)
+{
+    char text[512];
+    interned a = {d->rt->names, text, NULL};
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    dc_run(L, d, intern_text_body, &a);
+    return a.out;
+}
+
 const char *dc_place_made(dc_dsl *d, const char *where)
 {
     if (where != NULL && (where != d->made_at || d->made == NULL)) { /* it is interned */

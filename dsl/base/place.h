@@ -13,7 +13,10 @@ typedef struct dc_place {
 } dc_place;
 
 dc_place dc_place_find(lua_State *L, dc_dsl *d);
+/* For what an error may do without: NULL where there is no memory. */
 const char *dc_place_intern(dc_dsl *d, const char *fmt, ...) DC_PRINTF(2, 3);
+/* For what is compared, or shown without a look: raises then. */
+const char *dc_place_name(lua_State *L, dc_dsl *d, const char *fmt, ...) DC_PRINTF(3, 4);
 /* "made at train.lua:14", the origin of what an operation makes; NULL for NULL. */
 const char *dc_place_made(dc_dsl *d, const char *where);
 /* Where the Lua function at idx is written. */

@@ -65,7 +65,7 @@ static int l_begin(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     beginning a = {.L = L, .loop = lua_toboolean(L, 2)};
-    const char *op = dc_place_intern(d, "%s", luaL_checkstring(L, 1));
+    const char *op = dc_place_name(L, d, "%s", luaL_checkstring(L, 1));
     dc_control *c = a.c = dc_udata_new(L, &dc_control_type, sizeof *c, DC_CONTROL__USER);
     c->d = d;
     c->op = op;

@@ -116,11 +116,11 @@ static void read_ranks(lua_State *L, dc_dsl *d, dc_fn *fn, int idx)
     lua_pop(L, 2);
 }
 
-static void name_function(dc_dsl *d, dc_fn *fn, const char *where)
+static void name_function(lua_State *L, dc_dsl *d, dc_fn *fn, const char *where)
 {
     const dc_sig *sig = &fn->sig;
-    fn->name = sig->name != NULL ? sig->name : dc_place_intern(d, "function");
-    fn->place = where != NULL ? dc_place_intern(d, ", %s", where) : dc_place_intern(d, "%s", "");
+    fn->name = sig->name != NULL ? sig->name : dc_place_name(L, d, "function");
+    fn->place = where != NULL ? dc_place_name(L, d, ", %s", where) : "";
     fn->origin = dc_place_intern(d, "result of %s%s", fn->name, fn->place);
     fn->plain = fn->flat_results = true;
     for (int i = 0; i < sig->nparam; i++) {
@@ -281,7 +281,7 @@ static int l_fn(lua_State *L)
     dc_args_options(L, d, 4, "fn", (const char *const[]){"limit", "strict", "reduce", NULL});
     fn->limit = read_limit(L, d, 4);
     read_ranks(L, d, fn, 4);
-    name_function(d, fn, dc_place_find(L, d).where);
+    name_function(L, d, fn, dc_place_find(L, d).where);
     lua_pushvalue(L, 2);
     lua_setiuservalue(L, at, DC_FN_BODY);
     for (int i = DC_FN_BODY + 1; i <= DC_FN__USER; i++) {

@@ -53,7 +53,7 @@ static void put_leaf(walk *w, const dc_sig_type *declared, int idx)
                         DC_SIG_LEAVES);
     v->idx[v->n] = idx;
     v->declared[v->n] = declared;
-    v->label[v->n++] = *w->path != '\0' ? dc_place_intern(w->d, "%s", w->path) : NULL;
+    v->label[v->n++] = *w->path != '\0' ? dc_place_name(w->L, w->d, "%s", w->path) : NULL;
 }
 
 static void take(walk *w, const dc_sig_type *t, int idx);
@@ -378,7 +378,7 @@ static void push_value(pushing *p, const dc_sig_type *t, const char *label)
         lua_createtable(L, 0, t->nfield);
         for (int f = 0; f < t->nfield; f++) {
             push_value(p, t->field[f].type,
-                       dc_place_intern(p->d, "%s.%s", label, t->field[f].name));
+                       dc_place_name(L, p->d, "%s.%s", label, t->field[f].name));
             lua_setfield(L, -2, t->field[f].name);
         }
         break;
@@ -386,7 +386,7 @@ static void push_value(pushing *p, const dc_sig_type *t, const char *label)
         const int64_t n = p->key->shape[p->at++];
         lua_createtable(L, (int)n, 0);
         for (int64_t i = 1; i <= n; i++) {
-            push_value(p, t->of, dc_place_intern(p->d, "%s[%" PRId64 "]", label, i));
+            push_value(p, t->of, dc_place_name(L, p->d, "%s[%" PRId64 "]", label, i));
             lua_rawseti(L, -2, i);
         }
         break;

@@ -39,7 +39,7 @@ static const char *field_name(const walk *w, const char *name, int key)
         snprintf(text, sizeof text, "%s[%" PRId64 "]", name, (int64_t)lua_tointeger(L, key));
     else
         snprintf(text, sizeof text, "%s[a %s]", name, luaL_typename(L, key));
-    return dc_place_intern(w->d, "%s", text);
+    return dc_place_name(L, w->d, "%s", text);
 }
 
 static bool is_key(lua_State *L, int idx, const char *text)

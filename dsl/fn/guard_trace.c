@@ -41,11 +41,9 @@ static void note_function(lua_State *L, dc_dsl *d, dc_trace *t)
             const dc_guard local = {.holder = holder,
                                     .key = i,
                                     .id = id,
-                                    .name = dc_place_intern(d, "%s", name),
+                                    .name = dc_place_name(L, d, "%s", name),
                                     .was = dc_guard_keep(L, fn + 2, fn + 1),
                                     .named = true};
-            if (local.name == NULL)
-                dc_error_raisef(L, d, DC_ERR_NOMEM_TEXT, "fn", "the name of a captured local");
             DC_PUSH_OR_RAISE(L, d, t->guards->local, local);
         }
         lua_settop(L, fn + 1);

@@ -15,7 +15,7 @@
 static int l_static(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const char *what = dc_place_intern(d, "%s", luaL_checkstring(L, 2));
+    const char *what = dc_place_name(L, d, "%s", luaL_checkstring(L, 2));
     lua_settop(L, 1);
     dc_static_push(L, d, what);
     return 1;
@@ -27,7 +27,7 @@ static int l_watch(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     dc_trace *t = dc_trace_here(L, d);
     if (t != NULL)
-        dc_guard_watch(L, d, t, 1, dc_place_intern(d, "%s", luaL_checkstring(L, 2)));
+        dc_guard_watch(L, d, t, 1, dc_place_name(L, d, "%s", luaL_checkstring(L, 2)));
     return 0;
 }
 

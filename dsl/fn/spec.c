@@ -375,7 +375,7 @@ bool dc_spec_wait(lua_State *L, dc_dsl *d, dc_spec *s)
     dc_err_render(&j->err, 1, why, sizeof why);
     j->err = (dc_err){0};
     why[strcspn(why, "\n")] = '\0'; /* tables of what is large are for its calls */
-    s->refused = dc_place_intern(d, "%s", why);
+    s->refused = dc_place_name(L, d, "%s", why);
     return false;
 }
 

@@ -49,7 +49,7 @@ void dc_static_push_key(lua_State *L, int idx)
 static void assign(lua_State *L, dc_dsl *d, dc_static *s, int idx)
 {
     const int value = lua_gettop(L);
-    s->now.text = dc_place_intern(d, "%.60s", luaL_tolstring(L, value, NULL));
+    s->now.text = dc_place_name(L, d, "%.60s", luaL_tolstring(L, value, NULL));
     lua_settop(L, value);
     dc_udata_table(L, idx, NUMBERS);
     dc_static_push_key(L, value);
@@ -148,7 +148,7 @@ static int l_static(lua_State *L)
     lua_settop(L, 1);
     refuse_tensor(L, d, 1);
     const char *where = dc_place_find(L, d).where;
-    dc_static_push(L, d, dc_place_intern(d, "static value made at %s", where ? where : "?"));
+    dc_static_push(L, d, dc_place_name(L, d, "static value made at %s", where ? where : "?"));
     return 1;
 }
 

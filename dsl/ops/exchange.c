@@ -175,7 +175,7 @@ static int l_set_mesh(lua_State *L)
     if (m.naxis > DC_MESH_AXES)
         dc_error_raisef(L, d, DC_ERR_SHARDING, "mesh", "a mesh has %d axes at most", DC_MESH_AXES);
     for (uint32_t a = 0; a < m.naxis; a++) {
-        m.name[a] = dc_place_intern(d, "%s", dc_args_list_text(L, d, 1, a, "mesh"));
+        m.name[a] = dc_place_name(L, d, "%s", dc_args_list_text(L, d, 1, a, "mesh"));
         lua_rawgeti(L, 2, a + 1);
         m.size[a] = lua_tointeger(L, -1);
         if (!dc_mul_ok(all, m.size[a], &all) || all > INT32_MAX)
@@ -223,7 +223,7 @@ static int l_exchange(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     size_t n;
-    const char *name = luaL_checklstring(L, 1, &n), *op = dc_place_intern(d, "%s", name);
+    const char *name = luaL_checklstring(L, 1, &n), *op = dc_place_name(L, d, "%s", name);
     applied x;
     const int at = 2;
     if (!dc_op_find(name, n, &x.op) || !dc_op_is(x.op, DC_CLASS_COM))
@@ -409,7 +409,7 @@ static int l_mesh_axes(lua_State *L)
 static int l_mesh_group(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const char *op = dc_place_intern(d, "%s", luaL_checkstring(L, 1));
+    const char *op = dc_place_name(L, d, "%s", luaL_checkstring(L, 1));
     const dc_mesh *m = dc_ranks_mesh(L, d, op);
     const dc_group_axes g = dc_mesh_group(m, dc_ranks_mask(L, d, 2, op));
     const dc_world *w = dc_ranks_world(L, d);

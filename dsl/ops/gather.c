@@ -247,7 +247,7 @@ static dc_status build_place(dc_job *j, dc_func *f, const void *arg, const dc_va
 static int l_index(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const char *op = dc_place_intern(d, "%s", luaL_checkstring(L, 2));
+    const char *op = dc_place_name(L, d, "%s", luaL_checkstring(L, 2));
     lua_settop(L, 1);
     integers(L, d, 1, op);
     return 1;
@@ -257,7 +257,7 @@ static int l_index(lua_State *L)
 static int l_check_index(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const char *op = dc_place_intern(d, "%s", luaL_checkstring(L, 4));
+    const char *op = dc_place_name(L, d, "%s", luaL_checkstring(L, 4));
     const dc_type index = *dc_handle_type(dc_handle_check(L, d, 1, op));
     const dc_type x = *dc_handle_type(dc_handle_check(L, d, 2, op));
     const int axis = dc_args_axis_of(L, d, 3, &x, op);
@@ -282,7 +282,7 @@ static int l_pick(lua_State *L)
 {
     static const int at[2] = {2, 3};
     dc_dsl *d = dc_dsl_of(L);
-    const char *op = dc_place_intern(d, "%s", luaL_checkstring(L, 1));
+    const char *op = dc_place_name(L, d, "%s", luaL_checkstring(L, 1));
     const picking p = {.axis = as_integer(L, 4) - 1, .nb = as_integer(L, 5)};
     dc_apply_to(L, d, op, at, 2, build_pick, &p);
     return 1;
@@ -296,7 +296,7 @@ static int l_place(lua_State *L)
                                 DC_OP_SCATTER_MAX, DC_OP_SCATTER_MIN};
     static const int at[3] = {3, 4, 5};
     dc_dsl *d = dc_dsl_of(L);
-    const char *op = dc_place_intern(d, "%s", luaL_checkstring(L, 1));
+    const char *op = dc_place_name(L, d, "%s", luaL_checkstring(L, 1));
     const picking p = {.op = ops[luaL_checkoption(L, 2, "set", names)],
                        .axis = as_integer(L, 6) - 1,
                        .nb = as_integer(L, 7)};

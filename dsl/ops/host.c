@@ -42,7 +42,7 @@ static int l_host(lua_State *L)
     static const int at[DC_HOST_OPERANDS] = {3, 4, 5};
     size_t n;
     const char *name = luaL_checklstring(L, 1, &n),
-               *caller = dc_place_intern(d, "%s", luaL_checkstring(L, 2));
+               *caller = dc_place_name(L, d, "%s", luaL_checkstring(L, 2));
     applied x;
     if (!dc_op_find(name, n, &x.op) || !dc_op_is(x.op, DC_CLASS_HST))
         return luaL_error(L, "no operation of the host: %s", name);
@@ -72,7 +72,7 @@ static int l_check(lua_State *L)
     static const char *const kinds[] = {"singular", "not definite", "no factors", NULL};
     static const dc_err_id id[] = {DC_ERR_SINGULAR, DC_ERR_NOT_DEFINITE, DC_ERR_NO_FACTORS};
     const int kind = luaL_checkoption(L, 3, NULL, kinds);
-    const char *caller = dc_place_intern(d, "%s", luaL_checkstring(L, 2));
+    const char *caller = dc_place_name(L, d, "%s", luaL_checkstring(L, 2));
     dc_handle *factors = dc_handle_check(L, d, 5, caller);
     if (d->rt->check) /* calls have given zeros, of which there are no inverses */
         return 0;

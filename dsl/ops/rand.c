@@ -353,7 +353,7 @@ static int l_with_slope(lua_State *L)
 {
     static const int at[3] = {2, 3, 4};
     dc_dsl *d = dc_dsl_of(L);
-    const char *caller = dc_place_intern(d, "%s", luaL_checkstring(L, 1));
+    const char *caller = dc_place_name(L, d, "%s", luaL_checkstring(L, 1));
     dc_apply a = {.build = build_with_slope, .step = true};
     dc_apply_operands(L, d, &a, caller, at, 3);
     dc_apply_run(L, d, &a);

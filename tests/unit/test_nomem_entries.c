@@ -279,6 +279,26 @@ static dc_status call_control(world *w)
                    0);
 }
 
+/* What is compared or shown by its name: functions, static values, what a function captured, operations. */
+static dc_status call_names(world *w)
+{
+    return run_for(w,
+                   "local dc = require 'deepc'\n"
+                   "local scale, cfg = dc.static(2), { lr = { 3 } }\n"
+                   "local f = dc.fn('f(x: f32[n], o: { a: f32[], b: f32[] }) -> f32[n]',\n"
+                   "  function(x, o)\n"
+                   "    return x:take(dc.tensor({ 0, 1 }, 'i32[2]')):sort() * scale.value * cfg.lr[1] + o.a * o.b\n"
+                   "  end)\n"
+                   "local function sum(n)\n"
+                   "  return f(dc.ones 'f32[2]', { a = 1, b = n }):sum():item()\n"
+                   "end\n"
+                   "assert(sum(1) == 14 and sum(2) == 16)\n"
+                   "scale.value = 3\n"
+                   "assert(sum(2) == 22)\n"
+                   "assert(dc.fn('(x: f32[]) -> f32[]', function(x) return x + 1 end)(1):item() == 2)\n",
+                   0);
+}
+
 /* A call that adds rows to a state adds them once, or not at all. */
 static dc_status call_growing(world *w)
 {
@@ -438,6 +458,7 @@ static const entry entries[] = {
     {"dc_pcall, cpu", "cpu", open_script, call_script, false, 16},
     {"dc_pcall, batches", "cpu", open_far, call_far, true, 60},
     {"dc_pcall, loops", "eval", open_script, call_control, false, 200},
+    {"dc_pcall, names", "eval", open_attached, call_names, true, 2000},
     {"dc_pcall, f:export", "eval", open_script, call_export, false, 100},
     {"dc_pcall, a growing state", "eval", open_script, call_growing, false, 80},
     {"dc_pcall, a growing state, cpu", "cpu", open_script, call_growing, true, 40},
