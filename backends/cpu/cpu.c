@@ -222,7 +222,7 @@ static dc_status open_cpu(dc_job *j, const char *set, dc_device **out)
     dc_job_defer(j, dc_xfree, cpu);
     const dc_status status = dc_host_detect(j, set, cpu);
     if (status == DC_OK)
-        cpu->pool = dc_cpu_pool_new(j->opt->threads);
+        cpu->pool = dc_cpu_pool_new(j->opt->threads > 0 ? j->opt->threads : cpu->cores);
     DC_TRY(dc_job_settle(j, cpu, status));
     *out = &cpu->device;
     return DC_OK;

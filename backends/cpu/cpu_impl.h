@@ -19,6 +19,7 @@ typedef struct dc_reservation {
 typedef struct dc_cpu {
     dc_device device; /* first */
     dc_target target;
+    int64_t cores;        /* that it has as said by DEEPC_MACHINE; 0: those there are */
     const char *llvm_cpu; /* what LLVM makes code for; NULL: the host with all it has */
     char llvm_path[sizeof((dc_opts *)0)->llvm];
     _Atomic(dc_llvm *) llvm; /* opened by the first compilation, on whatever thread */

@@ -235,6 +235,23 @@ dc_status dc_host_choose(dc_job *j, const char *set, int machine, dc_cpu *cpu)
     return DC_OK;
 }
 
+/* Of this machine, or of the one that DEEPC_MACHINE says. */
+static dc_status measure(dc_job *j, dc_cpu *cpu)
+{
+    dc_target *t = &cpu->target;
+    dc_opts_caches said;
+    if (!dc_opts_machine(j->opt, &said))
+        return dc_fail(
+            j, DC_ERR_OPTION,
+            &(dc_fact){.word = {"DEEPC_MACHINE", "l1, l2 and l3 in bytes and cores, as in "
+                                                 "l1=32K,l2=512K,l3=8M,cores=8"}});
+    t->l1 = said.l1 > 0 ? (size_t)said.l1 : cache_size(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
+    t->l2 = said.l2 > 0 ? (size_t)said.l2 : cache_size(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
+    t->l3 = said.l3 >= 0 ? (size_t)said.l3 : shared_cache();
+    cpu->cores = said.cores > 0 ? said.cores : 0;
+    return DC_OK;
+}
+
 dc_status dc_host_detect(dc_job *j, const char *set, dc_cpu *cpu)
 {
     dc_target *t = &cpu->target;
@@ -243,10 +260,7 @@ dc_status dc_host_detect(dc_job *j, const char *set, dc_cpu *cpu)
     snprintf(t->triple, sizeof t->triple, "x86_64-pc-linux-gnu");
     snprintf(t->dialect, sizeof t->dialect, "llvm");
     t->bundles = true;
-    t->l1 = cache_size(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
-    t->l2 = cache_size(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
-    t->l3 = shared_cache();
-    return DC_OK;
+    return measure(j, cpu);
 }
 
 const char *dc_host_sets(char *out, size_t size)

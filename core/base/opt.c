@@ -140,6 +140,37 @@ bool dc_opts_math_known(const dc_opts *o)
     return strlen(o->math) == letters + (words > 0 ? words - 1 : 0);
 }
 
+/* "l2=512K": each word once. */
+static bool read_part(const char *word, size_t n, dc_opts_caches *out)
+{
+    static const char *const names[] = {"l1=", "l2=", "l3=", "cores="};
+    int64_t *const field[] = {&out->l1, &out->l2, &out->l3, &out->cores};
+    static const int64_t least[] = {1024, 1024, 0, 1},
+                         most[] = {1 << 30, 1 << 30, INT64_C(1) << 40, 1024};
+    char value[32];
+    for (size_t i = 0; i < DC_COUNTOF(names); i++) {
+        const size_t at = strlen(names[i]);
+        if (n <= at || n - at >= sizeof value || strncmp(word, names[i], at) != 0)
+            continue;
+        snprintf(value, sizeof value, "%.*s", (int)(n - at), word + at);
+        return *field[i] < 0 && (i < 3 ? read_SIZE(value, field[i]) : read_INT(value, field[i])) &&
+               *field[i] >= least[i] && *field[i] <= most[i];
+    }
+    return false;
+}
+
+bool dc_opts_machine(const dc_opts *o, dc_opts_caches *out)
+{
+    *out = (dc_opts_caches){-1, -1, -1, -1};
+    for (const char *at = o->machine; *at != '\0';) {
+        const size_t n = strcspn(at, ",");
+        if (!read_part(at, n, out) || (at[n] == ',' && at[n + 1] == '\0'))
+            return false;
+        at += n + (at[n] == ',');
+    }
+    return true;
+}
+
 bool dc_opts_compile_known(const dc_opts *o)
 {
     static const char *const words[] = {"", "now", "cache", "process", "off"};

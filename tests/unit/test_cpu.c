@@ -363,6 +363,53 @@ static void test_sets(void)
     }
 }
 
+/* DEEPC_MACHINE: what it says is taken, the rest is this machine's. */
+static void test_machine(void)
+{
+    static const struct {
+        const char *text;
+        bool fine;
+        int64_t l1, l2, l3, cores; /* -1: this machine's */
+    } rows[] = {
+        {"", true, -1, -1, -1, -1},
+        {"l2=512K", true, -1, 512 << 10, -1, -1},
+        {"cores=8,l1=48K,l3=8M,l2=1048576", true, 48 << 10, 1 << 20, 8 << 20, 8},
+        {"l3=0,cores=1", true, -1, -1, 0, 1},
+        {"l2=0", false, 0, 0, 0, 0},
+        {"l2=512K,", false, 0, 0, 0, 0},
+        {",l2=512K", false, 0, 0, 0, 0},
+        {"l2=512K,l2=512K", false, 0, 0, 0, 0},
+        {"l4=1M", false, 0, 0, 0, 0},
+        {"l2", false, 0, 0, 0, 0},
+        {"l2=", false, 0, 0, 0, 0},
+        {"l2=2G", false, 0, 0, 0, 0},
+        {"l2=99999999999999999999999999999999999", false, 0, 0, 0, 0},
+        {"cores=0", false, 0, 0, 0, 0},
+        {"cores=2K", false, 0, 0, 0, 0},
+        {"cores=-1", false, 0, 0, 0, 0},
+    };
+    dc_cpu plain = {0};
+    for (size_t i = 0; i < DC_COUNTOF(rows); i++) {
+        dc_opts opt = {0};
+        dc_job j;
+        dc_cpu cpu = {0};
+        snprintf(opt.machine, sizeof opt.machine, "%s", rows[i].text);
+        dc_job_init(&j, &opt, NULL);
+        const dc_status s = dc_host_detect(&j, "", &cpu);
+        if (i == 0)
+            plain = cpu;
+        CHECK_EQ(s == DC_OK, rows[i].fine);
+        CHECK(s == DC_OK || says(&j, "DEEPC_MACHINE"));
+        if (s == DC_OK) {
+            CHECK_EQ(cpu.target.l1, rows[i].l1 < 0 ? plain.target.l1 : (size_t)rows[i].l1);
+            CHECK_EQ(cpu.target.l2, rows[i].l2 < 0 ? plain.target.l2 : (size_t)rows[i].l2);
+            CHECK_EQ(cpu.target.l3, rows[i].l3 < 0 ? plain.target.l3 : (size_t)rows[i].l3);
+            CHECK_EQ(cpu.cores, rows[i].cores < 0 ? 0 : rows[i].cores);
+        }
+        dc_job_fini(&j);
+    }
+}
+
 /* Names of the whole device. */
 static void test_names(world *w)
 {
@@ -477,6 +524,7 @@ int main(void)
     test_empty(&w);
     test_registry(&w);
     test_sets();
+    test_machine();
     test_names(&w);
     test_no_library("/nonexistent.so", "/nonexistent.so");
     test_no_library("libm.so.6", "is not LLVM");
