@@ -59,13 +59,15 @@ static void add(dc_top_clients *all, const dc_monitor_folder *f, const char *fil
         snprintf(why, DC_MONITOR_WHY, "%s", reason);
 }
 
-/* Whose processes are looked for: those of this one's owner, for root; else of this user. */
-static uid_t owner_of(int process)
+/* Whose processes are looked for. For root: of who owns the folder that is said, or this process; else of this user. */
+static uid_t owner_of(const char *setting, int process)
 {
     struct stat s;
     char path[40];
     snprintf(path, sizeof path, "/proc/%d", process);
-    return geteuid() == 0 && process != 0 && stat(path, &s) == 0 ? s.st_uid : geteuid();
+    if (geteuid() != 0 || (setting[0] != '/' && process == 0))
+        return geteuid();
+    return stat(setting[0] == '/' ? setting : path, &s) == 0 ? s.st_uid : geteuid();
 }
 
 static bool find(dc_top_clients *all, const char *setting, uid_t user, int process,
@@ -90,7 +92,7 @@ static bool find(dc_top_clients *all, const char *setting, uid_t user, int proce
 
 bool dc_top_find(dc_top_clients *all, const char *setting, int process, char why[DC_MONITOR_WHY])
 {
-    return find(all, setting, owner_of(process), process, why);
+    return find(all, setting, owner_of(setting, process), process, why);
 }
 
 /* The folder that a path leads to, from the root on; or why not. */
@@ -195,7 +197,7 @@ bool dc_top_find_launched(dc_top_clients *all, const char *setting, double proce
 {
     char why[DC_MONITOR_WHY];
     uint32_t n = 0;
-    if (!find(all, setting, owner_of((int)process), 0, why))
+    if (!find(all, setting, owner_of(setting, (int)process), 0, why))
         return false;
     dc_top_ask(all, false);
     for (uint32_t i = 0; i < all->n; i++) {
@@ -216,7 +218,7 @@ void dc_top_add_ranks(dc_top_clients *all, const char *setting)
     const dc_top_snapshot *first = all->at[0].now;
     if (first->ranks <= 1)
         return;
-    if (all->n < first->ranks && find(&others, setting, owner_of((int)first->pid), 0, why))
+    if (all->n < first->ranks && find(&others, setting, owner_of(setting, (int)first->pid), 0, why))
         dc_top_ask(&others, false);
     for (uint32_t i = 0; i < others.n; i++) {
         dc_top_client *c = &others.at[i];

@@ -42,8 +42,9 @@ start() { # start VARIABLE COMMAND...: in the background, until it may be watche
     "$@" >"$dir/$name.out" 2>&1 &
     eval "$name=\$!"
     children="$children $!"
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-        ls "$DEEPC_MONITOR/$!-"* >/dev/null 2>&1 && return
+    last=$(($(date +%s) + 60))
+    until ls "$DEEPC_MONITOR/$!-"* >/dev/null 2>&1; do
+        [ "$(date +%s)" -lt $last ] && kill -0 $! 2>/dev/null || return
         sleep 0.25
     done
 }
@@ -95,7 +96,8 @@ field() {
 
 # await EXPRESSION PROCESS: its JSON, as soon as that holds
 await() {
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
+    last=$(($(date +%s) + 60))
+    while [ "$(date +%s)" -lt $last ] && kill -0 "$2" 2>/dev/null; do
         top --json --once "$2"
         field "$1" 2>/dev/null && return
         sleep 0.5
@@ -144,7 +146,10 @@ check "stays, as those do in the folder" test -s "$dir/own/train.lua" -a -s "$di
 
 start training "$DEEPC" "$dir/train.lua"
 start long "$DEEPC" "$dir/long.lua"
-top
+last=$(($(date +%s) + 60))
+until says "in endless" || [ "$(date +%s)" -ge $last ]; do
+    top
+done
 check "both are listed" test "$(echo "$out" | grep -c "deepc $(printf '%.30s' "$dir")")" -eq 2 # long names are cut
 check "with what they are doing" says "in endless"
 await "#s.metrics >= 4 and s.kernels_timed and s.counts.rounds > 8" "$training"
@@ -254,7 +259,7 @@ dc.mesh { data = world.size }
 local x = dc.ones "f32[4]"
 for step = 1, 1000000 do
   if world.rank == 1 and step == 50 then
-    local until_ = dc.clock() + 60
+    local until_ = dc.clock() + 600
     while dc.clock() < until_ do end
   end
   dc.all_reduce(x):totable()
@@ -270,5 +275,11 @@ top --once --json "$ranks"
 check "a line of JSON for each" test "$(wc -l <"$dir/out")" -eq 2
 top --once "$(find "$DEEPC_MONITOR" -name "*-1" | head -n 1)"
 check "one of them by its path" says " of 2 "
+[ $failed -eq 0 ] || cat "$dir/ranks.out"
 kill -9 "$ranks"
+wait "$ranks" 2>/dev/null
+top "$ranks"
+check "when they have ended it is told" warns "the process has ended"
+top "$ranks"
+check "and then there is none" warns "there is no process $ranks"
 closing
