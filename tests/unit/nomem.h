@@ -1,7 +1,11 @@
 /*
  * Memory that runs out, for one test program: the n-th allocation of an operation fails, for rising
  * n until the operation succeeds; once alone, and once with all that follow it. Where there are too
- * many, one of every stretch is taken; seed and stretch are printed.
+ * many, one of every stretch is taken: other ones in each run, since how many there are, and which is the
+ * n-th, depends on the machine. Seed and stretch are printed.
+ *
+ *   test_nomem_NAME [SEED]    a share; a fresh one without a seed
+ *   test_nomem_NAME all       each of them (scripts/test long)
  *
  * After each failure the status is NOMEM, what the operation held is given back to the last block,
  * and the same operation then succeeds with the result that it has otherwise.
@@ -20,6 +24,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "tests/t.h"
 #include "tests/unit/rng.h"
@@ -136,7 +141,15 @@ static inline void same(const void *bytes, size_t n)
 static dc_rt *rt;
 static dc_job *job;
 static rng dice;
+static bool every; /* allocation fails once; else a share of them */
 static size_t heard;
+
+static inline void nomem_begin(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0); /* so that a crash has a place */
+    every = argc > 1 && strcmp(argv[1], "all") == 0;
+    dice.state = every ? 0 : rng_seed(argc, argv, (uint64_t)time(NULL));
+}
 
 static inline void hear(void *ctx, const char *channel, const char *text, size_t n)
 {
@@ -273,7 +286,7 @@ static inline long stretch_of(long all, int most)
 #ifdef __SANITIZE_ADDRESS__
     most = (most + 1) / 2;
 #endif
-    return most > 0 && all > most ? (all - 1) / most + 1 : 1;
+    return !every && most > 0 && all > most ? (all - 1) / most + 1 : 1;
 }
 
 static inline void try(const trial *t)

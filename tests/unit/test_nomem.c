@@ -715,7 +715,7 @@ static void try_open(void)
 
 int main(int argc, char **argv)
 {
-    dice.state = rng_seed(argc, argv, 7);
+    nomem_begin(argc, argv);
     try_core();
     test_pool_helps();
     test_record();

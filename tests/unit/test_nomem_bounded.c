@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 {
     dc_opts opt;
     const char *bad;
-    dice.state = rng_seed(argc, argv, 11);
+    nomem_begin(argc, argv);
     dc_opts_init(&opt, &bad);
     open_world("eval", &opt, "");
     const uint64_t first = dice.state;

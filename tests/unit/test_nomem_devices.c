@@ -214,7 +214,7 @@ int main(int argc, char **argv)
     dc_opts opt;
     dc_opts_init(&opt, &bad);
     opt.check = 2;
-    dice.state = rng_seed(argc, argv, 7);
+    nomem_begin(argc, argv);
     open_world("eval", &opt, "");
     snprintf(rt->device_name, sizeof rt->device_name, "first");
     rt->open_device = open_device;

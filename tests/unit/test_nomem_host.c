@@ -169,7 +169,7 @@ static void test_apart(void)
 
 int main(int argc, char **argv)
 {
-    dice.state = rng_seed(argc, argv, 11);
+    nomem_begin(argc, argv);
     test_device("eval");
     test_device("sim:cpu");
     test_device("cpu");

@@ -412,7 +412,7 @@ static void try_warm(void)
 
 int main(int argc, char **argv)
 {
-    dice.state = rng_seed(argc, argv, 7);
+    nomem_begin(argc, argv);
     try_on("eval", "eval", &(dc_opts){.opt = 2}, "", 0);
     /* LLVM takes its time at each attempt: a sample; the simulated devices take more of them. */
     try_on("cpu", "cpu", &(dc_opts){.opt = 2}, "", 40);

@@ -141,7 +141,7 @@ static void run_trials(const char *device, int64_t n, int most)
 
 int main(int argc, char **argv)
 {
-    dice.state = rng_seed(argc, argv, 7);
+    nomem_begin(argc, argv);
     run_trials("eval", 8, 400);
     run_trials("sim:cpu", 8000, 60); /* compiled */
     return t_done();

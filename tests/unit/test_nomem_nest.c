@@ -80,7 +80,7 @@ static void write_schedules(void)
 
 int main(int argc, char **argv)
 {
-    dice.state = rng_seed(argc, argv, 7);
+    nomem_begin(argc, argv);
     for (int i = 0; i < 64; i++)
         x[i] = (float)(i % 7);
     write_schedules();

@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 {
     dc_opts opt;
     const char *bad;
-    dice.state = rng_seed(argc, argv, 12);
+    nomem_begin(argc, argv);
     dc_opts_init(&opt, &bad);
     open_world("eval", &opt, "");
     for (int i = 0; i < 2; i++) {

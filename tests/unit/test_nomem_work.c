@@ -251,7 +251,7 @@ static void test_world(const char *device, const char *dump, int most)
 
 int main(int argc, char **argv)
 {
-    dice.state = rng_seed(argc, argv, 7);
+    nomem_begin(argc, argv);
     must(mkdtemp(folder) != NULL, folder);
     snprintf(path, sizeof path, "%s/schedules", folder);
     write_schedules();
