@@ -288,6 +288,6 @@ bool dc_cpu_describe(const dc_opts *opt, const char *set, char *line, size_t siz
         return false;
     const bool found = dc_llvm_probe(opt->llvm, llvm, sizeof llvm);
     snprintf(line, size, "%s, vectors of %d bytes, %s; instruction sets: %s",
-             t.name + strlen("cpu "), t.vector_bytes, llvm, dc_host_sets(sets, sizeof sets));
+             t.name + strlen("cpu "), t.vector_bytes, llvm, dc_host_sets(opt, sets, sizeof sets));
     return found;
 }

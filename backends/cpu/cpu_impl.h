@@ -49,7 +49,8 @@ struct dc_program {
  */
 dc_status dc_host_detect(dc_job *j, const char *set, dc_cpu *cpu);
 dc_status dc_host_choose(dc_job *j, const char *set, int machine, dc_cpu *cpu);
-const char *dc_host_sets(char *out, size_t size); /* those that this machine has, in words */
+/* Those that this machine has, or the one that is pretended, in words. */
+const char *dc_host_sets(const dc_opts *opt, char *out, size_t size);
 
 /* cpu_memory.c */
 dc_status dc_cpu_alloc(dc_device *d, dc_job *j, size_t bytes, void **out);

@@ -235,16 +235,48 @@ dc_status dc_host_choose(dc_job *j, const char *set, int machine, dc_cpu *cpu)
     return DC_OK;
 }
 
-/* Of this machine, or of the one that DEEPC_MACHINE says. */
-static dc_status measure(dc_job *j, dc_cpu *cpu)
+/* What DEEPC_MACHINE says, and the level of its instructions; NULL: nothing is said of them. */
+static dc_status pretend(dc_job *j, dc_machine *said, const level **as)
+{
+    *as = NULL;
+    bool fine = dc_opts_machine(j->opt, said);
+    if (fine && said->set[0] != '\0') {
+        *as = find_level(said->set);
+        fine = *as != NULL && (*as)->number > 0;
+    }
+    return fine ? DC_OK
+                : dc_fail(
+                      j, DC_ERR_OPTION,
+                      &(dc_fact){.word = {"DEEPC_MACHINE",
+                                          "avx512, avx2 or baseline, l1, l2 and l3 in bytes, and "
+                                          "cores, as in avx2,l1=32K,l2=512K,l3=8M,cores=8"}});
+}
+
+/* Of a machine that is pretended `native` is what that one has. */
+static dc_status choose(dc_job *j, const char *set, const level *as, dc_cpu *cpu)
+{
+    const int machine = level_of_machine();
+    if (as == NULL)
+        return dc_host_choose(j, set, machine, cpu);
+    if (as->number > machine)
+        return dc_host_choose(j, as->set, machine, cpu); /* which refuses it */
+    DC_TRY(dc_host_choose(j, set, as->number, cpu));
+    if (cpu->llvm_cpu == NULL)
+        set_level(as, cpu);
+    return DC_OK;
+}
+
+dc_status dc_host_detect(dc_job *j, const char *set, dc_cpu *cpu)
 {
     dc_target *t = &cpu->target;
-    dc_opts_caches said;
-    if (!dc_opts_machine(j->opt, &said))
-        return dc_fail(
-            j, DC_ERR_OPTION,
-            &(dc_fact){.word = {"DEEPC_MACHINE", "l1, l2 and l3 in bytes and cores, as in "
-                                                 "l1=32K,l2=512K,l3=8M,cores=8"}});
+    dc_machine said;
+    const level *as;
+    DC_TRY(need_x86(j));
+    DC_TRY(pretend(j, &said, &as));
+    DC_TRY(choose(j, set, as, cpu));
+    snprintf(t->triple, sizeof t->triple, "x86_64-pc-linux-gnu");
+    snprintf(t->dialect, sizeof t->dialect, "llvm");
+    t->bundles = true;
     t->l1 = said.l1 > 0 ? (size_t)said.l1 : cache_size(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
     t->l2 = said.l2 > 0 ? (size_t)said.l2 : cache_size(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
     t->l3 = said.l3 >= 0 ? (size_t)said.l3 : shared_cache();
@@ -252,23 +284,13 @@ static dc_status measure(dc_job *j, dc_cpu *cpu)
     return DC_OK;
 }
 
-dc_status dc_host_detect(dc_job *j, const char *set, dc_cpu *cpu)
-{
-    dc_target *t = &cpu->target;
-    DC_TRY(need_x86(j));
-    DC_TRY(dc_host_choose(j, set, level_of_machine(), cpu));
-    snprintf(t->triple, sizeof t->triple, "x86_64-pc-linux-gnu");
-    snprintf(t->dialect, sizeof t->dialect, "llvm");
-    t->bundles = true;
-    return measure(j, cpu);
-}
-
-const char *dc_host_sets(char *out, size_t size)
+const char *dc_host_sets(const dc_opts *opt, char *out, size_t size)
 {
     dc_job j;
-    const dc_opts opt = {0};
-    dc_job_init(&j, &opt, NULL);
-    const bool known = need_x86(&j) == DC_OK;
+    dc_machine said;
+    const level *as = NULL;
+    dc_job_init(&j, opt, NULL);
+    const bool known = need_x86(&j) == DC_OK && pretend(&j, &said, &as) == DC_OK;
     dc_job_fini(&j);
-    return list_levels(known ? level_of_machine() : -1, "", out, size);
+    return list_levels(!known ? -1 : as != NULL ? as->number : level_of_machine(), "", out, size);
 }

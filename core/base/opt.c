@@ -140,8 +140,8 @@ bool dc_opts_math_known(const dc_opts *o)
     return strlen(o->math) == letters + (words > 0 ? words - 1 : 0);
 }
 
-/* "l2=512K": each word once. */
-static bool read_part(const char *word, size_t n, dc_opts_caches *out)
+/* "l2=512K", or a word: each once. */
+static bool read_part(const char *word, size_t n, dc_machine *out)
 {
     static const char *const names[] = {"l1=", "l2=", "l3=", "cores="};
     int64_t *const field[] = {&out->l1, &out->l2, &out->l3, &out->cores};
@@ -156,12 +156,15 @@ static bool read_part(const char *word, size_t n, dc_opts_caches *out)
         return *field[i] < 0 && (i < 3 ? read_SIZE(value, field[i]) : read_INT(value, field[i])) &&
                *field[i] >= least[i] && *field[i] <= most[i];
     }
-    return false;
+    if (out->set[0] != '\0' || n >= sizeof out->set || memchr(word, '=', n) != NULL)
+        return false;
+    snprintf(out->set, sizeof out->set, "%.*s", (int)n, word);
+    return n > 0;
 }
 
-bool dc_opts_machine(const dc_opts *o, dc_opts_caches *out)
+bool dc_opts_machine(const dc_opts *o, dc_machine *out)
 {
-    *out = (dc_opts_caches){-1, -1, -1, -1};
+    *out = (dc_machine){-1, -1, -1, -1, ""};
     for (const char *at = o->machine; *at != '\0';) {
         const size_t n = strcspn(at, ",");
         if (!read_part(at, n, out) || (at[n] == ',' && at[n + 1] == '\0'))

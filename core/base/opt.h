@@ -30,11 +30,12 @@ bool dc_opts_files(const dc_opts *o);
 bool dc_opts_math(const dc_opts *o, const char *word);
 bool dc_opts_math_known(const dc_opts *o);
 
-/* What DEEPC_MACHINE says of one: bytes of caches, and cores; -1: nothing. False: it cannot be read. */
-typedef struct dc_opts_caches {
+/* What DEEPC_MACHINE says of one: bytes of caches, and cores, -1: nothing; instructions. False: it cannot be read. */
+typedef struct dc_machine {
     int64_t l1, l2, l3, cores;
-} dc_opts_caches;
-bool dc_opts_machine(const dc_opts *o, dc_opts_caches *out);
+    char set[16]; /* any word; "": nothing */
+} dc_machine;
+bool dc_opts_machine(const dc_opts *o, dc_machine *out);
 
 /* Is it a word that DEEPC_COMPILE may have? */
 bool dc_opts_compile_known(const dc_opts *o);

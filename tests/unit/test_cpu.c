@@ -373,6 +373,11 @@ static void test_machine(void)
     } rows[] = {
         {"", true, -1, -1, -1, -1},
         {"l2=512K", true, -1, 512 << 10, -1, -1},
+        {"baseline,l2=512K", true, -1, 512 << 10, -1, -1},
+        {"native", false, 0, 0, 0, 0},
+        {"pentium", false, 0, 0, 0, 0},
+        {"baseline,avx2", false, 0, 0, 0, 0},
+        {"a_word_that_is_too_long", false, 0, 0, 0, 0},
         {"cores=8,l1=48K,l3=8M,l2=1048576", true, 48 << 10, 1 << 20, 8 << 20, 8},
         {"l3=0,cores=1", true, -1, -1, 0, 1},
         {"l2=0", false, 0, 0, 0, 0},
@@ -405,6 +410,9 @@ static void test_machine(void)
             CHECK_EQ(cpu.target.l2, rows[i].l2 < 0 ? plain.target.l2 : (size_t)rows[i].l2);
             CHECK_EQ(cpu.target.l3, rows[i].l3 < 0 ? plain.target.l3 : (size_t)rows[i].l3);
             CHECK_EQ(cpu.cores, rows[i].cores < 0 ? 0 : rows[i].cores);
+            const bool less = strncmp(rows[i].text, "baseline", 8) == 0;
+            CHECK_EQ(cpu.target.vector_bytes, less ? 16 : plain.target.vector_bytes);
+            CHECK_STR(cpu.target.name, less ? "cpu x86-64" : plain.target.name);
         }
         dc_job_fini(&j);
     }
@@ -419,7 +427,7 @@ static void test_names(world *w)
     } rows[] = {
         {"cpu:baseline", "cpu", "cpu x86-64"},
         {"cpu:cc:baseline", "cpu:cc", "cpu:cc x86-64"},
-        {"cpu:native", "cpu", "cpu x86-64-v"},
+        {"cpu:native", "cpu", "cpu x86-64"},
         {"cpu:", "no device is called 'cpu:'", NULL},
         {"cpu:cc:", "cpu:cc:", NULL},
         {"cpu:baseline:cc", "no device is called 'cpu:baseline:cc'", NULL},

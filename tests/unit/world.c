@@ -278,6 +278,8 @@ void world_open(world *w, where on, const dc_opts *opt, const char *channels)
     dc_opts_init(&env, &bad);
     memcpy(w->opt.dump, env.dump,
            sizeof w->opt.dump); /* scripts/kernels wants these kernels, too */
+    if (w->opt.machine[0] == '\0')
+        memcpy(w->opt.machine, env.machine, sizeof w->opt.machine);
     w->log = (dc_log){.write = hear, .ctx = w};
     dc_log_select(&w->log, channels);
     w->rt = dc_rt_new(&w->opt, &w->log);
