@@ -392,7 +392,7 @@ printf 'for i = 1, 50000 do io.write("line ", i, "\\n") end\nprint "after"\n' >"
 mkfifo "$dir/slow"
 stopped() { # a write to the pipe waits when the signal comes
     "$DEEPC" -i <"$dir/in" >"$dir/slow" &
-    { sleep 2; kill -INT $!; sleep 1; cat; } <"$dir/slow"
+    { read -r line; echo "$line"; sleep 2; kill -INT $!; sleep 2; cat; } <"$dir/slow" # from the first line on
     wait $!
 }
 run stopped
