@@ -261,8 +261,10 @@ static dc_status choose(dc_job *j, const char *set, const level *as, dc_cpu *cpu
     if (as->number > machine)
         return dc_host_choose(j, as->set, machine, cpu); /* which refuses it */
     DC_TRY(dc_host_choose(j, set, as->number, cpu));
-    if (cpu->llvm_cpu == NULL)
+    if (cpu->llvm_cpu == NULL) {
+        cpu->target = (dc_target){0}; /* nothing of this machine's */
         set_level(as, cpu);
+    }
     return DC_OK;
 }
 
