@@ -7,7 +7,7 @@ system=/nowhere
 mkdir -p "$roots" "${log%/*}"
 
 leave() {
-    for at in dev proc; do
+    for at in sys dev proc; do
         ! mountpoint -q "$system/$at" || umount -l "$system/$at"
     done
 }
@@ -31,7 +31,8 @@ new_system() {
     for conf in /etc/apt/apt.conf.d/*proxy*; do
         [ ! -e "$conf" ] || cp "$conf" "$system/etc/apt/apt.conf.d/"
     done
-    mount -t proc proc "$system/proc" && mount --rbind /dev "$system/dev" && mount --make-rslave "$system/dev"
+    mount -t proc proc "$system/proc" && mount --rbind /dev "$system/dev" && mount --make-rslave "$system/dev" &&
+        mount -t sysfs -o ro sysfs "$system/sys"
 }
 
 enter() { # enter COMMAND...: in the system

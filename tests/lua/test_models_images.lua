@@ -133,14 +133,14 @@ function TestModelsOfImages:test_train()
   local x, y = dc.randn("f32[8, 3, 32, 32]", { seed = 1 }), dc.iota "i32[8]" % 2
   x = x + (y:cast("f32") - 0.5):reshape(8, 1, 1, 1)
   for i, net in ipairs(nets) do
-    local opt = optim.Adam(net:parameters(), { lr = 3e-3 })
+    local opt = optim.Adam(net:parameters(), { lr = 5e-4 }) -- small enough that no rounding decides
     local step = dc.fn("step(images: f32[8, 3, 32, 32], labels: i32[8]) -> f32[]", function(images, labels)
       local loss = nn.cross_entropy(net(images), labels)
       opt:step(loss)
       return loss
     end)
     local first = step(x, y):item()
-    for _ = 1, 12 do step(x, y) end
+    for _ = 1, 16 do step(x, y) end
     lu.assertTrue(step(x, y):item() < 0.7 * first, i)
   end
 end
