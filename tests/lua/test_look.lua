@@ -121,7 +121,7 @@ end
 
 -- In a loop over few elements, LLVM would follow the position through all rounds of a random number, for seconds.
 function TestLook:test_positions_in_random_numbers_are_hidden_from_the_compiler()
-  local f = dc.fn("f() -> f32[]", function() return dc.rand("f32[7]"):sum() end) -- fewer than two vectors of any machine
+  local f = dc.fn("f() -> f32[]", function() return dc.rand("f32[7]"):sum() end) -- no two vectors of any machine
   f()
   local text = f:info()[1].interpreted and "" or f:source(1, "text")
   if not text:find "target triple" then

@@ -8,7 +8,6 @@ local on_eval = device == "eval" or os.getenv "DEEPC_COMPILE" == "off"
 local skip = os.getenv "DEEPC_SKIP" or ""
 local is_searched = not on_eval and (os.getenv "DEEPC_OPT" or "2") >= "2" and not skip:find "all"
   and not skip:find "tuned" and not skip:find "schedule"
-local is_simulated = device:find "^sim" ~= nil or (device:find "^cuda" ~= nil and os.getenv "DEEPC_CUDA" ~= nil)
 local is_groups = device:find "cuda" ~= nil or os.getenv "DEEPC_TARGET" == "simt"
 
 TestTune = {}
