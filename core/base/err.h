@@ -18,12 +18,13 @@ typedef enum dc_err_id {
 
 /* What is known where the failure happens; unused fields stay zero. */
 typedef struct dc_fact {
-    const char *op;      /* operation as users call it, or NULL */
-    int axis[2];         /* 0-based */
+    const char *op; /* operation as users call it, or NULL */
+    int axis[2];    /* 0-based */
     int64_t num[4];
     dc_type type[2];
     const char *word[2]; /* copied into the record */
     int operand;         /* which operand is at fault, 1-based; 0 none */
+    bool lines; /* the words are lines of ours: what others wrote in them is escaped already */
 } dc_fact;
 
 typedef struct dc_err {
@@ -31,7 +32,7 @@ typedef struct dc_err {
     dc_status status;
     dc_fact fact; /* op and word point into text below */
     char text[512];
-    char hint[480]; /* instead of the row's; "" none */
+    char hint[480];             /* instead of the row's; "" none */
     char where[160], path[200]; /* of the operation, where that is not what was called; "" */
 } dc_err;
 

@@ -40,13 +40,18 @@ static void put_text(sink *s, const char *text)
     put_n(s, text, strlen(text));
 }
 
-/* What may be of others. */
-static void put_shown(sink *s, const char *text)
+/* What may be of others. `lines`: line feeds stay. */
+static void put_lines(sink *s, const char *text, bool lines)
 {
     char piece[DC_SHOWN_PIECE];
     size_t m;
     for (size_t at = 0, n = strlen(text); at < n; put_n(s, piece, m))
-        at += dc_shown_next(text + at, n - at, false, piece, &m);
+        at += dc_shown_next(text + at, n - at, lines, piece, &m);
+}
+
+static void put_shown(sink *s, const char *text)
+{
+    put_lines(s, text, false);
 }
 
 static void DC_PRINTF(2, 3) putf(sink *s, const char *fmt, ...)
@@ -84,7 +89,7 @@ static void put_field(sink *s, const dc_fact *f, int base, char kind, int i)
         put_shown(s, text);
         break;
     default:
-        put_shown(s, f->word[i & 1] ? f->word[i & 1] : "");
+        put_lines(s, f->word[i & 1] ? f->word[i & 1] : "", f->lines);
         break;
     }
 }

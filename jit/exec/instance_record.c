@@ -54,7 +54,8 @@ dc_status dc_inst_short(const dc_inst *i, dc_job *j, dc_status status)
         return status;
     dc_memory_needs_print(&e->needs, &e->desc, e->desc.fn, text);
     j->err = (dc_err){0};
-    return dc_fail(j, DC_ERR_NOMEM_TEXT, &(dc_fact){.op = e->desc.name, .word = {text}});
+    return dc_fail(j, DC_ERR_NOMEM_TEXT,
+                   &(dc_fact){.op = e->desc.name, .word = {text}, .lines = true});
 }
 
 bool dc_inst_make_room(const dc_inst *i, dc_job *j, dc_status status)

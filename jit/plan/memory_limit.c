@@ -1,6 +1,7 @@
 #include "jit/plan/memory_limit.h"
 
 #include "core/base/number.h"
+#include "core/base/shown.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,10 +160,11 @@ static void put_values(sentence *s, const dc_memory_needs *n, const dc_exec_desc
     bool room = true;
     for (uint32_t i = 0; i < n->nvalue && room; i++) {
         const dc_memory_value *v = &n->value[i];
-        char size[DC_NUMBER_TEXT], what[130], line[DC_TYPE_TEXT + 200];
+        char size[DC_NUMBER_TEXT], what[130], shown[130], line[DC_TYPE_TEXT + 200];
         describe(v, d, fn, what, sizeof what);
+        dc_shown_put(shown, sizeof shown, what, strlen(what), false);
         snprintf(line, sizeof line, "\n    %-10s %.*s  %s", dc_number_bytes(v->bytes, size),
-                 DC_TYPE_TEXT, v->type, what);
+                 DC_TYPE_TEXT, v->type, shown);
         room = put_text(s, line);
     }
 }
@@ -201,7 +203,7 @@ static dc_status check(dc_job *j, need *n)
     put_bytes(&s, (uint64_t)j->opt->memory, "");
     put_parts(&s, &n->of);
     put_values(&s, &n->of, n->d, n->fn);
-    return dc_fail(j, DC_ERR_MEMORY, &(dc_fact){.op = n->d->name, .word = {text}});
+    return dc_fail(j, DC_ERR_MEMORY, &(dc_fact){.op = n->d->name, .word = {text}, .lines = true});
 }
 
 bool dc_memory_limit_allows(dc_job *j, const dc_exec_desc *d, const dc_func *fn, size_t bytes)

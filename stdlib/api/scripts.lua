@@ -238,9 +238,9 @@ function dc.span(name) end
 ---(calls of compiled functions that met denormal numbers, on CPUs: dc.flush_denormals); realized, lazy_programs,
 ---lazy_nodes (now) of code outside typed functions;
 ---bytes_live and bytes_peak (of tensors, now and at most), allocs, handles (now), lost (values given back without
----the finalizer that Lua could not call), moved_out (values of cells copied because a tensor showed them); collections (whole ones of Lua's collector, for memory of tensors); compare_max
----(of DEEPC_COMPARE). And `device`, its name; `schedules`, "rules" or the fingerprint of those that dc.tune has found:
----on the same device, equal fingerprints give equal bits.
+---the finalizer that Lua could not call), moved_out (values of cells copied because a tensor showed them);
+---collections (whole ones of Lua's collector, for memory of tensors); compare_max (of DEEPC_COMPARE). And `device`, its
+---name; `schedules`, "rules" or the fingerprint of those that dc.tune has found: on the same device, equal fingerprints give equal bits.
 ---
 ---    dc.stats().launches
 ---@return table<string, number|string>
