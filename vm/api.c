@@ -192,8 +192,7 @@ static dc_status take_rank(dc_rt *rt, const dc_config *cfg)
         return refuse_setting(&rt->job, "dc_config.rank", "none, where dc_config.ranks is NULL");
     if (cfg->ranks == NULL) {
         rt->open_world = open_processes;
-        if (dc_mpi_launcher(&rt->opt) != NULL &&
-            dc_mpi_place(&rt->launched, &rt->launched_size))
+        if (dc_mpi_launcher(&rt->opt) != NULL && dc_mpi_place(&rt->launched, &rt->launched_size))
             return DC_OK;
         rt->launched = 0;
         rt->launched_size = 1;
@@ -402,7 +401,8 @@ dc_status dc_open(const dc_config *cfg, dc_rt **out)
 
 void dc_close(dc_rt *rt)
 {
-    if (rt != NULL && rt->stop_lua == NULL) /* else it is the state's */
+    if (rt != NULL && rt->stop_lua == NULL && /* else it is the state's */
+        !dc_job_elsewhere(&rt->job))
         close_context(rt);
 }
 
@@ -426,7 +426,7 @@ void dc_resume(dc_rt *rt)
 
 void dc_deadline(dc_rt *rt, int64_t ms)
 {
-    if (rt != NULL)
+    if (rt != NULL && !dc_job_elsewhere(&rt->job))
         rt->call_ms = ms;
 }
 
@@ -455,6 +455,8 @@ const char *dc_errmsg(dc_rt *rt)
 {
     if (rt == NULL)
         return "out of memory";
+    if (dc_job_elsewhere(&rt->job))
+        return DC_JOB_ELSEWHERE;
     const dc_err *e = &rt->job.err;
     if (e->status == DC_OK)
         return "no failure";

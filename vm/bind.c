@@ -13,6 +13,7 @@
 #include <lua.h>
 
 #include <stdio.h>
+#include <string.h>
 
 static void closed(void *rt)
 {
@@ -89,10 +90,8 @@ static int attach(lua_State *L)
 }
 
 /* Nothing outside of the lua_pcall allocates in Lua or raises. */
-DC_API dc_status dc_attach(lua_State *L, dc_rt *rt)
+static dc_status attach_here(lua_State *L, dc_rt *rt)
 {
-    if (L == NULL || rt == NULL || rt->broken)
-        return DC_E_STATE;
     rt->job.err = (dc_err){0};
     if (dc_rt_forked(rt))
         return dc_job_refuse_child(&rt->job);
@@ -110,16 +109,28 @@ DC_API dc_status dc_attach(lua_State *L, dc_rt *rt)
     return dc_fail(&rt->job, DC_ERR_NOMEM, NULL);
 }
 
+DC_API dc_status dc_attach(lua_State *L, dc_rt *rt)
+{
+    bool first;
+    if (L == NULL || rt == NULL || rt->broken || !dc_job_enter(&rt->job, &first))
+        return DC_E_STATE;
+    const dc_status status = attach_here(L, rt);
+    dc_job_leave(&rt->job, first);
+    return status;
+}
+
 DC_API size_t dc_error_text(lua_State *L, int idx, char *buf, size_t n)
 {
     static const char none[] = "no lua_State";
     if (buf == NULL)
         n = 0;
-    if (L != NULL)
+    const dc_rt *rt = L != NULL && lua_checkstack(L, 1) ? dc_dsl_rt(L) : NULL;
+    const char *text = L == NULL ? none : DC_JOB_ELSEWHERE;
+    if (L != NULL && (rt == NULL || !dc_job_elsewhere(&rt->job)))
         return dc_dsl_error_copy(L, idx, buf, n);
     if (n > 0)
-        snprintf(buf, n, "%s", none);
-    return sizeof none - 1;
+        snprintf(buf, n, "%s", text);
+    return strlen(text);
 }
 
 /* ---- the host's entry ------------------------------------------------------------------------ */
@@ -151,6 +162,8 @@ DC_API int dc_pcall(lua_State *L, int nargs, int nresults, int msgh, int64_t ms)
     dc_rt *rt = lua_checkstack(L, 4) ? dc_dsl_rt(L) : NULL;
     if (rt == NULL)
         return refuse_call(L, nargs, "deepc is not attached to this lua_State");
+    if (dc_job_elsewhere(&rt->job)) /* the state is another thread's, too */
+        return DC_E_STATE;
     if (dc_entry_begin(rt, &e, ms) != DC_OK)
         return refuse_call(L, nargs, dc_errmsg(rt));
     dc_dsl_enter(L, &w);

@@ -22,7 +22,9 @@
  *
  *     any thread        at any time
  *     its thread        the one that uses the context now, with its functions and its lua_State: no other call with
- *                       any of these runs, so not from the functions of dc_config either
+ *                       any of these runs, so not from the functions of dc_config either. Where another thread's call
+ *                       runs, DC_E_STATE, and nothing is touched, the lua_State and its stack included; functions that
+ *                       give nothing do nothing; dc_errmsg says so
  *     signal handlers   on any thread, whatever it was doing
  *
  * NULL where a context or a function is needed is DC_E_STATE, for any other pointer DC_E_VALUE, but where NULL is

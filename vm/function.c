@@ -59,7 +59,7 @@ static void free_variant(dc_fvariant *v)
 
 void dc_unload(dc_function *f)
 {
-    if (f == NULL || dc_rt_forked(f->rt))
+    if (f == NULL || dc_rt_forked(f->rt) || dc_job_elsewhere(&f->rt->job))
         return;
     for (uint32_t i = 0; f->variant != NULL && i < f->nvariant; i++)
         free_variant(&f->variant[i]);
@@ -119,7 +119,8 @@ dc_status dc_load(dc_rt *rt, const char *path, dc_function **out)
     loading a = {.rt = rt, .path = path, .out = out};
     if (out != NULL)
         *out = NULL;
-    if (rt == NULL)
+    bool first;
+    if (rt == NULL || !dc_job_enter(&rt->job, &first))
         return DC_E_STATE;
     rt->job.folders = NULL; /* those bind scripts, not the host */
     const dc_status status = run_entry(rt, load_body, &a);
@@ -128,6 +129,7 @@ dc_status dc_load(dc_rt *rt, const char *path, dc_function **out)
         *out = a.f;
     else
         dc_unload(a.f);
+    dc_job_leave(&rt->job, first);
     return status;
 }
 
@@ -562,9 +564,14 @@ static dc_status set_body(dc_job *j, void *arg)
 /* No entry: what was asked for while nothing ran does not end it. */
 static dc_status move(dc_function *f, dc_status (*body)(dc_job *, void *), void *arg)
 {
-    const atomic_bool *cancel = dc_job_heed(&f->rt->job, NULL);
-    const dc_status status = dc_protect(&f->rt->job, body, arg);
-    dc_job_heed(&f->rt->job, cancel);
+    dc_job *j = &f->rt->job;
+    bool first;
+    if (!dc_job_enter(j, &first))
+        return DC_E_STATE;
+    const atomic_bool *cancel = dc_job_heed(j, NULL);
+    const dc_status status = dc_protect(j, body, arg);
+    dc_job_heed(j, cancel);
+    dc_job_leave(j, first);
     return status;
 }
 

@@ -30,7 +30,7 @@ DC_API dc_status dc_push_array(lua_State *L, const dc_array *a, void (*release)(
 {
     dc_rt *rt = context_of(L);
     dc_type type;
-    if (rt == NULL)
+    if (rt == NULL || dc_job_elsewhere(&rt->job))
         return DC_E_STATE;
     rt->job.err = (dc_err){0};
     if (dc_rt_forked(rt))
@@ -50,7 +50,7 @@ DC_API dc_status dc_to_array(lua_State *L, int idx, dc_array *out)
     dc_rt *rt = context_of(L);
     dc_type type;
     void *mem;
-    if (rt == NULL)
+    if (rt == NULL || dc_job_elsewhere(&rt->job))
         return DC_E_STATE;
     if (out == NULL) {
         rt->job.err = (dc_err){0};

@@ -305,13 +305,8 @@ static dc_status open_folders(dc_job *j, void *arg)
     return dc_folders_new(j, o->read, o->write, &f->out);
 }
 
-DC_API dc_status dc_sandbox(lua_State *L, const dc_sandbox_options *options)
+static dc_status sandbox_here(lua_State *L, dc_rt *rt, const dc_sandbox_options *o, bool fits)
 {
-    dc_sandbox_options o;
-    const bool fits = read_options(options, &o);
-    dc_rt *rt = o.context;
-    if (L == NULL || rt == NULL || rt->broken)
-        return DC_E_STATE;
     rt->job.err = (dc_err){0};
     if (!fits)
         return dc_fail(&rt->job, DC_ERR_OPTION,
@@ -320,11 +315,11 @@ DC_API dc_status dc_sandbox(lua_State *L, const dc_sandbox_options *options)
                                            "DC_SANDBOX_INIT sets it"}});
     if (rt->stop_lua != NULL)
         return dc_failf(&rt->job, DC_ERR_REENTER, NULL, "another lua_State has this context");
-    folders f = {.o = &o};
+    folders f = {.o = o};
     const dc_status opened = dc_protect(&rt->job, open_folders, &f);
     if (opened != DC_OK)
         return opened;
-    building b = {.o = &o, .rt = rt, .status = DC_OK};
+    building b = {.o = o, .rt = rt, .status = DC_OK};
     if (!lua_checkstack(L, 8))
         b.status = dc_fail(&rt->job, DC_ERR_NOMEM, NULL);
     if (b.status == DC_OK) {
@@ -344,6 +339,19 @@ DC_API dc_status dc_sandbox(lua_State *L, const dc_sandbox_options *options)
     rt->folders = f.out;
     rt->job.folders = f.out;
     return DC_OK;
+}
+
+DC_API dc_status dc_sandbox(lua_State *L, const dc_sandbox_options *options)
+{
+    dc_sandbox_options o;
+    bool first;
+    const bool fits = read_options(options, &o);
+    dc_rt *rt = o.context;
+    if (L == NULL || rt == NULL || rt->broken || !dc_job_enter(&rt->job, &first))
+        return DC_E_STATE;
+    const dc_status status = sandbox_here(L, rt, &o, fits);
+    dc_job_leave(&rt->job, first);
+    return status;
 }
 
 /* ---- running ---------------------------------------------------------------------------------- */
@@ -394,6 +402,9 @@ DC_API dc_status dc_sandbox_run(lua_State *L, const char *name, const char *text
 {
     running r = {name, text, n, ms, DC_E_NOMEM};
     if (L == NULL || !lua_checkstack(L, 8))
+        return DC_E_STATE;
+    const dc_rt *rt = dc_dsl_rt(L);
+    if (rt != NULL && dc_job_elsewhere(&rt->job))
         return DC_E_STATE;
     if (name == NULL || text == NULL)
         return DC_E_VALUE;

@@ -51,7 +51,33 @@ dc_status dc_job_refuse_child(dc_job *j)
                                        "its own after fork"}});
 }
 
-dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg)
+/* A child of fork has none of the parent's threads. */
+static bool is_forked(const dc_job *j)
+{
+    return j->owner != NULL && dc_owner_forked(j->owner);
+}
+
+bool dc_job_enter(dc_job *j, bool *first)
+{
+    const void *user = NULL;
+    *first = atomic_compare_exchange_strong_explicit(&j->user, &user, &innermost,
+                                                     memory_order_acquire, memory_order_relaxed);
+    return *first || user == (const void *)&innermost || is_forked(j);
+}
+
+void dc_job_leave(dc_job *j, bool first)
+{
+    if (first)
+        atomic_store_explicit(&j->user, NULL, memory_order_release);
+}
+
+bool dc_job_elsewhere(const dc_job *j)
+{
+    const void *user = atomic_load_explicit(&j->user, memory_order_relaxed);
+    return user != NULL && user != (const void *)&innermost && !is_forked(j);
+}
+
+static dc_status protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
     const uint32_t deferred = j->cleanup.n;
@@ -61,7 +87,7 @@ dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg)
     volatile dc_status status = DC_OK;
 
     j->err = (dc_err){0};
-    if (j->owner != NULL && dc_owner_forked(j->owner))
+    if (is_forked(j))
         return dc_job_refuse_child(j);
     if (setjmp(here.at) == 0) {
         innermost = &here;
@@ -76,6 +102,16 @@ dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg)
     j->cancel = cancel;
     release_deferred(j, deferred);
     dc_arena_rewind(&j->scratch, mark);
+    return status;
+}
+
+dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg)
+{
+    bool first;
+    if (!dc_job_enter(j, &first))
+        return DC_E_STATE;
+    const dc_status status = protect(j, body, arg);
+    dc_job_leave(j, first);
     return status;
 }
 

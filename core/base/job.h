@@ -47,6 +47,7 @@ typedef struct dc_job {
         meeting; /* the line of the script that asks for an exchange of ranks at once; NULL: none does */
     const struct dc_owner
         *owner; /* in another process than its own nothing is run; NULL: anywhere */
+    _Atomic(const void *) user; /* stands for the thread that uses it; NULL: none does */
 } dc_job;
 
 void dc_job_init(dc_job *j, const dc_opts *opt, dc_log *log);
@@ -59,8 +60,18 @@ void dc_job_fini(dc_job *j);
 void dc_job_notice_bug(dc_job *j);
 
 /*
+ * A job is used by one thread at a time. dc_job_enter: this thread does from now on, until dc_job_leave with *first, which
+ * says whether it did not already; false where another one does, and then nothing of the job may be touched, its record
+ * included. dc_job_elsewhere: does another thread use it just now?
+ */
+bool dc_job_enter(dc_job *j, bool *first);
+void dc_job_leave(dc_job *j, bool first);
+bool dc_job_elsewhere(const dc_job *j);
+#define DC_JOB_ELSEWHERE "another thread uses this context; a context is used by one thread at a time"
+
+/*
  * Runs body(arg) with a recovery point. Clears the record first, rewinds scratch afterwards. STATE, and nothing
- * is run, in a child of the process that the job belongs to.
+ * is run, in a child of the process that the job belongs to; and where another thread uses it, without a record.
  */
 dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg);
 

@@ -169,11 +169,16 @@ static void end_deadline(dc_rt *rt, dc_entry *e)
 
 dc_status dc_entry_begin(dc_rt *rt, dc_entry *e, int64_t ms)
 {
-    *e = (dc_entry){.outer = rt->entry};
-    if (ms > 0)
-        DC_TRY(set_deadline(rt, e, ms));
-    rt->entry = e;
-    return DC_OK;
+    bool first;
+    if (!dc_job_enter(&rt->job, &first))
+        return DC_E_STATE;
+    *e = (dc_entry){.outer = rt->entry, .first = first};
+    const dc_status status = ms > 0 ? set_deadline(rt, e, ms) : DC_OK;
+    if (status == DC_OK)
+        rt->entry = e;
+    else
+        dc_job_leave(&rt->job, first);
+    return status;
 }
 
 void dc_entry_end(dc_rt *rt, dc_entry *e)
@@ -183,4 +188,5 @@ void dc_entry_end(dc_rt *rt, dc_entry *e)
     rt->entry = e->outer;
     if (rt->entry == NULL)
         dc_entry_take_back(rt, DC_WHY_HOST);
+    dc_job_leave(&rt->job, e->first);
 }

@@ -30,9 +30,13 @@ typedef struct dc_entry {
     uint64_t due,
         before; /* its deadline, 0: none of its own; what the timer waited for when it began */
     int64_t ms; /* of the deadline that holds */
+    bool first; /* dc_job_enter */
 } dc_entry;
 
-/* Begins an entry, unless it fails; ms <= 0: no deadline of its own. The first deadline takes memory and a thread. */
+/*
+ * Begins an entry, unless it fails; ms <= 0: no deadline of its own. The first deadline takes memory and a thread. STATE
+ * where another thread is in one: nothing of the context may be touched then.
+ */
 dc_status dc_entry_begin(dc_rt *rt, dc_entry *e, int64_t ms);
 /* Ends it: its deadline, and as the outermost one dc_stop's request, are taken back. */
 void dc_entry_end(dc_rt *rt, dc_entry *e);

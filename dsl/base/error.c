@@ -213,6 +213,8 @@ void dc_error_raise(lua_State *L, dc_dsl *d, const dc_blame *b)
     dc_place here;
     dc_operand own;
     dc_err failure; /* finalizers of the script that run from here on fail and succeed */
+    if (dc_job_elsewhere(&d->rt->job))
+        luaL_error(L, "%s", DC_JOB_ELSEWHERE);
     dc_interrupt_told(L, d);
     dc_err_copy(&failure, &d->rt->job.err);
     const dc_err *e = &failure;

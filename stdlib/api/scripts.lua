@@ -240,7 +240,8 @@ function dc.span(name) end
 ---bytes_live and bytes_peak (of tensors, now and at most), allocs, handles (now), lost (values given back without
 ---the finalizer that Lua could not call), moved_out (values of cells copied because a tensor showed them);
 ---collections (whole ones of Lua's collector, for memory of tensors); compare_max (of DEEPC_COMPARE). And `device`, its
----name; `schedules`, "rules" or the fingerprint of those that dc.tune has found: on the same device, equal fingerprints give equal bits.
+---name; `schedules`, "rules" or the fingerprint of those that dc.tune has found: on the same device, equal
+---fingerprints give equal bits.
 ---
 ---    dc.stats().launches
 ---@return table<string, number|string>
