@@ -1,5 +1,5 @@
 /*
- * Stops at random moments in ten kinds of work: how long what runs goes on after dc_stop, from another thread, or
+ * Stops at random moments in thirteen kinds of work: how long what runs goes on after dc_stop, from another thread, or
  * after its deadline. After each the context is used.
  *
  *     moments [N [SEED]]     N moments for each kind; prints median, 99 % and the longest, in ms
@@ -50,7 +50,8 @@ static const kind kinds[] = {
     {"coroutines", "eval",
      "while true do local co = coroutine.wrap(function() while true do "
      "coroutine.yield(pcall(string.rep, 'x', 9)) "
-     "end end)\n for _ = 1, 50 do co() end pcall(coroutine.wrap(function() pcall(function() for _ "
+     "end end)\n for _ = 1, 50 do co() end pcall(coroutine.wrap(function() "
+     "pcall(function() for _ "
      "= 1, 2000 do end "
      "end) end)) end",
      NULL, NULL},
@@ -58,13 +59,16 @@ static const kind kinds[] = {
     {"one long kernel", "cpu", "while true do pcall(long, 1.5) end", NULL, NULL},
     {"interpreter", "eval",
      "local a = dc.rand('f32[300, 300]', { seed = 2 })\n"
-     "while true do pcall(function() return (a:matmul(a) * 0.01):exp():sum():item() end) end",
+     "while true do pcall(function() return (a:matmul(a) * 0.01):exp():sum():item() "
+     "end) end",
      NULL, NULL},
     {"lazy code and callbacks", "cpu",
      "local n = 0 while true do pcall(function() n = n % 40 + 1\n"
-     "local t = dc.rand('f32[' .. n * 100 .. ']', { seed = 3 }) for _ = 1, n do t = t * 1.5 + 1 "
+     "local t = dc.rand('f32[' .. n * 100 .. ']', { seed = 3 }) for _ = 1, n do t = t "
+     "* 1.5 + 1 "
      "end t:sum():item()\n"
-     "table.sort({ 5, 3, 1, 4, 2 }, function(a, b) pcall(string.gsub, 'abc', '.', function(c) "
+     "table.sort({ 5, 3, 1, 4, 2 }, function(a, b) pcall(string.gsub, 'abc', '.', "
+     "function(c) "
      "return c .. a end) "
      "return a < b end) end) end",
      NULL, NULL},
@@ -73,9 +77,11 @@ static const kind kinds[] = {
      "turn, big = 0, dc.iota 'f32[4000000]' local list, cell = big:totable(), "
      "dc.state('f32[4000000]', "
      "big)\n"
-     "work = { function() dc.save(path, { x = big }) end, function() dc.load(path) end,\n"
+     "work = { function() dc.save(path, { x = big }) end, function() dc.load(path) "
+     "end,\n"
      "function() dc.load(path, { x = cell }) end, function() cell:set(big) end,\n"
-     "function() big:clone() end, function() big:totable() end, function() dc.tensor(list) end }\n"
+     "function() big:clone() end, function() big:totable() end, function() "
+     "dc.tensor(list) end }\n"
      "work[1]()",
      "assert(dc.load(path).x[4000000]:item() == 3999999)"},
     {"tokenizers", "eval",
@@ -83,27 +89,37 @@ static const kind kinds[] = {
      "turn, work = 0, {}\n"
      "local tokenizers = require 'deepc.tokenizers'\n"
      "local function from(json)\n"
-     "  local file = assert(io.open(path .. '.json', 'w')) file:write(json) file:close()\n"
-     "  local ok, tok = pcall(tokenizers.load, path .. '.json') os.remove(path .. '.json') return "
+     "  local file = assert(io.open(path .. '.json', 'w')) file:write(json) "
+     "file:close()\n"
+     "  local ok, tok = pcall(tokenizers.load, path .. '.json') os.remove(path .. "
+     "'.json') return "
      "ok and tok or nil end\n"
      "local texts = { ('a'):rep(4000000), (' '):rep(4000000), ('ab \xcc\x81\xc3\xa9  "
      "\\n'):rep(400000) }\n"
-     "local bpe = '\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"aa\": 2, "
+     "local bpe = '\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, "
+     "\"aa\": 2, "
      "\"ab\": 3, "
      "\"aaaa\": 4, \"\xc4\xa0\": 5}, \"merges\": [\"a a\", \"a b\", \"aa aa\"]}}'\n"
-     "local uni = '\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [[\"?\", 0], "
+     "local uni = '\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": "
+     "[[\"?\", 0], "
      "[\"a\", -1], "
      "[\"aa\", -2], [\"' .. ('a'):rep(1000) .. '\", -3]]}}'\n"
-     "local function split(regex) return '{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": "
+     "local function split(regex) return '{\"pre_tokenizer\": {\"type\": \"Split\", "
+     "\"pattern\": "
      "{\"Regex\": \"' "
      ".. regex .. '\"}, \"behavior\": \"Isolated\"}, ' .. bpe end\n"
-     "local bytes = '{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false}, "
+     "local bytes = '{\"pre_tokenizer\": {\"type\": \"ByteLevel\", "
+     "\"add_prefix_space\": false}, "
      "\"decoder\": {\"type\": \"ByteLevel\"}, ' .. bpe\n"
-     "local norm = '{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": "
+     "local norm = '{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": "
+     "[{\"type\": "
      "\"NFKC\"}, "
-     "{\"type\": \"BertNormalizer\"}, {\"type\": \"NFD\"}, {\"type\": \"StripAccents\"}]}, '\n"
-     "local added = '{\"added_tokens\": [{\"id\": 9, \"content\": \" \", \"rstrip\": true}], '\n"
-     "for _, json in ipairs { bytes, norm .. bpe, '{' .. uni, added .. bpe, split 'a(?=.*z)', "
+     "{\"type\": \"BertNormalizer\"}, {\"type\": \"NFD\"}, {\"type\": "
+     "\"StripAccents\"}]}, '\n"
+     "local added = '{\"added_tokens\": [{\"id\": 9, \"content\": \" \", \"rstrip\": "
+     "true}], '\n"
+     "for _, json in ipairs { bytes, norm .. bpe, '{' .. uni, added .. bpe, split "
+     "'a(?=.*z)', "
      "split '(a|aa)+$', \n"
      "    split '(?:a?){30}a{30}b', split '(a+)\\\\\\\\1+b', split ' {2,}', split "
      "'(?=(.*)(.*)(.*)x)a' "
@@ -116,25 +132,63 @@ static const kind kinds[] = {
     {"templates", "eval",
      "turn = turn + 1 local f = work[turn % #work + 1] while true do pcall(f) end",
      "turn, work = 0, {}\n"
-     "local tok = require 'deepc.tokenizers'.load { vocab = { '[UNK]', 'a' }, kind = 'bert' }\n"
-     "local messages = {} for i = 1, 300 do messages[i] = { role = 'user', content = (' a'):rep(i) "
+     "local tok = require 'deepc.tokenizers'.load { vocab = { '[UNK]', 'a' }, kind = "
+     "'bert' }\n"
+     "local messages = {} for i = 1, 300 do messages[i] = { role = 'user', content = "
+     "(' a'):rep(i) "
      "} end\n"
      "for _, template in ipairs {\n"
-     "  '{% for m in messages %}{% for k in messages %}{{ m.content | trim }}{{ k | tojson }}{% "
+     "  '{% for m in messages %}{% for k in messages %}{{ m.content | trim }}{{ k | "
+     "tojson }}{% "
      "endfor %}{% endfor %}',\n"
      "  '{% for i in range(1000000) %}{{ i }}{% endfor %}',\n"
      "  '{{ messages | map(attribute=\"content\") | join(\",\") | upper | length }}',\n"
      "  ('{% if true %}'):rep(2000) } do\n"
-     "  work[#work + 1] = function() tok:chat(messages, { template = template }) end end\n",
+     "  work[#work + 1] = function() tok:chat(messages, { template = template }) end "
+     "end\n",
      NULL},
     {"JSON", "eval", "while true do pcall(tokenizers.load, path .. '.json') end",
      "tokenizers = require 'deepc.tokenizers'\n"
      "local file, list = assert(io.open(path .. '.json', 'w')), {}\n"
      "for i = 1, 200000 do list[i] = ('\"t%d\": %d'):format(i, i - 1) end\n"
-     "file:write('{\"x\": \"', ('a'):rep(4000000), '\", \"model\": {\"type\": \"WordLevel\", "
+     "file:write('{\"x\": \"', ('a'):rep(4000000), '\", \"model\": {\"type\": "
+     "\"WordLevel\", "
      "\"vocab\": {', "
      "table.concat(list, ', '), '}}}') file:close()\n",
      "os.remove(path .. '.json')"},
+    {"CSV and images", "eval",
+     "turn = turn + 1 local f = work[turn % #work + 1] while true do pcall(f) end",
+     "data, turn = require 'deepc.data', 0\n"
+     "local file, rows = assert(io.open(path .. '.csv', 'w')), {}\n"
+     "for i = 1, 100000 do rows[i] = i .. ',text ' .. i .. ',' .. i / 7 end\n"
+     "file:write('a,b,c\\n', table.concat(rows, '\\n'), '\\n') file:close()\n"
+     "local image = dc.iota('i32[900, 900, 3]') % 256\n"
+     "data.write_image(path .. '.png', image:cast 'u8')\n"
+     "work = { function() data.read_csv(path .. '.csv') end, function() "
+     "data.read_image(path .. '.png') end }\n"
+     "work[1]() work[2]()",
+     "os.remove(path .. '.csv') os.remove(path .. '.png')"},
+    {"sorting, transforms", "cpu",
+     "turn = turn + 1 local f = work[turn % #work + 1] while true do pcall(f) end",
+     "fft, turn = require 'deepc.fft', 0\n"
+     "local a = dc.rand('f32[50, 40000]', { seed = 4 })\n"
+     "local row = dc.rand('f32[1000000]', { seed = 5 })\n"
+     "work = { function() a:sort():sum():item() end, function() "
+     "row:sort():sum():item() end,\n"
+     "function() a:cumsum(2):sum():item() end, function() "
+     "fft.rfft(a):abs():sum():item() end }\n"
+     "for i = 1, #work do work[i]() end",
+     NULL},
+    {"linear algebra", "cpu",
+     "turn = turn + 1 local f = work[turn % #work + 1] while true do pcall(f) end",
+     "linalg, turn = require 'deepc.linalg', 0\n"
+     "local a = dc.rand('f32[400, 40, 40]', { seed = 6 }) + dc.eye('f32[40, 40]')\n"
+     "work = { function() linalg.inv(a):sum():item() end, function() "
+     "linalg.svdvals(a):sum():item() end,\n"
+     "function() linalg.solve(a, a):sum():item() end }\n"
+     "if not pcall(work[1]) then work = { function() a:matmul(a):sum():item() end } "
+     "end\n", /* no LAPACK here */
+     NULL},
 };
 
 typedef struct stopper {

@@ -37,3 +37,30 @@ function TestTrust.test_each_promise_has_a_test()
   end
   lu.assertTrue(rows > 35, rows)
 end
+
+-- "What bounds what" has each resource of each place once.
+function TestTrust.test_bounds_are_complete()
+  local seen = {}
+  local row = "\n| (%w+) | ([%w, ]+) | ([^|]+) | ([^|\n]+) |%f[\n]"
+  for resource, of, bound, tests in read("docs/trust.md"):gmatch(row) do
+    if resource ~= "resource" then
+      lu.assertTrue(#bound > 0)
+      for place in of:gmatch "%w+" do
+        local key = resource .. " of " .. place
+        lu.assertNil(seen[key], key)
+        seen[key] = true
+      end
+      for path, name in tests:gmatch "([%w_/]+/[%w_/%.]+)%s*%(?([%w_]*)" do
+        local text = read("tests/" .. path)
+        lu.assertNotNil(text, path)
+        if name ~= "" and text then lu.assertStrContains(text, name) end
+      end
+    end
+  end
+  for resource in ("time memory files descriptors threads processes sockets stack"):gmatch "%w+" do
+    for place in ("scripts readers compilers kernels LAPACK servers"):gmatch "%w+" do
+      local key = resource .. " of " .. place
+      lu.assertTrue(seen[key], key)
+    end
+  end
+end
