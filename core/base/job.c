@@ -59,10 +59,14 @@ static bool is_forked(const dc_job *j)
 
 bool dc_job_enter(dc_job *j, bool *first)
 {
-    const void *user = NULL;
+    const void *user = atomic_load_explicit(&j->user, memory_order_relaxed);
+    *first = false;
+    if (user == (const void *)&innermost)
+        return true;
+    user = NULL;
     *first = atomic_compare_exchange_strong_explicit(&j->user, &user, &innermost,
                                                      memory_order_acquire, memory_order_relaxed);
-    return *first || user == (const void *)&innermost || is_forked(j);
+    return *first || is_forked(j);
 }
 
 void dc_job_leave(dc_job *j, bool first)

@@ -12,14 +12,16 @@
 
 #include <string.h>
 
+/* User values of the context: the memory of slots; a set of the memory of nodes. In the registry the debug library could exchange them. */
+enum { SLOTS = 1, KEPT };
 /*
- * User values of the context: the memory of slots; the userdata of each slot, weakly; a set of the memory of nodes. Not in
- * the registry, where the debug library may exchange them.
+ * Its address is a key of the registry, from where it is had fastest: the userdata of each slot, weakly. Where the debug
+ * library exchanges it, values may be taken for lost, and are closed then.
  */
-enum { SLOTS = 1, WEAK, KEPT };
+static const char WEAK[] = "userdata by slot";
 _Static_assert((int)KEPT == (int)DC_UDATA_USER, "state.c makes the context with room for these");
 
-enum { FIRST_SLOTS = 64, CHUNK_NODES = 64 };
+enum { FIRST_SLOTS = 64, CHUNK_NODES = 64, KEPT_NODES = 4096 };
 
 /* Nodes of one size in one block of memory. */
 typedef struct dc_uchunk {
@@ -56,6 +58,22 @@ static bool push_context(lua_State *L, const dc_dsl *d)
     return false;
 }
 
+/* Pushes the weak table, or whatever the debug library has put in its place: false. */
+static bool push_weak(lua_State *L)
+{
+    return lua_rawgetp(L, LUA_REGISTRYINDEX, WEAK) == LUA_TTABLE;
+}
+
+/* Of the value at idx, from 1. */
+static void set_weak(lua_State *L, uint32_t slot, int idx)
+{
+    if (push_weak(L)) {
+        lua_pushvalue(L, idx);
+        lua_rawseti(L, -2, slot);
+    }
+    lua_pop(L, 1);
+}
+
 /* Pushes a user value of the context; raises where the registry has lost that. */
 static void push_own(lua_State *L, const dc_dsl *d, int which)
 {
@@ -82,19 +100,20 @@ static void grow_slots(lua_State *L, dc_dsl *d)
         lua_settop(L, memory - 1);
         return;
     }
-    push_own(L, d, WEAK);
-    for (uint32_t i = 1; i <= n->room; i++) { /* the collector rests meanwhile */
-        lua_rawgeti(L, memory + 2, i);
+    for (uint32_t i = 1; i <= n->room && push_weak(L); i++, lua_settop(L, memory + 1)) {
+        lua_rawgeti(L, memory + 2, i); /* the collector rests meanwhile */
         lua_rawseti(L, memory + 1, i);
     }
+    lua_settop(L, memory + 1);
     memset(at, 0, ((size_t)room + 1) * sizeof *at);
     if (n->room > 0)
         memcpy(at, n->at, ((size_t)n->room + 1) * sizeof *at);
-    push_context(L, d);
+    if (!push_context(L, d))
+        luaL_error(L, "the registry has lost the context");
     lua_pushvalue(L, memory);
     lua_setiuservalue(L, -2, SLOTS);
     lua_pushvalue(L, memory + 1);
-    lua_setiuservalue(L, -2, WEAK);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, WEAK);
     for (uint32_t i = room; i > n->room; i--) {
         at[i].next = n->free;
         n->free = i;
@@ -162,6 +181,7 @@ static void add_chunk(lua_State *L, dc_dsl *d, struct dc_upool *p)
     lua_rawsetp(L, -2, c);
     lua_pop(L, 1);
     link_chunk(c);
+    p->room += CHUNK_NODES;
 }
 
 static dc_uhead *take_pooled(struct dc_upool *p)
@@ -169,6 +189,7 @@ static dc_uhead *take_pooled(struct dc_upool *p)
     dc_uchunk *c = p->first;
     dc_uhead *node = c->free;
     c->free = *free_link(node);
+    p->used++;
     if (--c->nfree == 0)
         unlink_chunk(c);
     return node;
@@ -186,18 +207,22 @@ static bool forget_memory(lua_State *L, const dc_dsl *d, const void *at)
     return true;
 }
 
-/* A chunk that no node is used of goes, unless it is the last one with room. */
+/* A chunk that no node is used of goes, where most of what there is has been free: a collection frees many at once, and as many are made before the next. */
 static void give_pooled(lua_State *L, const dc_dsl *d, dc_uhead *node)
 {
     dc_uchunk *c = node->chunk;
+    struct dc_upool *p = c->pool;
     *free_link(node) = c->free;
     c->free = node;
+    p->used--;
     if (c->nfree++ == 0)
         link_chunk(c);
-    if (c->nfree < CHUNK_NODES || c->pinned || (c->prev == NULL && c->next == NULL))
+    if (c->nfree < CHUNK_NODES || c->pinned || p->room <= KEPT_NODES || p->used > p->room / 4)
         return;
-    if (forget_memory(L, d, c))
-        unlink_chunk(c);
+    if (!forget_memory(L, d, c))
+        return;
+    unlink_chunk(c);
+    p->room -= CHUNK_NODES;
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -205,7 +230,7 @@ static void give_pooled(lua_State *L, const dc_dsl *d, dc_uhead *node)
 static dc_uref *new_reference(lua_State *L, const dc_utype *type, size_t behind, int nuser)
 {
     dc_uref *r = lua_newuserdatauv(L, sizeof *r + behind, nuser);
-    memset(r, 0, sizeof *r + behind);
+    *r = (dc_uref){.type = NULL};
     dc_udata_push_meta(L, type);
     lua_setmetatable(L, -2);
     return r;
@@ -221,25 +246,26 @@ static void *enter(lua_State *L, dc_unodes *n, const dc_utype *type, dc_uref *r,
     node->slot = slot;
     node->serial = ++n->serial;
     node->type = type;
-    lua_pushvalue(L, -2);
-    lua_rawseti(L, -2, slot); /* the weak table */
-    lua_pop(L, 1);
+    set_weak(L, slot, lua_gettop(L));
     *r = (dc_uref){type, node, node->serial};
     return node;
 }
 
+/*
+ * The userdata is as large as its node: the collector's pace goes by the memory of what it can free, and nodes that are
+ * used again are none of it. With small userdata it would come so seldom that what waits for it fills the caches.
+ */
 void *dc_udata_new_pooled(lua_State *L, dc_dsl *d, const dc_utype *type, size_t size)
 {
     dc_unodes *n = &d->nodes;
     struct dc_upool *p = pool_of(n, size);
-    dc_uref *r = new_reference(L, type, 0, 0);
+    dc_uref *r = new_reference(L, type, size, 0);
     while (n->free == 0 || p->first == NULL) { /* finalizers may run where there is room made */
         if (n->free == 0)
             grow_slots(L, d);
         if (p->first == NULL)
             add_chunk(L, d, p);
     }
-    push_own(L, d, WEAK);
     dc_uhead *node = take_pooled(p);
     dc_uchunk *c = node->chunk;
     memset(node, 0, size);
@@ -260,7 +286,6 @@ static void *new_alone(lua_State *L, dc_dsl *d, const dc_utype *type, size_t siz
     lua_insert(L, -2);
     lua_rawsetp(L, -2, node);
     lua_pop(L, 1);
-    push_own(L, d, WEAK);
     return enter(L, n, type, r, node);
 }
 
@@ -278,6 +303,7 @@ void *dc_udata_new(lua_State *L, const dc_utype *type, size_t size, int nuser)
     if (type->drop != NULL)
         return new_alone(L, context_in(L), type, size, nuser);
     dc_uref *r = new_reference(L, type, size, nuser);
+    memset(r + 1, 0, size);
     r->node = (dc_uhead *)(void *)(r + 1);
     r->node->type = r->type = type;
     return r->node;
@@ -337,9 +363,7 @@ static void order_again(lua_State *L, dc_uhead *node)
     node->dying = true;
     if (lua_getmetatable(L, 1))
         lua_setmetatable(L, 1);
-    lua_getiuservalue(L, lua_upvalueindex(1), WEAK);
-    lua_pushvalue(L, 1);
-    lua_rawseti(L, -2, node->slot);
+    set_weak(L, node->slot, 1);
 }
 
 /*
@@ -384,9 +408,12 @@ static void take_back(lua_State *L, dc_dsl *d, dc_uhead *node)
 void dc_udata_sweep(lua_State *L, dc_dsl *d)
 {
     const dc_unodes *n = &d->nodes;
-    if (!lua_checkstack(L, 6) || !push_context(L, d))
+    if (!lua_checkstack(L, 6))
         return;
-    lua_getiuservalue(L, -1, WEAK);
+    if (!push_weak(L)) {
+        lua_pop(L, 1);
+        return;
+    }
     for (uint32_t i = 1; i <= n->room; i++) {
         if (n->at[i].node == NULL)
             continue;
@@ -394,7 +421,7 @@ void dc_udata_sweep(lua_State *L, dc_dsl *d)
             take_back(L, d, n->at[i].node);
         lua_pop(L, 1);
     }
-    lua_pop(L, 2);
+    lua_pop(L, 1);
 }
 
 void dc_udata_close_all(dc_dsl *d)
@@ -408,9 +435,9 @@ void dc_udata_close_all(dc_dsl *d)
 
 void dc_udata_open(lua_State *L, const dc_dsl *d)
 {
-    push_context(L, d);
     lua_newtable(L);
-    lua_setiuservalue(L, -2, WEAK);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, WEAK);
+    push_context(L, d);
     lua_newtable(L);
     lua_setiuservalue(L, -2, KEPT);
     lua_pop(L, 1);

@@ -49,7 +49,7 @@ typedef struct dc_uref {
     uint64_t serial; /* of the node; another one there: a sweep has given it back */
 } dc_uref;
 
-enum { DC_UDATA_USER = 3 }; /* user values of the context, which are udata.c's */
+enum { DC_UDATA_USER = 2 }; /* user values of the context, which are udata.c's */
 
 /* Nodes of a context, all in memory of Lua, which frees it when nothing can refer to it any more: udata.c. */
 typedef struct dc_unodes {
@@ -62,6 +62,7 @@ typedef struct dc_unodes {
     struct dc_upool {
         size_t size;             /* of its nodes; 0: none yet */
         struct dc_uchunk *first; /* those with free nodes */
+        uint32_t room, used;     /* nodes of all chunks; those that stand for something */
     } pool[2];
 } dc_unodes;
 
