@@ -125,6 +125,36 @@ function TestLost.test_brought_back()
   end
 end
 
+-- What is to be closed cannot be, where a coroutine that died in a trace is closed at the end of the C stack.
+function TestLost.test_traces_of_dead_coroutines()
+  local function deep(n, f)
+    if n == 0 then return f() end
+    return (("a"):gsub("a", function()
+      deep(n - 1, f)
+      return "x"
+    end))
+  end
+  local refused = 0
+  for n = 150, 199 do
+    local f = dc.fn("f(x: f32[n]) -> f32[n]", function(x)
+      local scope <close> = dc.scope()
+      dc.scan(function(sum, v)
+        if n % 2 == 0 then error "in a body" end
+        return sum + v, scope and sum
+      end, dc.zeros "f32[]", x)
+      error "in a trace"
+    end)
+    local co = coroutine.create(function() f(dc.ones "f32[3]") end)
+    coroutine.resume(co)
+    if not pcall(deep, n, function() coroutine.close(co) end) then refused = refused + 1 end
+    co = nil -- luacheck: ignore
+    collectgarbage()
+    local g = dc.fn("g(x: f32[n]) -> f32[n]", function(x) return x + n end)
+    lu.assertEquals(g(dc.ones "f32[2]"):totable(), { n + 1, n + 1 })
+  end
+  lu.assertTrue(refused > 0)
+end
+
 function TestLost:tearDown()
   os.remove(folder .. "a.csv")
   os.remove(folder .. "a.safetensors")
