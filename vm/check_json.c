@@ -2,6 +2,7 @@
  * Problems as JSON, with the part of the line that each is about: the name of the operation, or what Lua's message
  * has in quotes, where the line has it once.
  */
+#include "core/base/utf8.h"
 #include "vm/check.h"
 
 #include <ctype.h>
@@ -9,34 +10,13 @@
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
-/* Bytes of the character of UTF-8 at s; 0: there is none. */
-static size_t character(const unsigned char *s, size_t n)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const size_t k = s[0] < 0x80   ? 1
-                     : s[0] < 0xc2 ? 0
-                     : s[0] < 0xe0 ? 2
-                     : s[0] < 0xf0 ? 3
-                     : s[0] < 0xf5 ? 4
-                                   : 0;
-    uint32_t code = k > 1 ? s[0] & (0x7fu >> k) : s[0];
-    if (k > n)
-        return 0;
-    for (size_t i = 1; i < k; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (s[i] & 0x3f);
-    }
-    return k > 1 && (code < least[k] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) ? 0
-                                                                                              : k;
-}
-
 void dc_check_print_string(dc_text *out, const char *s, size_t n)
 {
     dc_text_puts(out, "\"");
     for (size_t i = 0, k; i < n; i += k) {
         const unsigned char c = (unsigned char)s[i];
-        k = character((const unsigned char *)s + i, n - i);
+        uint32_t code;
+        k = dc_utf8_character(s + i, n - i, &code);
         if (k == 0) {
             dc_text_puts(out, "\xef\xbf\xbd");
             k = 1;

@@ -1,28 +1,9 @@
 #include "core/base/shown.h"
 
+#include "core/base/utf8.h"
+
 #include <stdio.h>
 #include <string.h>
-
-/* Bytes of the UTF-8 sequence that begins here, 0 where none does. *code: its character. */
-static size_t sequence(const unsigned char *s, size_t n, uint32_t *code)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const size_t k = s[0] < 0x80   ? 1
-                     : s[0] < 0xc2 ? 0
-                     : s[0] < 0xe0 ? 2
-                     : s[0] < 0xf0 ? 3
-                     : s[0] < 0xf5 ? 4
-                                   : 0;
-    if (k == 0 || k > n)
-        return 0;
-    *code = k == 1 ? s[0] : s[0] & (0x7fu >> k);
-    for (size_t i = 1; i < k; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        *code = *code << 6 | (s[i] & 0x3f);
-    }
-    return *code < least[k] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff) ? 0 : k;
-}
 
 /* Controls, marks and overrides of direction, separators of lines and paragraphs. */
 static bool steers(uint32_t c)
@@ -33,11 +14,10 @@ static bool steers(uint32_t c)
 
 size_t dc_shown_next(const char *text, size_t n, bool lines, char piece[DC_SHOWN_PIECE], size_t *m)
 {
-    const unsigned char *s = (const unsigned char *)text;
     uint32_t code = 0;
-    const size_t k = sequence(s, n, &code);
+    const size_t k = dc_utf8_character(text, n, &code);
     if (k == 0)
-        *m = (size_t)snprintf(piece, DC_SHOWN_PIECE, "\\x%02x", s[0]);
+        *m = (size_t)snprintf(piece, DC_SHOWN_PIECE, "\\x%02x", (unsigned char)text[0]);
     else if (!steers(code) || (lines && (code == '\n' || code == '\t')))
         memcpy(piece, text, *m = k);
     else if (code == '\n' || code == '\t' || code == '\r')

@@ -8,6 +8,8 @@
  */
 #include "formats/tokenizer/unicode.h"
 
+#include "core/base/utf8.h"
+
 #include <string.h>
 #include <zlib.h>
 
@@ -134,29 +136,10 @@ uint32_t dc_unicode_compose(const dc_unicode *u, uint32_t a, uint32_t b)
 
 uint32_t dc_utf8_far(const char *text, size_t n, size_t *length)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const unsigned char *s = (const unsigned char *)text;
-    const size_t want = s[0] < 0x80   ? 1
-                        : s[0] < 0xc2 ? 0
-                        : s[0] < 0xe0 ? 2
-                        : s[0] < 0xf0 ? 3
-                        : s[0] < 0xf5 ? 4
-                                      : 0;
-    *length = 1;
-    if (want == 1)
-        return s[0];
-    if (want == 0 || want > n)
-        return DC_RAW_BYTE + s[0];
-    uint32_t c = s[0] & (0x7fu >> want);
-    for (size_t i = 1; i < want; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return DC_RAW_BYTE + s[0];
-        c = c << 6 | (s[i] & 0x3fu);
-    }
-    if (c < least[want] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-        return DC_RAW_BYTE + s[0];
-    *length = want;
-    return c;
+    uint32_t c;
+    const size_t bytes = dc_utf8_character(text, n, &c);
+    *length = bytes > 0 ? bytes : 1;
+    return bytes > 0 ? c : (uint32_t)DC_RAW_BYTE + (unsigned char)text[0];
 }
 
 size_t dc_utf8_put(uint32_t c, char *to)
