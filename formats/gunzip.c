@@ -127,6 +127,9 @@ static dc_status unpack(dc_gunzip *g, dc_job *j, unsigned char *to, size_t n, si
         g->z.next_out = to;
         g->z.avail_out = room;
         const int code = inflate(&g->z, Z_NO_FLUSH);
+        if (g->z.avail_out > room || g->z.avail_in > sizeof g->piece)
+            return dc_path_fail(j, DC_ERR_FORMAT, g->path,
+                                "zlib gives more than there is room for");
         *got = room - g->z.avail_out;
         if (code == Z_STREAM_END)
             DC_TRY(next_member(g, j));
