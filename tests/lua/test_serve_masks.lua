@@ -76,7 +76,7 @@ function TestGrammars:test_wrong_patterns()
   wrong("'^' inside of a pattern", "a^")
   wrong("more than 200 groups in each other", ("("):rep(300))
   wrong("the pattern is too large: more than 50000 bytes and branches", "(a{1000}){1000}")
-  wrong("a pattern is a text in UTF-8, not the string '\xff'", "\xff")
+  wrong("a pattern is a text in UTF-8, not the string '\\xff'", "\xff")
   wrong("a pattern is a text in UTF-8, not nil", nil)
   fails("serve.regex: a tokenizer is needed, not the string 'a'", serve.regex, "a", "a")
 end
