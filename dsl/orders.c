@@ -17,14 +17,15 @@
 #include "dsl/orders.h"
 
 #include "core/base/bits.h"
+#include "core/base/sort.h"
 #include "dsl/base/args.h"
 #include "dsl/base/error.h"
 #include "dsl/base/interrupt.h"
+#include "dsl/base/run.h"
 #include "dsl/ops/ops.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Loops over batches point to it, from other threads too, so it lies in no userdata that Lua may free before them. */
@@ -187,6 +188,23 @@ static int compare(const void *a, const void *b)
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
+typedef struct sorting {
+    keyed *key;
+    int64_t n;
+} sorting;
+
+static dc_status sort_body(dc_job *j, void *arg)
+{
+    const sorting *a = arg;
+    return dc_sort(j, a->key, (size_t)a->n, sizeof *a->key, compare);
+}
+
+static void sort_keyed(lua_State *L, dc_dsl *d, keyed *key, int64_t n)
+{
+    sorting a = {key, n};
+    dc_run(L, d, sort_body, &a);
+}
+
 /*
  * Shuffled, sorted by length within windows of many batches, and whole batches shuffled: rows of a batch are about
  * as long, and each epoch has other batches in another order.
@@ -214,7 +232,7 @@ static int l_order_grouped(lua_State *L)
         const int64_t m = dc_min_i64(window, n - from);
         for (int64_t i = 0; i < m; i++)
             key[i] = (keyed){(double)r->length[o->at[from + i]], o->at[from + i], (uint32_t)i};
-        qsort(key, (size_t)m, sizeof *key, compare);
+        sort_keyed(L, d, key, m);
         for (int64_t i = 0; i < m; i++)
             o->at[from + i] = key[i].row;
         dc_interrupt_poll(L, d);
@@ -279,15 +297,17 @@ static void draw_again(lua_State *L, dc_dsl *d, drawing *a)
 }
 
 /* Each row once: those with the largest u^(1/w) (Efraimidis and Spirakis, 2006), in that order. */
-static void draw_once(lua_State *L, drawing *a)
+static void draw_once(lua_State *L, dc_dsl *d, drawing *a)
 {
+    uint32_t looks = 0;
     keyed *key = lua_newuserdatauv(L, (size_t)a->n * sizeof *key + 1, 0);
     for (int64_t i = 0; i < a->n; i++) {
+        dc_interrupt_poll_often(L, d, &looks);
         const double u = uniform(a->seed, a->epoch, (uint64_t)i) + 0x1p-54;
         key[i] = (keyed){a->weight[i] > 0 ? -log(u) / a->weight[i] : (double)INFINITY, row_of(a, i),
                          (uint32_t)i};
     }
-    qsort(key, (size_t)a->n, sizeof *key, compare);
+    sort_keyed(L, d, key, a->n);
     for (int64_t i = 0; i < a->draws; i++)
         a->out->at[i] = key[i].row;
 }
@@ -303,7 +323,9 @@ static int l_order_weighted(lua_State *L)
     a.epoch = (uint64_t)luaL_checkinteger(L, 5);
     a.weight = lua_newuserdatauv(L, (size_t)a.n * sizeof *a.weight + 1, 0);
     int64_t some = 0;
+    uint32_t looks = 0;
     for (int64_t i = 0; i < a.n; i++) {
+        dc_interrupt_poll_often(L, d, &looks);
         a.weight[i] = dc_value_of(
             (dc_dtype)t.dtype,
             dc_bits_load((dc_dtype)t.dtype, from + (size_t)i * dc_dtype_size((dc_dtype)t.dtype)));
@@ -328,7 +350,7 @@ static int l_order_weighted(lua_State *L)
     if (a.draws > 0 && again)
         draw_again(L, d, &a);
     else if (a.draws > 0)
-        draw_once(L, &a);
+        draw_once(L, d, &a);
     lua_pushvalue(L, result);
     return 1;
 }

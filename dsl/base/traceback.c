@@ -9,7 +9,11 @@
 
 #include <string.h>
 
-enum { FIRST = 10, LAST = 11 }; /* frames that are shown of a deep stack */
+enum {
+    FIRST = 10,
+    LAST = 11,
+    MOST = 1 << 14
+}; /* frames that are shown of a deep stack; that are counted */
 
 static const char
     names_key; /* in the registry: function = name, weak; and at 1 how many modules there were */
@@ -104,6 +108,10 @@ static void push_function(lua_State *L, lua_Debug *ar, int names)
     lua_remove(L, -2);
 }
 
+/*
+ * Lua walks from the top to each level that is asked for: where the stack is deeper than MOST, which takes a second at
+ * the end of it, the levels at its bottom are left alone, and it is MOST.
+ */
 static int count_frames(lua_State *L)
 {
     lua_Debug ar;
@@ -111,6 +119,8 @@ static int count_frames(lua_State *L)
     while (lua_getstack(L, above, &ar)) {
         there = above;
         above *= 2;
+        if (there >= MOST)
+            return MOST;
     }
     while (above - there > 1) {
         const int middle = there + (above - there) / 2;
@@ -132,6 +142,11 @@ void dc_error_traceback(lua_State *L)
     luaL_buffinit(L, &text);
     luaL_addstring(&text, "stack traceback:");
     for (int level = 1; lua_getstack(L, level, &ar); level++) {
+        if (frames == MOST && level == 1 + FIRST) {
+            lua_pushfstring(L, "\n\t...\t(skipping more than %d levels)", skipped);
+            luaL_addvalue(&text);
+            break;
+        }
         if (skipped > 1 && level == 1 + FIRST) {
             lua_pushfstring(L, "\n\t...\t(skipping %d levels)", skipped);
             luaL_addvalue(&text);

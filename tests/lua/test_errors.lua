@@ -131,6 +131,9 @@ local x = deep(2)]]
   local lines, skipped = select(2, text:gsub("\n", "")), text:match "skipping (%d+) levels"
   lu.assertEquals(lines, 10 + 1 + 11)
   lu.assertEquals(skipped + 1, tonumber((deep(61).traceback:match "skipping (%d+) levels")))
+  text = deep(30000).traceback
+  lu.assertEquals(select(2, text:gsub("\n", "")), 10 + 1)
+  lu.assertStrContains(text, "skipping more than 16362 levels")
 end
 
 function TestValues:test_methods_of_strings()
