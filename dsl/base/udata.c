@@ -127,7 +127,6 @@ static void free_slot(dc_unodes *n, uint32_t slot)
 {
     n->at[slot] = (struct dc_uslot){.next = n->free};
     n->free = slot;
-    n->n--;
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
@@ -242,7 +241,6 @@ static void *enter(lua_State *L, dc_unodes *n, const dc_utype *type, dc_uref *r,
     const uint32_t slot = n->free;
     n->free = n->at[slot].next;
     n->at[slot].node = node;
-    n->n++;
     node->slot = slot;
     node->serial = ++n->serial;
     node->type = type;

@@ -57,7 +57,7 @@ typedef struct dc_unodes {
         dc_uhead *node; /* NULL: free */
         uint32_t next;  /* free one; 0: none */
     } * at;             /* [room], from 1 */
-    uint32_t room, free, n;
+    uint32_t room, free;
     uint64_t serial, lost; /* the last one; finalizers that were lost, so far */
     struct dc_upool {
         size_t size;             /* of its nodes; 0: none yet */

@@ -43,7 +43,7 @@ const dc_utype dc_fnjob_type = {.name = "deepc.job", .drop = drop_job};
 static dc_spec *spec_of(lua_State *L, const slices *p)
 {
     lua_getiuservalue(L, 1, SPEC);
-    dc_spec *s = dc_udata_test(L, -1, &dc_spec_type);
+    dc_spec *s = dc_spec_test(L, -1);
     lua_pop(L, 1);
     return s == p->s ? s : NULL;
 }
