@@ -67,7 +67,7 @@ typedef struct run {
     dc_halt *halt; /* NULL: it is not ended early */
     dc_look look;
     const dc_run_spans *spans; /* NULL: nobody is told */
-    uint32_t last; /* command of the launch at hand, the last one of a bundle */
+    uint32_t last;             /* command of the launch at hand, the last one of a bundle */
 } run;
 
 /* Kernels that are launched together; one is a launch as any other. */
@@ -172,7 +172,8 @@ static inline void run_work(const run *x, const step *s, void *scratch, int64_t 
     if (s->host == NULL)
         s->kernel(x->r->address + s->first, x->slot[0], scratch, begin, end);
     else
-        (void)dc_host_step_run(s->host, NULL, x->r->address + s->first, scratch, begin, end);
+        (void)dc_host_step_run(s->host, NULL, &x->look, x->r->address + s->first, scratch, begin,
+                               end);
 }
 
 /* A long launch: looks between pieces. */
@@ -386,7 +387,7 @@ static void run_row(void *ctx, void *scratch, int64_t begin, int64_t end)
     one_row *x = ctx;
     const step *s = &x->x->r->step[x->at];
     x->status =
-        dc_host_step_run(s->host, x->x->j, x->x->r->address + s->first, scratch, begin, end);
+        dc_host_step_run(s->host, x->x->j, NULL, x->x->r->address + s->first, scratch, begin, end);
 }
 
 /* What ranks do together may fail, and is for the thread of the job. */

@@ -164,7 +164,11 @@ static dc_status operate(run *c, uint32_t step)
     for (int i = 1; i <= s->call.nin; i++)
         if (s->bytes[i] > 0)
             DC_TRY(read_back(c, step, (uint32_t)i, s->place[i], s->bytes[i]));
-    DC_TRY(dc_host_step_run(s, c->j, s->place, s->work, 0, s->rows));
+    dc_halt_at here = {c->halt, step};
+    const dc_look look = dc_halt_look(&here);
+    DC_TRY(dc_host_step_run(s, c->j, &look, s->place, s->work, 0, s->rows));
+    if (dc_look_ends(&look))
+        return dc_fail(c->j, DC_ERR_INTERRUPTED, NULL);
     if (s->bytes[0] == 0)
         return DC_OK;
     DC_TRY(before(c, step));

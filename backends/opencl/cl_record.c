@@ -404,7 +404,11 @@ static dc_status run_host(void *ctx, uint32_t item)
     for (int i = 1; i <= s->call.nin; i++)
         if (s->bytes[i] > 0)
             DC_TRY(read_back(c, item, (uint32_t)i, s->place[i], s->bytes[i]));
-    DC_TRY(dc_host_step_run(s, c->j, s->place, s->work, 0, s->rows));
+    dc_halt_at here = {c->halt, item};
+    const dc_look look = dc_halt_look(&here);
+    DC_TRY(dc_host_step_run(s, c->j, &look, s->place, s->work, 0, s->rows));
+    if (dc_look_ends(&look))
+        return dc_fail(c->j, DC_ERR_INTERRUPTED, NULL);
     if (s->bytes[0] == 0)
         return DC_OK;
     const cl_mem mem = dc_cl_mem_at(cl, address_of(c, item, 0), &at);

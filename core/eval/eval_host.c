@@ -9,6 +9,12 @@ static void widen(const dc_eval_state *s, dc_type *t)
         t->dtype = DC_F64;
 }
 
+static int always(void *ctx)
+{
+    DC_UNUSED(ctx);
+    return 1;
+}
+
 dc_status dc_eval_host(dc_eval_state *s, dc_ref r)
 {
     const dc_node *n = dc_node_at(s->f, r);
@@ -23,9 +29,11 @@ dc_status dc_eval_host(dc_eval_state *s, dc_ref r)
     widen(s, &c.out);
     DC_TRY(dc_host_open(s->j, &c, &lib));
     DC_TRY(dc_eval_alloc(s, (int64_t)dc_host_scratch(&c), 1, &s->temp[0]));
+    const dc_look look = {s->j->cancel, always, NULL};
     for (int64_t row = 0; row < dc_host_rows(&c); row++) {
+        DC_TRY(dc_host_run(s->j, &c, &lib, look.flag != NULL ? &look : NULL, s->value[r], in,
+                           s->temp[0], row, row + 1));
         dc_job_look();
-        DC_TRY(dc_host_run(s->j, &c, &lib, s->value[r], in, s->temp[0], row, row + 1));
     }
     return DC_OK;
 }

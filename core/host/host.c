@@ -108,28 +108,33 @@ dc_status dc_host_open(dc_job *j, const dc_host_call *c, dc_lapack *lib)
     return !is_exchange(c) && row_of(c->op)->needs_lapack ? dc_lapack_open(j, lib) : DC_OK;
 }
 
-static void run_rows(const dc_host_call *c, const dc_lapack *lib, void *out, const void *const *in,
-                     void *scratch, int64_t begin, int64_t end)
+static void run_rows(const dc_host_call *c, const dc_lapack *lib, const dc_look *look, void *out,
+                     const void *const *in, void *scratch, int64_t begin, int64_t end)
 {
     const dc_host_row *row = row_of(c->op);
     size_t step[DC_HOST_OPERANDS];
     if (row->run_range != NULL) {
-        row->run_range(c, out, in, begin, end);
+        row->run_range(c, look, out, in[0], begin, end);
         return;
     }
     const size_t result = (size_t)dc_host_result_count(c) * dc_dtype_size((dc_dtype)c->out.dtype);
     for (int i = 0; i < c->nin; i++)
         step[i] = (size_t)dc_host_operand_count(c, i) * dc_dtype_size((dc_dtype)c->in[i].dtype);
-    for (int64_t r = begin; r < end; r++) {
+    const dc_look *const between = row->run_long != NULL ? NULL : look;
+    for (int64_t r = begin; r < end && !dc_look_ends(between); r++) {
         const void *at[DC_HOST_OPERANDS];
         for (int i = 0; i < c->nin; i++)
             at[i] = (const char *)in[i] + (size_t)r * step[i];
-        row->run(c, lib, (char *)out + (size_t)r * result, at, scratch);
+        char *const to = (char *)out + (size_t)r * result;
+        if (row->run_long != NULL)
+            row->run_long(c, look, to, at[0], scratch);
+        else
+            row->run(c, lib, to, at, scratch);
     }
 }
 
-dc_status dc_host_run(dc_job *j, const dc_host_call *c, const dc_lapack *lib, void *out,
-                      const void *const *in, void *scratch, int64_t begin, int64_t end)
+dc_status dc_host_run(dc_job *j, const dc_host_call *c, const dc_lapack *lib, const dc_look *look,
+                      void *out, const void *const *in, void *scratch, int64_t begin, int64_t end)
 {
     if (dc_op_is_message(c->op) && c->op != DC_OP_RECV)
         memset(out, 0, dc_type_bytes(&c->out));
@@ -141,7 +146,7 @@ dc_status dc_host_run(dc_job *j, const dc_host_call *c, const dc_lapack *lib, vo
     const bool several = row_of(c->op)->needs_lapack && dc_host_rows(c) > 1;
     if (several)
         dc_lapack_enter_single(lib);
-    run_rows(c, lib, out, in, scratch, begin, end);
+    run_rows(c, lib, look, out, in, scratch, begin, end);
     if (several)
         dc_lapack_leave_single(lib);
     return DC_OK;

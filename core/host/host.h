@@ -10,6 +10,7 @@
 #ifndef DC_CORE_HOST_HOST_H
 #define DC_CORE_HOST_HOST_H
 
+#include "core/base/look.h"
 #include "core/graph/host_call.h"
 #include "core/host/lapack.h"
 
@@ -20,8 +21,11 @@ size_t dc_host_scratch(const dc_host_call *c);
 uint64_t dc_host_cost_ns(const dc_host_call *c);
 /* The library that it needs, if it needs one; BUILD says what to install. */
 dc_status dc_host_open(dc_job *j, const dc_host_call *c, dc_lapack *lib);
-/* Rows begin to end - 1. The arrays are whole ones, dense, aligned as their elements are. */
-dc_status dc_host_run(dc_job *j, const dc_host_call *c, const dc_lapack *lib, void *out,
-                      const void *const *in, void *scratch, int64_t begin, int64_t end);
+/*
+ * Rows begin to end - 1. The arrays are whole ones, dense, aligned as their elements are. Where `look` ends (NULL: never)
+ * the result is unfinished, and nothing says so but `look`.
+ */
+dc_status dc_host_run(dc_job *j, const dc_host_call *c, const dc_lapack *lib, const dc_look *look,
+                      void *out, const void *const *in, void *scratch, int64_t begin, int64_t end);
 
 #endif

@@ -8,14 +8,17 @@ typedef struct dc_host_row {
     /* One element of the batch. */
     void (*run)(const dc_host_call *c, const dc_lapack *lib, void *out, const void *const *in,
                 void *scratch);
+    /* In its place, of elements that may be long: it looks every some thousand numbers whether it ends. */
+    void (*run_long)(const dc_host_call *c, const dc_look *look, void *out, const void *in,
+                     void *scratch);
     size_t (*scratch)(const dc_host_call *c);
     double (*cost)(const dc_host_call *c); /* nanoseconds of one element of the batch */
     bool needs_lapack;
     /* Where these are there: an element of the batch is so many pieces of work, and run_range does pieces begin to end - 1
      * of all of them, in the place of run. */
     int64_t (*pieces)(const dc_host_call *c);
-    void (*run_range)(const dc_host_call *c, void *out, const void *const *in, int64_t begin,
-                      int64_t end);
+    void (*run_range)(const dc_host_call *c, const dc_look *look, void *out, const void *in,
+                      int64_t begin, int64_t end);
 } dc_host_row;
 
 /* core/host/sort.c */

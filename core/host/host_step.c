@@ -33,11 +33,11 @@ dc_status dc_host_step_new(dc_job *j, const int64_t *at, uint32_t n, const char 
     return DC_OK;
 }
 
-dc_status dc_host_step_run(const dc_host_step *s, dc_job *j, void *const *place, void *scratch,
-                           int64_t begin, int64_t end)
+dc_status dc_host_step_run(const dc_host_step *s, dc_job *j, const dc_look *look,
+                           void *const *place, void *scratch, int64_t begin, int64_t end)
 {
     const void *in[DC_HOST_OPERANDS];
     for (int i = 0; i < s->call.nin; i++)
         in[i] = place[1 + i];
-    return dc_host_run(j, &s->call, &s->lib, place[0], in, scratch, begin, end);
+    return dc_host_run(j, &s->call, &s->lib, look, place[0], in, scratch, begin, end);
 }

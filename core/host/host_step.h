@@ -21,8 +21,8 @@ typedef struct dc_host_step {
 /* From the numbers of a command and its label. BUILD where a library is missing, NOMEM. dc_xfree gives it back. */
 dc_status dc_host_step_new(dc_job *j, const int64_t *at, uint32_t n, const char *label, bool staged,
                            dc_host_step **out);
-/* All rows; place[0] is the result. */
-dc_status dc_host_step_run(const dc_host_step *s, dc_job *j, void *const *place, void *scratch,
-                           int64_t begin, int64_t end);
+/* Rows begin to end - 1, as dc_host_run; place[0] is the result. */
+dc_status dc_host_step_run(const dc_host_step *s, dc_job *j, const dc_look *look,
+                           void *const *place, void *scratch, int64_t begin, int64_t end);
 
 #endif

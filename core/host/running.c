@@ -25,79 +25,95 @@ enum {
 #define MIN(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
 
 /* Rows of elements T side by side, accumulated in A, which begins with `first`. */
-#define DEFINE_ROWS(name, T, A, OP, first)                                               \
-    static void name##_lanes(const T *x, T *out, int64_t n, int64_t step, int64_t apart) \
-    {                                                                                    \
-        A a[LANES];                                                                      \
-        EACH(k) a[k] = first;                                                            \
-        for (int64_t i = 0; i < n; i++)                                                  \
-            EACH(k)                                                                      \
-            {                                                                            \
-                a[k] = OP(a[k], (A)x[k * apart + i * step]);                             \
-                out[k * apart + i * step] = (T)a[k];                                     \
-            }                                                                            \
-    }                                                                                    \
-    static void name##_one(const T *x, T *out, int64_t n, int64_t step)                  \
-    {                                                                                    \
-        A acc = first;                                                                   \
-        for (int64_t i = 0; i < n; i++) {                                                \
-            acc = OP(acc, (A)x[i * step]);                                               \
-            out[i * step] = (T)acc;                                                      \
-        }                                                                                \
-    }                                                                                    \
-    static void name##_rows(const T *x, T *out, int64_t rows, int64_t n, int64_t step)   \
-    {                                                                                    \
-        const int64_t from = step < 0 ? n - 1 : 0;                                       \
-        int64_t r = 0;                                                                   \
-        for (; r + LANES <= rows; r += LANES)                                            \
-            name##_lanes(x + r * n + from, out + r * n + from, n, step, n);              \
-        for (; r < rows; r++)                                                            \
-            name##_one(x + r * n + from, out + r * n + from, n, step);                   \
+#define DEFINE_ROWS(name, T, A, OP, first)                                                     \
+    static void name##_lanes(const dc_look *look, const T *x, T *out, int64_t n, int64_t step, \
+                             int64_t apart)                                                    \
+    {                                                                                          \
+        A a[LANES];                                                                            \
+        EACH(k) a[k] = first;                                                                  \
+        DC_LOOK_PIECES (look, at, end, n)                                                      \
+            for (int64_t i = at; i < end; i++)                                                 \
+                EACH(k)                                                                        \
+                {                                                                              \
+                    a[k] = OP(a[k], (A)x[k * apart + i * step]);                               \
+                    out[k * apart + i * step] = (T)a[k];                                       \
+                }                                                                              \
+    }                                                                                          \
+    static void name##_one(const dc_look *look, const T *x, T *out, int64_t n, int64_t step)   \
+    {                                                                                          \
+        A acc = first;                                                                         \
+        DC_LOOK_PIECES (look, at, end, n)                                                      \
+            for (int64_t i = at; i < end; i++) {                                               \
+                acc = OP(acc, (A)x[i * step]);                                                 \
+                out[i * step] = (T)acc;                                                        \
+            }                                                                                  \
+    }                                                                                          \
+    static void name##_rows(const dc_look *look, const T *x, T *out, int64_t rows, int64_t n,  \
+                            int64_t step)                                                      \
+    {                                                                                          \
+        const int64_t from = step < 0 ? n - 1 : 0;                                             \
+        int64_t r = 0;                                                                         \
+        for (; r + LANES <= rows && !dc_look_ends(look); r += LANES)                           \
+            name##_lanes(look, x + r * n + from, out + r * n + from, n, step, n);              \
+        for (; r < rows && !dc_look_ends(look); r++)                                           \
+            name##_one(look, x + r * n + from, out + r * n + from, n, step);                   \
     }
 
 /* The largest or least so far: predicted, it does not wait for the one before. A NaN stays. */
-#define DEFINE_EXTREME(name, T, AT_MOST, first)                                        \
-    static void name##_rows(const T *x, T *out, int64_t rows, int64_t n, int64_t step) \
-    {                                                                                  \
-        for (int64_t r = 0; r < rows; r++) {                                           \
-            T a = first;                                                               \
-            int64_t i = 0, at = r * n + (step < 0 ? n - 1 : 0);                        \
-            while (i < n && a == a) {                                                  \
-                for (; i < n && x[at] AT_MOST a; i++, at += step)                      \
-                    out[at] = a;                                                       \
-                if (i < n) {                                                           \
-                    a = out[at] = x[at];                                               \
-                    i++, at += step;                                                   \
-                }                                                                      \
-            }                                                                          \
-            for (; i < n; i++, at += step)                                             \
-                out[at] = a;                                                           \
-        }                                                                              \
+#define DEFINE_EXTREME(name, T, AT_MOST, first)                                               \
+    static void name##_rows(const dc_look *look, const T *x, T *out, int64_t rows, int64_t n, \
+                            int64_t step)                                                     \
+    {                                                                                         \
+        for (int64_t r = 0; r < rows; r++) {                                                  \
+            T a = first;                                                                      \
+            int64_t at = r * n + (step < 0 ? n - 1 : 0);                                      \
+            DC_LOOK_PIECES (look, i, end, n) {                                                \
+                int64_t k = i;                                                                \
+                while (k < end && a == a) {                                                   \
+                    for (; k < end && x[at] AT_MOST a; k++, at += step)                       \
+                        out[at] = a;                                                          \
+                    if (k < end) {                                                            \
+                        a = out[at] = x[at];                                                  \
+                        k++, at += step;                                                      \
+                    }                                                                         \
+                }                                                                             \
+                for (; k < end; k++, at += step)                                              \
+                    out[at] = a;                                                              \
+            }                                                                                 \
+        }                                                                                     \
     }
 
 /* Rows, or where q elements lie between those of a sequence, `count` of these columns. */
-#define DEFINE_RUN(name, T, A, OP, first)                                                         \
-    static void name##_columns(const T *x, T *out, int64_t n, int64_t q, int64_t count,           \
-                               bool reverse)                                                      \
-    {                                                                                             \
-        A acc[COLUMNS];                                                                           \
-        for (int64_t k = 0; k < count; k++)                                                       \
-            acc[k] = first;                                                                       \
-        for (int64_t i = 0; i < n; i++) {                                                         \
-            const int64_t at = (reverse ? n - 1 - i : i) * q;                                     \
-            for (int64_t k = 0; k < count; k++) {                                                 \
-                acc[k] = OP(acc[k], (A)x[at + k]);                                                \
-                out[at + k] = (T)acc[k];                                                          \
-            }                                                                                     \
-        }                                                                                         \
-    }                                                                                             \
-    static void name(const void *x, void *out, int64_t rows, int64_t n, int64_t q, int64_t count, \
-                     bool reverse)                                                                \
-    {                                                                                             \
-        if (q == 1)                                                                               \
-            name##_rows(x, out, rows, n, reverse ? -1 : 1);                                       \
-        else                                                                                      \
-            name##_columns(x, out, n, q, count, reverse);                                         \
+#define DEFINE_RUN(name, T, A, OP, first)                                                       \
+    static void name##_stretch(A *restrict acc, const T *x, T *out, int64_t begin, int64_t end, \
+                               int64_t step, int64_t count)                                     \
+    {                                                                                           \
+        for (int64_t i = begin; i < end; i++) {                                                 \
+            const int64_t at = i * step;                                                        \
+            for (int64_t k = 0; k < count; k++) {                                               \
+                acc[k] = OP(acc[k], (A)x[at + k]);                                              \
+                out[at + k] = (T)acc[k];                                                        \
+            }                                                                                   \
+        }                                                                                       \
+    }                                                                                           \
+    static void name##_columns(const dc_look *look, const T *x, T *out, int64_t n, int64_t q,   \
+                               int64_t count, bool reverse)                                     \
+    {                                                                                           \
+        A acc[COLUMNS];                                                                         \
+        const int64_t first_at = reverse ? (n - 1) * q : 0;                                     \
+        for (int64_t k = 0; k < count; k++)                                                     \
+            acc[k] = first;                                                                     \
+        for (int64_t i = 0; i < n && !dc_look_ends(look); i += COLUMNS)                         \
+            name##_stretch(acc, x + first_at, out + first_at, i, dc_min_i64(i + COLUMNS, n),    \
+                           reverse ? -q : q, count);                                            \
+    }                                                                                           \
+    static void name(const dc_look *look, const void *x, void *out, int64_t rows, int64_t n,    \
+                     int64_t q, int64_t count, bool reverse)                                    \
+    {                                                                                           \
+        if (q == 1)                                                                             \
+            name##_rows(look, x, out, rows, n, reverse ? -1 : 1);                               \
+        else                                                                                    \
+            name##_columns(look, x, out, n, q, count, reverse);                                 \
     }
 
 /* Sums and products of integers wrap, whatever their sign; S accumulates sums, P products. */
@@ -140,31 +156,32 @@ static double combine(dc_run_kind kind, double a, double b)
     return MIN(a, b);
 }
 
-static void short_column(dc_dtype t, dc_run_kind kind, const uint16_t *x, uint16_t *out, int64_t n,
-                         int64_t step)
+static void short_column(const dc_look *look, dc_dtype t, dc_run_kind kind, const uint16_t *x,
+                         uint16_t *out, int64_t n, int64_t step)
 {
     static const double first[] = {-0.0, 1, (double)-INFINITY, (double)INFINITY};
     double acc = first[kind];
-    for (int64_t i = 0; i < n; i++) {
-        acc = combine(kind, acc, dc_value_of(t, x[i * step]));
-        out[i * step] = (uint16_t)dc_bits_of(t, acc);
-    }
+    DC_LOOK_PIECES (look, at, end, n)
+        for (int64_t i = at; i < end; i++) {
+            acc = combine(kind, acc, dc_value_of(t, x[i * step]));
+            out[i * step] = (uint16_t)dc_bits_of(t, acc);
+        }
 }
 
-static void shorts(dc_dtype t, dc_run_kind kind, const void *x, void *out, int64_t rows, int64_t n,
-                   int64_t q, int64_t count, bool reverse)
+static void shorts(const dc_look *look, dc_dtype t, dc_run_kind kind, const void *x, void *out,
+                   int64_t rows, int64_t n, int64_t q, int64_t count, bool reverse)
 {
     const int64_t from = reverse ? (n - 1) * q : 0, step = reverse ? -q : q;
     for (int64_t r = 0; r < rows; r++)
         for (int64_t k = 0; k < count; k++)
-            short_column(t, kind, (const uint16_t *)x + r * n * q + from + k,
+            short_column(look, t, kind, (const uint16_t *)x + r * n * q + from + k,
                          (uint16_t *)out + r * n * q + from + k, n, step);
 }
 
 /* ---- the operation ------------------------------------------------------------------------------- */
 
-typedef void run_fn(const void *x, void *out, int64_t rows, int64_t n, int64_t q, int64_t count,
-                    bool reverse);
+typedef void run_fn(const dc_look *look, const void *x, void *out, int64_t rows, int64_t n,
+                    int64_t q, int64_t count, bool reverse);
 
 #define OF(t)                               \
     {                                       \
@@ -195,8 +212,8 @@ static int64_t pieces(const dc_host_call *c)
     return (behind(c) + COLUMNS - 1) / COLUMNS;
 }
 
-static void run_range(const dc_host_call *c, void *out, const void *const *in, int64_t begin,
-                      int64_t end)
+static void run_range(const dc_host_call *c, const dc_look *look, void *out, const void *in,
+                      int64_t begin, int64_t end)
 {
     const dc_dtype t = (dc_dtype)c->in[0].dtype;
     const dc_run_kind kind = (dc_run_kind)c->attr[0];
@@ -208,9 +225,9 @@ static void run_range(const dc_host_call *c, void *out, const void *const *in, i
         const int64_t count = dc_min_i64(COLUMNS, q - first);
         rows = q == 1 ? end - r : 1;
         if (run != NULL)
-            run((const char *)in[0] + at, (char *)out + at, rows, n, q, count, c->attr[1] != 0);
+            run(look, (const char *)in + at, (char *)out + at, rows, n, q, count, c->attr[1] != 0);
         else
-            shorts(t, kind, (const char *)in[0] + at, (char *)out + at, rows, n, q, count,
+            shorts(look, t, kind, (const char *)in + at, (char *)out + at, rows, n, q, count,
                    c->attr[1] != 0);
     }
 }

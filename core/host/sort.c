@@ -31,6 +31,12 @@ static int64_t row_length(const dc_host_call *c)
     return dc_host_dim(&c->in[0], 1);
 }
 
+/* Between short rows others look. */
+static const dc_look *of_long(const dc_host_call *c, const dc_look *look)
+{
+    return row_length(c) > DC_LOOK_PIECE ? look : NULL;
+}
+
 /* Of the bits of an f32: those of one NaN; 0 for -0. */
 static inline uint32_t one_zero(uint32_t b)
 {
@@ -134,78 +140,80 @@ typedef struct wide {
  * Sorts n of `type` at a, with room for as many at b; returns the one that holds them. KEY(x) is an unsigned number of
  * `bits` bits, of which those from `low` on count; elements with equal ones keep their order.
  */
-#define DEFINE_SORT(name, type, KEY, low, bits)                                        \
-    static void name##_insert(type *a, int64_t n)                                      \
-    {                                                                                  \
-        for (int64_t i = 1; i < n; i++) {                                              \
-            const type x = a[i];                                                       \
-            int64_t k = i;                                                             \
-            for (; k > 0 && KEY(a[k - 1]) > KEY(x); k--)                               \
-                a[k] = a[k - 1];                                                       \
-            a[k] = x;                                                                  \
-        }                                                                              \
-    }                                                                                  \
-                                                                                       \
-    /* Without branches that depend on the keys, while both runs have some left. */    \
-    static void name##_merge(const type *a, int64_t middle, int64_t n, type *out)      \
-    {                                                                                  \
-        int64_t i = 0, k = middle, to = 0;                                             \
-        while (i < middle && k < n) {                                                  \
-            const bool right = KEY(a[k]) < KEY(a[i]);                                  \
-            out[to++] = right ? a[k] : a[i];                                           \
-            k += right;                                                                \
-            i += !right;                                                               \
-        }                                                                              \
-        memcpy(out + to, a + i, (size_t)(middle - i) * sizeof *a);                     \
-        memcpy(out + to + middle - i, a + k, (size_t)(n - k) * sizeof *a);             \
-    }                                                                                  \
-                                                                                       \
-    static type *name##_by_merging(type *a, type *b, int64_t n)                        \
-    {                                                                                  \
-        for (int64_t i = 0; i < n; i += RUN)                                           \
-            name##_insert(a + i, dc_min_i64(RUN, n - i));                              \
-        for (int64_t run = RUN; run < n; run *= 2) {                                   \
-            for (int64_t i = 0; i < n; i += 2 * run) {                                 \
-                const int64_t left = dc_min_i64(2 * run, n - i);                       \
-                name##_merge(a + i, dc_min_i64(run, left), left, b + i);               \
-            }                                                                          \
-            type *const swap = a;                                                      \
-            a = b;                                                                     \
-            b = swap;                                                                  \
-        }                                                                              \
-        return a;                                                                      \
-    }                                                                                  \
-                                                                                       \
-    static type *name##_by_radix(type *a, type *b, int64_t n)                          \
-    {                                                                                  \
-        enum { DIGITS = ((bits) - (low)) / DIGIT };                                    \
-        int64_t count[DIGITS][BUCKETS];                                                \
-        memset(count, 0, sizeof count);                                                \
-        for (int64_t i = 0; i < n; i++)                                                \
-            for (int d = 0; d < DIGITS; d++)                                           \
-                count[d][KEY(a[i]) >> ((low) + d * DIGIT) & (BUCKETS - 1)]++;          \
-        for (int d = 0; d < DIGITS; d++) {                                             \
-            const int shift = (low) + d * DIGIT;                                       \
-            int64_t at = 0;                                                            \
-            if (count[d][KEY(a[0]) >> shift & (BUCKETS - 1)] == n)                     \
-                continue;                                                              \
-            for (int k = 0; k < BUCKETS; k++) {                                        \
-                const int64_t here = count[d][k];                                      \
-                count[d][k] = at;                                                      \
-                at += here;                                                            \
-            }                                                                          \
-            for (int64_t i = 0; i < n; i++)                                            \
-                b[count[d][KEY(a[i]) >> shift & (BUCKETS - 1)]++] = a[i];              \
-            type *const swap = a;                                                      \
-            a = b;                                                                     \
-            b = swap;                                                                  \
-        }                                                                              \
-        return a;                                                                      \
-    }                                                                                  \
-                                                                                       \
-    static type *name(type *a, type *b, int64_t n)                                     \
-    {                                                                                  \
-        return n < RADIX_FROM ? name##_by_merging(a, b, n) : name##_by_radix(a, b, n); \
+#define DEFINE_SORT(name, type, KEY, low, bits)                                              \
+    static void name##_insert(type *a, int64_t n)                                            \
+    {                                                                                        \
+        for (int64_t i = 1; i < n; i++) {                                                    \
+            const type x = a[i];                                                             \
+            int64_t k = i;                                                                   \
+            for (; k > 0 && KEY(a[k - 1]) > KEY(x); k--)                                     \
+                a[k] = a[k - 1];                                                             \
+            a[k] = x;                                                                        \
+        }                                                                                    \
+    }                                                                                        \
+                                                                                             \
+    /* Without branches that depend on the keys, while both runs have some left. */          \
+    static void name##_merge(const type *a, int64_t middle, int64_t n, type *out)            \
+    {                                                                                        \
+        int64_t i = 0, k = middle, to = 0;                                                   \
+        while (i < middle && k < n) {                                                        \
+            const bool right = KEY(a[k]) < KEY(a[i]);                                        \
+            out[to++] = right ? a[k] : a[i];                                                 \
+            k += right;                                                                      \
+            i += !right;                                                                     \
+        }                                                                                    \
+        memcpy(out + to, a + i, (size_t)(middle - i) * sizeof *a);                           \
+        memcpy(out + to + middle - i, a + k, (size_t)(n - k) * sizeof *a);                   \
+    }                                                                                        \
+                                                                                             \
+    static type *name##_by_merging(type *a, type *b, int64_t n)                              \
+    {                                                                                        \
+        for (int64_t i = 0; i < n; i += RUN)                                                 \
+            name##_insert(a + i, dc_min_i64(RUN, n - i));                                    \
+        for (int64_t run = RUN; run < n; run *= 2) {                                         \
+            for (int64_t i = 0; i < n; i += 2 * run) {                                       \
+                const int64_t left = dc_min_i64(2 * run, n - i);                             \
+                name##_merge(a + i, dc_min_i64(run, left), left, b + i);                     \
+            }                                                                                \
+            type *const swap = a;                                                            \
+            a = b;                                                                           \
+            b = swap;                                                                        \
+        }                                                                                    \
+        return a;                                                                            \
+    }                                                                                        \
+                                                                                             \
+    static type *name##_by_radix(const dc_look *look, type *a, type *b, int64_t n)           \
+    {                                                                                        \
+        enum { DIGITS = ((bits) - (low)) / DIGIT };                                          \
+        int64_t count[DIGITS][BUCKETS];                                                      \
+        memset(count, 0, sizeof count);                                                      \
+        DC_LOOK_PIECES (look, at, end, n)                                                    \
+            for (int64_t i = at; i < end; i++)                                               \
+                for (int d = 0; d < DIGITS; d++)                                             \
+                    count[d][KEY(a[i]) >> ((low) + d * DIGIT) & (BUCKETS - 1)]++;            \
+        for (int d = 0; d < DIGITS; d++) {                                                   \
+            const int shift = (low) + d * DIGIT;                                             \
+            int64_t first = 0;                                                               \
+            if (count[d][KEY(a[0]) >> shift & (BUCKETS - 1)] == n)                           \
+                continue;                                                                    \
+            for (int k = 0; k < BUCKETS; k++) {                                              \
+                const int64_t here = count[d][k];                                            \
+                count[d][k] = first;                                                         \
+                first += here;                                                               \
+            }                                                                                \
+            DC_LOOK_PIECES (look, at, end, n)                                                \
+                for (int64_t i = at; i < end; i++)                                           \
+                    b[count[d][KEY(a[i]) >> shift & (BUCKETS - 1)]++] = a[i];                \
+            type *const swap = a;                                                            \
+            a = b;                                                                           \
+            b = swap;                                                                        \
+        }                                                                                    \
+        return a;                                                                            \
+    }                                                                                        \
+                                                                                             \
+    static type *name(const dc_look *look, type *a, type *b, int64_t n)                      \
+    {                                                                                        \
+        return n < RADIX_FROM ? name##_by_merging(a, b, n) : name##_by_radix(look, a, b, n); \
     }
 
 #define ITSELF(x) (x)
@@ -250,78 +258,110 @@ static double sort_cost(const dc_host_call *c)
 }
 
 /* Keys know one zero: the elements that are zero stand there again, in their order. */
-static void restore_zeros(const dc_host_call *c, void *out, const void *x)
+static void restore_zeros(const dc_host_call *c, const dc_look *look, void *out, const void *x)
 {
     const dc_dtype t = (dc_dtype)c->in[0].dtype;
     const size_t size = dc_dtype_size(t);
     const int64_t n = row_length(c);
     int64_t to = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const char *from = (const char *)x + (size_t)i * size;
-        if (dc_value_of(t, dc_bits_load(t, from)) != 0)
-            continue;
-        while (dc_value_of(t, dc_bits_load(t, (char *)out + (size_t)to * size)) != 0)
-            to++;
-        memcpy((char *)out + (size_t)to++ * size, from, size);
-    }
+    DC_LOOK_PIECES (look, at, end, n)
+        for (int64_t i = at; i < end; i++) {
+            const char *from = (const char *)x + (size_t)i * size;
+            if (dc_value_of(t, dc_bits_load(t, from)) != 0)
+                continue;
+            while (dc_value_of(t, dc_bits_load(t, (char *)out + (size_t)to * size)) != 0)
+                to++;
+            memcpy((char *)out + (size_t)to++ * size, from, size);
+        }
 }
 
-static bool has_negative_zero(const dc_host_call *c, const void *x)
+static inline bool any_negative_zero(dc_dtype t, const void *x, int64_t begin, int64_t end)
 {
-    const dc_dtype t = (dc_dtype)c->in[0].dtype;
-    const int64_t n = row_length(c);
-    const uint64_t negative = dc_dtype_is_float(t) ? dc_bits_of(t, -0.0) : 0;
+    const uint64_t negative = dc_bits_of(t, -0.0);
     bool any = false;
-    if (!dc_dtype_is_float(t))
-        return false;
-    for (int64_t i = 0; i < n && t == DC_F32; i++)
+    for (int64_t i = begin; i < end && t == DC_F32; i++)
         any |= ((const uint32_t *)x)[i] == 0x80000000u;
-    for (int64_t i = 0; i < n && t == DC_F64; i++)
+    for (int64_t i = begin; i < end && t == DC_F64; i++)
         any |= ((const uint64_t *)x)[i] == 0x8000000000000000u;
-    for (int64_t i = 0; i < n && t != DC_F32 && t != DC_F64; i++)
+    for (int64_t i = begin; i < end && t != DC_F32 && t != DC_F64; i++)
         any |= dc_bits_load(t, (const char *)x + (size_t)i * dc_dtype_size(t)) == negative;
     return any;
 }
 
-static void sort_row(const dc_host_call *c, const dc_lapack *lib, void *out, const void *const *in,
-                     void *scratch)
+static bool has_negative_zero(const dc_host_call *c, const dc_look *look, const void *x)
 {
-    DC_UNUSED(lib);
+    const dc_dtype t = (dc_dtype)c->in[0].dtype;
+    if (row_length(c) <= DC_LOOK_PIECE)
+        return dc_dtype_is_float(t) && any_negative_zero(t, x, 0, row_length(c));
+    if (dc_dtype_is_float(t))
+        DC_LOOK_PIECES (look, at, end, row_length(c))
+            if (any_negative_zero(t, x, at, end))
+                return true;
+    return false;
+}
+
+static void sort_wide_row(const dc_host_call *c, const dc_look *look, void *out, const void *x,
+                          uint64_t *a)
+{
     const dc_dtype t = (dc_dtype)c->in[0].dtype;
     const int64_t n = row_length(c);
-    if (is_wide(t)) {
-        const uint64_t turn = c->attr[0] != 0 ? UINT64_MAX : 0;
-        uint64_t *a = scratch;
-        for (int64_t i = 0; i < n; i++)
-            a[i] = key64(t, in[0], i, turn);
-        a = sort_u64(a, a + n, n);
-        for (int64_t i = 0; i < n; i++) {
+    const uint64_t turn = c->attr[0] != 0 ? UINT64_MAX : 0;
+    DC_LOOK_PIECES (look, at, end, n)
+        for (int64_t i = at; i < end; i++)
+            a[i] = key64(t, x, i, turn);
+    a = sort_u64(look, a, a + n, n);
+    DC_LOOK_PIECES (look, at, end, n)
+        for (int64_t i = at; i < end; i++) {
             const uint64_t bits = t == DC_F64             ? back64(a[i], turn)
                                   : dc_dtype_is_signed(t) ? (a[i] ^ turn) ^ 0x8000000000000000u
                                                           : a[i] ^ turn;
             memcpy((uint64_t *)out + i, &bits, sizeof bits);
         }
-    } else {
-        const uint32_t turn = c->attr[0] != 0 ? UINT32_MAX : 0;
-        uint32_t *a = scratch;
-        keys32(t, in[0], 0, n, turn, a);
-        if (n <= FEW)
-            sort_few(a, a + n, n);
-        a = n <= FEW ? a + n : sort_u32(a, a + n, n);
-        if (t == DC_F32)
-            for (int64_t i = 0; i < n; i++) {
-                const uint32_t bits = back32(a[i], turn);
-                memcpy((uint32_t *)out + i, &bits, sizeof bits);
-            }
-        else
-            for (int64_t i = 0; i < n; i++)
-                put32(t, a[i], turn, out, i);
-    }
-    if (has_negative_zero(c, in[0]))
-        restore_zeros(c, out, in[0]);
 }
 
-const dc_host_row dc_host_sort = {.run = sort_row, .scratch = sort_scratch, .cost = sort_cost};
+static inline void put_narrow(dc_dtype t, const uint32_t *a, int64_t begin, int64_t end,
+                              uint32_t turn, void *out)
+{
+    for (int64_t i = begin; i < end && t == DC_F32; i++) {
+        const uint32_t bits = back32(a[i], turn);
+        memcpy((uint32_t *)out + i, &bits, sizeof bits);
+    }
+    for (int64_t i = begin; i < end && t != DC_F32; i++)
+        put32(t, a[i], turn, out, i);
+}
+
+static void sort_narrow_row(const dc_host_call *c, const dc_look *look, void *out, const void *x,
+                            uint32_t *a)
+{
+    const dc_dtype t = (dc_dtype)c->in[0].dtype;
+    const int64_t n = row_length(c);
+    const uint32_t turn = c->attr[0] != 0 ? UINT32_MAX : 0;
+    if (n <= FEW) {
+        keys32(t, x, 0, n, turn, a);
+        sort_few(a, a + n, n);
+        put_narrow(t, a + n, 0, n, turn, out);
+        return;
+    }
+    DC_LOOK_PIECES (look, at, end, n)
+        keys32(t, x, at, end - at, turn, a + at);
+    a = sort_u32(look, a, a + n, n);
+    DC_LOOK_PIECES (look, at, end, n)
+        put_narrow(t, a, at, end, turn, out);
+}
+
+static void sort_row(const dc_host_call *c, const dc_look *look, void *out, const void *in,
+                     void *scratch)
+{
+    look = of_long(c, look);
+    if (is_wide((dc_dtype)c->in[0].dtype))
+        sort_wide_row(c, look, out, in, scratch);
+    else
+        sort_narrow_row(c, look, out, in, scratch);
+    if (has_negative_zero(c, look, in) && !dc_look_ends(look))
+        restore_zeros(c, look, out, in);
+}
+
+const dc_host_row dc_host_sort = {.run_long = sort_row, .scratch = sort_scratch, .cost = sort_cost};
 
 /* ---- argsort ------------------------------------------------------------------------------------- */
 
@@ -343,42 +383,45 @@ static double argsort_cost(const dc_host_call *c)
 }
 
 /* The first k positions in sorted order. */
-static void positions(const dc_host_call *c, bool descending, int64_t k, int32_t *out,
-                      const void *x, void *scratch)
+static void positions(const dc_host_call *c, const dc_look *look, bool descending, int64_t k,
+                      int32_t *out, const void *x, void *scratch)
 {
     const dc_dtype t = (dc_dtype)c->in[0].dtype;
     const int64_t n = row_length(c);
     if (is_wide(t)) {
         wide *a = scratch;
-        for (int64_t i = 0; i < n; i++)
-            a[i] = (wide){key64(t, x, i, descending ? UINT64_MAX : 0), (uint32_t)i};
-        a = sort_wide(a, a + n, n);
-        for (int64_t i = 0; i < k; i++)
-            out[i] = (int32_t)a[i].at;
+        DC_LOOK_PIECES (look, at, end, n)
+            for (int64_t i = at; i < end; i++)
+                a[i] = (wide){key64(t, x, i, descending ? UINT64_MAX : 0), (uint32_t)i};
+        a = sort_wide(look, a, a + n, n);
+        DC_LOOK_PIECES (look, at, end, k)
+            for (int64_t i = at; i < end; i++)
+                out[i] = (int32_t)a[i].at;
         return;
     }
     uint64_t *a = scratch;
     uint32_t key[PIECE];
-    for (int64_t at = 0; at < n; at += PIECE) {
-        const int64_t m = dc_min_i64(PIECE, n - at);
-        keys32(t, x, at, m, descending ? UINT32_MAX : 0, key);
-        for (int64_t i = 0; i < m; i++)
-            a[at + i] = (uint64_t)key[i] << 32 | (uint64_t)(at + i);
-    }
-    a = sort_pair(a, a + n, n);
-    for (int64_t i = 0; i < k; i++)
-        out[i] = (int32_t)(a[i] & UINT32_MAX);
+    DC_LOOK_PIECES (look, piece, end, n)
+        for (int64_t at = piece; at < end; at += PIECE) {
+            const int64_t m = dc_min_i64(PIECE, end - at);
+            keys32(t, x, at, m, descending ? UINT32_MAX : 0, key);
+            for (int64_t i = 0; i < m; i++)
+                a[at + i] = (uint64_t)key[i] << 32 | (uint64_t)(at + i);
+        }
+    a = sort_pair(look, a, a + n, n);
+    DC_LOOK_PIECES (look, at, end, k)
+        for (int64_t i = at; i < end; i++)
+            out[i] = (int32_t)(a[i] & UINT32_MAX);
 }
 
-static void argsort_row(const dc_host_call *c, const dc_lapack *lib, void *out,
-                        const void *const *in, void *scratch)
+static void argsort_row(const dc_host_call *c, const dc_look *look, void *out, const void *in,
+                        void *scratch)
 {
-    DC_UNUSED(lib);
-    positions(c, c->attr[0] != 0, row_length(c), out, in[0], scratch);
+    positions(c, of_long(c, look), c->attr[0] != 0, row_length(c), out, in, scratch);
 }
 
 const dc_host_row dc_host_argsort = {
-    .run = argsort_row, .scratch = argsort_scratch, .cost = argsort_cost};
+    .run_long = argsort_row, .scratch = argsort_scratch, .cost = argsort_cost};
 
 /* ---- top_k --------------------------------------------------------------------------------------- */
 
@@ -426,61 +469,63 @@ static void keys64(dc_dtype t, const void *x, int64_t at, int64_t n, uint64_t tu
  * What comes later of equal keys is no better, so keys alone are compared. SORT leaves candidates of PAIR in order; KEYS
  * makes `key`s of elements.
  */
-#define DEFINE_FEW(name, key, PAIR, KEYS, SORT, MAKE, KEY, AT)                    \
-    static void name(const dc_host_call *c, int32_t *out, const void *x, PAIR *a) \
-    {                                                                             \
-        const dc_dtype t = (dc_dtype)c->in[0].dtype;                              \
-        const int64_t n = row_length(c), k = c->attr[0], room = candidates(c);    \
-        PAIR *const other = a + room;                                             \
-        const int64_t first = dc_min_i64(2 * k, PIECE);                           \
-        key bound = 0, v[PIECE];                                                  \
-        bool bounded = false;                                                     \
-        int64_t count = 0;                                                        \
-        for (int64_t at = 0, m; at < n; at += m) {                                \
-            m = dc_min_i64(bounded ? PIECE : first, n - at);                      \
-            bool any = !bounded;                                                  \
-            KEYS(t, x, at, m, c->attr[1] != 0 ? (key)-1 : 0, v);                  \
-            for (int64_t i = 0; i < m && bounded; i++)                            \
-                any |= v[i] < bound;                                              \
-            for (int64_t i = 0; i < m && any; i++) {                              \
-                a[count] = MAKE(v[i], at + i);                                    \
-                count += !bounded || v[i] < bound;                                \
-            }                                                                     \
-            if (count < k || (bounded && count + PIECE <= room))                  \
-                continue;                                                         \
-            memmove(a, SORT(a, other, count), (size_t)k * sizeof *a);             \
-            count = k;                                                            \
-            bound = KEY(a[k - 1]);                                                \
-            bounded = true;                                                       \
-        }                                                                         \
-        const PAIR *best = SORT(a, other, count);                                 \
-        for (int64_t i = 0; i < k; i++)                                           \
-            out[i] = (int32_t)AT(best[i]);                                        \
+#define DEFINE_FEW(name, key, PAIR, KEYS, SORT, MAKE, KEY, AT)                                \
+    static void name(const dc_host_call *c, const dc_look *look, int32_t *out, const void *x, \
+                     PAIR *a)                                                                 \
+    {                                                                                         \
+        const dc_dtype t = (dc_dtype)c->in[0].dtype;                                          \
+        const int64_t n = row_length(c), k = c->attr[0], room = candidates(c);                \
+        PAIR *const other = a + room;                                                         \
+        const int64_t first = dc_min_i64(2 * k, PIECE);                                       \
+        key bound = 0, v[PIECE];                                                              \
+        bool bounded = false;                                                                 \
+        int64_t count = 0;                                                                    \
+        for (int64_t at = 0, m; at < n && !dc_look_ends(look); at += m) {                     \
+            m = dc_min_i64(bounded ? PIECE : first, n - at);                                  \
+            bool any = !bounded;                                                              \
+            KEYS(t, x, at, m, c->attr[1] != 0 ? (key)-1 : 0, v);                              \
+            for (int64_t i = 0; i < m && bounded; i++)                                        \
+                any |= v[i] < bound;                                                          \
+            for (int64_t i = 0; i < m && any; i++) {                                          \
+                a[count] = MAKE(v[i], at + i);                                                \
+                count += !bounded || v[i] < bound;                                            \
+            }                                                                                 \
+            if (count < k || (bounded && count + PIECE <= room))                              \
+                continue;                                                                     \
+            memmove(a, SORT(look, a, other, count), (size_t)k * sizeof *a);                   \
+            count = k;                                                                        \
+            bound = KEY(a[k - 1]);                                                            \
+            bounded = true;                                                                   \
+        }                                                                                     \
+        const PAIR *best = SORT(look, a, other, count);                                       \
+        for (int64_t i = 0; i < k; i++)                                                       \
+            out[i] = (int32_t)AT(best[i]);                                                    \
     }
 
 /* The same of so few that each candidate is inserted among the best so far, of which there are k after as many elements. */
-#define DEFINE_BEST(name, key, PAIR, KEYS, MAKE, KEY, AT)                         \
-    static void name(const dc_host_call *c, int32_t *out, const void *x, PAIR *a) \
-    {                                                                             \
-        const dc_dtype t = (dc_dtype)c->in[0].dtype;                              \
-        const int64_t n = row_length(c), k = c->attr[0];                          \
-        int64_t count = 0;                                                        \
-        key v[PIECE];                                                             \
-        for (int64_t at = 0, m; at < n; at += m) {                                \
-            m = dc_min_i64(PIECE, n - at);                                        \
-            KEYS(t, x, at, m, c->attr[1] != 0 ? (key)-1 : 0, v);                  \
-            for (int64_t i = 0; i < m; i++) {                                     \
-                if (count == k && v[i] >= KEY(a[k - 1]))                          \
-                    continue;                                                     \
-                count += count < k;                                               \
-                int64_t to = count - 1;                                           \
-                for (; to > 0 && v[i] < KEY(a[to - 1]); to--)                     \
-                    a[to] = a[to - 1];                                            \
-                a[to] = MAKE(v[i], at + i);                                       \
-            }                                                                     \
-        }                                                                         \
-        for (int64_t i = 0; i < k; i++)                                           \
-            out[i] = (int32_t)AT(a[i]);                                           \
+#define DEFINE_BEST(name, key, PAIR, KEYS, MAKE, KEY, AT)                                     \
+    static void name(const dc_host_call *c, const dc_look *look, int32_t *out, const void *x, \
+                     PAIR *a)                                                                 \
+    {                                                                                         \
+        const dc_dtype t = (dc_dtype)c->in[0].dtype;                                          \
+        const int64_t n = row_length(c), k = c->attr[0];                                      \
+        int64_t count = 0;                                                                    \
+        key v[PIECE];                                                                         \
+        for (int64_t at = 0, m; at < n && !dc_look_ends(look); at += m) {                     \
+            m = dc_min_i64(PIECE, n - at);                                                    \
+            KEYS(t, x, at, m, c->attr[1] != 0 ? (key)-1 : 0, v);                              \
+            for (int64_t i = 0; i < m; i++) {                                                 \
+                if (count == k && v[i] >= KEY(a[k - 1]))                                      \
+                    continue;                                                                 \
+                count += count < k;                                                           \
+                int64_t to = count - 1;                                                       \
+                for (; to > 0 && v[i] < KEY(a[to - 1]); to--)                                 \
+                    a[to] = a[to - 1];                                                        \
+                a[to] = MAKE(v[i], at + i);                                                   \
+            }                                                                                 \
+        }                                                                                     \
+        for (int64_t i = 0; i < k; i++)                                                       \
+            out[i] = (int32_t)AT(a[i]);                                                       \
     }
 
 #define PAIR_KEY(x) ((uint32_t)((x) >> 32))
@@ -492,18 +537,18 @@ DEFINE_FEW(few_wide, uint64_t, wide, keys64, sort_wide, make_wide, KEY_OF, WIDE_
 DEFINE_BEST(best, uint32_t, uint64_t, keys32, make_pair, PAIR_KEY, PAIR_AT)
 DEFINE_BEST(best_wide, uint64_t, wide, keys64, make_wide, KEY_OF, WIDE_AT)
 
-static void topk_row(const dc_host_call *c, const dc_lapack *lib, void *out, const void *const *in,
+static void topk_row(const dc_host_call *c, const dc_look *look, void *out, const void *in,
                      void *scratch)
 {
-    DC_UNUSED(lib);
     const bool wide_keys = is_wide((dc_dtype)c->in[0].dtype),
                inserts = c->attr[0] > 0 && c->attr[0] <= INSERTED;
+    look = of_long(c, look);
     if (!is_few(c))
-        positions(c, c->attr[1] != 0, c->attr[0], out, in[0], scratch);
+        positions(c, look, c->attr[1] != 0, c->attr[0], out, in, scratch);
     else if (wide_keys)
-        (inserts ? best_wide : few_wide)(c, out, in[0], scratch);
+        (inserts ? best_wide : few_wide)(c, look, out, in, scratch);
     else
-        (inserts ? best : few)(c, out, in[0], scratch);
+        (inserts ? best : few)(c, look, out, in, scratch);
 }
 
-const dc_host_row dc_host_topk = {.run = topk_row, .scratch = topk_scratch, .cost = topk_cost};
+const dc_host_row dc_host_topk = {.run_long = topk_row, .scratch = topk_scratch, .cost = topk_cost};

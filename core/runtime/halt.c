@@ -24,3 +24,15 @@ bool dc_halt_now(dc_halt *h, uint32_t command)
     atomic_store(&h->cut, true);
     return true;
 }
+
+static int ask(void *ctx)
+{
+    const dc_halt_at *at = ctx;
+    return dc_halt_now(at->halt, at->command);
+}
+
+dc_look dc_halt_look(dc_halt_at *at)
+{
+    static const atomic_bool never;
+    return (dc_look){at->halt != NULL ? at->halt->asked : &never, ask, at};
+}

@@ -9,9 +9,7 @@
 #ifndef DC_CORE_RUNTIME_HALT_H
 #define DC_CORE_RUNTIME_HALT_H
 
-#include "core/base/base.h"
-
-#include <stdatomic.h>
+#include "core/base/look.h"
 
 typedef struct dc_halt {
     const atomic_bool *asked, *insist; /* in */
@@ -26,21 +24,12 @@ bool dc_halt_now(dc_halt *h, uint32_t command);
 /* When the time is over, from the first question on. */
 uint64_t dc_halt_until(dc_halt *h);
 
-/*
- * Its address lies DC_LOOK_BYTES in front of a thread's scratch memory: a kernel that finds *flag set calls
- * ask(ctx), and returns at once where that is not 0.
- */
-enum { DC_LOOK_BYTES = 64 };
+/* The same question for work inside of a command; of a halt of NULL never. *at stays while it is asked. */
+typedef struct dc_halt_at {
+    dc_halt *halt;
+    uint32_t command;
+} dc_halt_at;
 
-typedef struct dc_look {
-    const atomic_bool *flag;
-    int (*ask)(void *ctx);
-    void *ctx;
-} dc_look;
-
-static inline const dc_look **dc_look_of(void *scratch)
-{
-    return (void *)((char *)scratch - DC_LOOK_BYTES);
-}
+dc_look dc_halt_look(dc_halt_at *at);
 
 #endif

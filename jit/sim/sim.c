@@ -225,7 +225,7 @@ static dc_status run_host(void *ctx, uint32_t command)
     const dc_host_step *s = x->r->host[command];
     for (uint32_t n = 0; n < x->r->command[command].nbind; n++)
         x->r->address[n] = address_of(x, command, n);
-    return dc_host_step_run(s, x->j, x->r->address, s->work, 0, s->rows);
+    return dc_host_step_run(s, x->j, NULL, x->r->address, s->work, 0, s->rows);
 }
 
 /* Kernels of a bundle may not care about their order: the last one first. */

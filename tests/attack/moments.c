@@ -1,5 +1,5 @@
 /*
- * Stops at random moments in thirteen kinds of work: how long what runs goes on after dc_stop, from another thread, or
+ * Stops at random moments in fifteen kinds of work: how long what runs goes on after dc_stop, from another thread, or
  * after its deadline. After each the context is used.
  *
  *     moments [N [SEED]]     N moments for each kind; prints median, 99 % and the longest, in ms
@@ -179,6 +179,21 @@ static const kind kinds[] = {
      "fft.rfft(a):abs():sum():item() end }\n"
      "for i = 1, #work do work[i]() end",
      NULL},
+#define LONG_ROWS                                                                                  \
+    "turn = turn + 1 local f = work[turn % #work + 1] while true do pcall(f) end",                 \
+        "random, turn = require 'deepc.random', 0\n"                                               \
+        "local row, wide = dc.rand('f32[8000000]', { seed = 7 }), dc.iota 'i64[4000000]' % 9973\n" \
+        "work = { function() row:sort():sum():item() end,\n"                                       \
+        "function() wide:argsort():sum():item() end,\n"                                            \
+        "function() row:top_k(100):sum():item() end,\n"                                            \
+        "function() row:cumsum():sum():item() end,\n"                                              \
+        "function() wide:cummax():sum():item() end,\n"                                             \
+        "function() random.permutation(8000000):sum():item() end }\n"                              \
+        "for i = 1, #work do work[i]() end",                                                       \
+        NULL
+    {"long rows", "cpu", LONG_ROWS},
+    {"long rows, interpreted", "eval", LONG_ROWS},
+#undef LONG_ROWS
     {"linear algebra", "cpu",
      "turn = turn + 1 local f = work[turn % #work + 1] while true do pcall(f) end",
      "linalg, turn = require 'deepc.linalg', 0\n"
@@ -219,8 +234,9 @@ static double end_once(lua_State *L, dc_rt *ctx, const kind *k, uint64_t *state,
 {
     pthread_t thread;
     const uint64_t random = next_random(state);
-    stopper s = {.ctx = ctx, .after = random % 12000000u};
-    const int64_t ms = deadline ? (int64_t)(1 + random % 12) : 0;
+    const unsigned within = next_random(state) % 8 == 0 ? 100 : 12; /* ms */
+    stopper s = {.ctx = ctx, .after = random % (within * 1000000u)};
+    const int64_t ms = deadline ? (int64_t)(1 + random % within) : 0;
     CHECK_EQ(luaL_loadstring(L, k->code), LUA_OK);
     const uint64_t begun = dc_clock_ns();
     if (!deadline)

@@ -182,7 +182,7 @@ static inline dc_status run_nests(const problem *p, int level)
                 DC_TRY(dc_host_open(j, &c, &lib));
                 for (int i = 0; i < c.nin; i++)
                     in[i] = mem[n->in[i]];
-                DC_TRY(dc_host_run(j, &c, &lib, param[0], in,
+                DC_TRY(dc_host_run(j, &c, &lib, NULL, param[0], in,
                                    dc_arena_alloc(&j->scratch, dc_host_scratch(&c)), 0,
                                    dc_host_rows(&c)));
                 continue;

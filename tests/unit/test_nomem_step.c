@@ -29,11 +29,11 @@ static void after(bool done)
     void *const place[2] = {sorted, (void *)(uintptr_t)rows};
     if (staged) {
         memcpy(step->place[1], rows, sizeof rows);
-        CHECK_EQ(dc_host_step_run(step, NULL, step->place, step->work, 0, step->rows), DC_OK);
+        CHECK_EQ(dc_host_step_run(step, NULL, NULL, step->place, step->work, 0, step->rows), DC_OK);
         memcpy(sorted, step->place[0], sizeof sorted);
     } else {
         void *const work = dc_xalloc(step->scratch + 64);
-        CHECK_EQ(dc_host_step_run(step, NULL, place, work, 0, step->rows), DC_OK);
+        CHECK_EQ(dc_host_step_run(step, NULL, NULL, place, work, 0, step->rows), DC_OK);
         dc_xfree(work);
     }
     CHECK(sorted[0] == 1 && sorted[1] == 3 && sorted[2] == 1 && sorted[3] == 2);
