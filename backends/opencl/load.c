@@ -76,22 +76,30 @@ void dc_cl_lib_close(dc_cl_lib *lib)
 
 /* --- devices ------------------------------------------------------------------------------ */
 
+/* Of n devices that a platform says it has, those that it gave. */
+static uint32_t count_given(const cl_device *device, uint32_t n)
+{
+    uint32_t given = 0;
+    while (given < n && given < MOST_DEVICES && device[given] != NULL)
+        given++;
+    return given;
+}
+
 /* Where the platforms have `number` devices or fewer, *at stays as it is. */
 static uint32_t count_devices(const dc_cl_lib *lib, uint32_t number, dc_cl_place *at)
 {
-    cl_platform platform[MOST_PLATFORMS];
+    cl_platform platform[MOST_PLATFORMS] = {0};
     cl_uint nplatform = 0;
     uint32_t n = 0;
     if (lib->fn.GetPlatformIDs(MOST_PLATFORMS, platform, &nplatform) != CL_SUCCESS)
         return 0;
-    for (cl_uint p = 0; p < nplatform && p < MOST_PLATFORMS; p++) {
-        cl_device device[MOST_DEVICES];
+    for (cl_uint p = 0; p < nplatform && p < MOST_PLATFORMS && platform[p] != NULL; p++) {
+        cl_device device[MOST_DEVICES] = {0};
         cl_uint ndevice = 0;
         if (lib->fn.GetDeviceIDs(platform[p], CL_TYPE_ALL, MOST_DEVICES, device, &ndevice) !=
             CL_SUCCESS)
             continue;
-        if (ndevice > MOST_DEVICES)
-            ndevice = MOST_DEVICES;
+        ndevice = count_given(device, ndevice);
         if (number >= n && number - n < ndevice)
             *at = (dc_cl_place){platform[p], device[number - n]};
         n += ndevice;
