@@ -14,6 +14,15 @@ static double cholesky_cost(const dc_host_call *c)
     return dc_matrix_work(pow(dc_matrix_rows(c, 0), 3) / 3);
 }
 
+/* What libraries say of a NaN differs: OpenBLAS calls a pivot that is none success in some of its kernels. */
+static bool pivots_positive(const dc_host_call *c, const void *factor, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(dc_matrix_get(c, factor, i * n + i) > 0))
+            return false;
+    return true;
+}
+
 static void cholesky(const dc_host_call *c, const dc_lapack *l, void *out, const void *const *in,
                      void *scratch)
 {
@@ -23,9 +32,10 @@ static void cholesky(const dc_host_call *c, const dc_lapack *l, void *out, const
     DC_UNUSED(scratch);
     dc_matrix_copy(c, out, in[0], size);
     l->potrf[dc_matrix_f64(c)]("U", &n, out, &n, &info, 1);
-    if (info != 0)
+    const bool done = info == 0 && pivots_positive(c, out, (size_t)n);
+    if (!done)
         dc_matrix_fill(c, out, size, NAN);
-    for (size_t i = 0; i < (size_t)n && info == 0; i++)
+    for (size_t i = 0; i < (size_t)n && done; i++)
         dc_matrix_fill(c, dc_matrix_at(c, out, i * (size_t)n + i + 1), (size_t)n - i - 1, 0);
 }
 

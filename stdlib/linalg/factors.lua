@@ -46,8 +46,8 @@ function base.lu(op, a, checked, shown)
   local lu = core.host_operation("lu", op, a, true)
   local n = a.shape[#a.shape]
   if checked and n > 0 then
-    local zero = base.diagonal(base.range(lu, 2, 1, n)):eq(0):any(-1)
-    base.check(op, "singular", zero, shown or a, lu)
+    local none = base.no_pivots(base.diagonal(base.range(lu, 2, 1, n)))
+    base.check(op, "singular", none, shown or a, lu)
   end
   return lu
 end

@@ -281,6 +281,27 @@ function TestLinalg:test_faults()
   lu.assertTrue(linalg.matrix_norm(nan, "nuc", { check = false }):isnan():item())
 end
 
+-- What no library computes from: a NaN behind the first pivot, pivots without a finite reciprocal.
+function TestLinalg:test_pivots()
+  for _, row in ipairs { { "f32", 0x1p-128, 0x1p-126 }, { "f64", 0x1p-1024, 0x1p-1022 } } do
+    local dtype, least, fine = table.unpack(row)
+    local function matrix(a, b, c, d) return dc.tensor({ { a, b }, { c, d } }, dtype) end
+    local ones, nan = dc.ones(dtype .. "[2]"), 0 / 0
+    for _, a in ipairs { matrix(1, 0, 0, nan), matrix(1, 0, nan, 1), matrix(nan, 0, 0, 1) } do
+      lu.assertErrorMsgContains("cholesky: the matrix is not positive definite", linalg.cholesky, a)
+      lu.assertTrue(linalg.cholesky(a, { check = false }):isnan():all():item())
+    end
+    for _, a in ipairs { matrix(least, 1, least, 2), matrix(least, 0, 0, 1), matrix(1, 0, 0, -least / 4) } do
+      lu.assertErrorMsgContains("solve: the matrix is singular", linalg.solve, a, ones)
+      lu.assertErrorMsgContains("inv: the matrix is singular", linalg.inv, a)
+    end
+    lu.assertErrorMsgContains("triangular_solve: the matrix is singular", linalg.triangular_solve, matrix(least, 0, 0, 1),
+      ones)
+    lu.assertEquals(linalg.solve(matrix(fine, 0, 0, -fine), ones * fine):totable(), { 1, -1 })
+    lu.assertEquals(linalg.triangular_solve(matrix(1, 0, 0, fine), ones * fine):totable(), { fine, 1 })
+  end
+end
+
 -- A function that tests matrices is one executable, and a call that fails changes nothing.
 function TestLinalg:test_steps()
   local p = dc.param("f32[2]", dc.zeros "f32[2]")

@@ -328,6 +328,13 @@ static void getrf(const int *m, const int *n, void *a, const int *lda, int *swap
     *info = info_said;
 }
 
+/* Nothing is wrong with any matrix, of which nothing is done. */
+static void potrf(const char *uplo, const int *n, void *a, const int *lda, int *info, size_t x)
+{
+    DC_UNUSED(uplo), DC_UNUSED(n), DC_UNUSED(a), DC_UNUSED(lda), DC_UNUSED(x);
+    *info = 0;
+}
+
 static void geev(const char *vl, const char *vr, const int *n, void *a, const int *lda, void *re,
                  void *im, void *l, const int *ldl, void *r, const int *ldr, void *work,
                  const int *lwork, int *info, size_t x, size_t y)
@@ -346,7 +353,7 @@ static void geev(const char *vl, const char *vr, const int *n, void *a, const in
 static void run(const dc_host_row *row, dc_op op, int64_t results, double *out)
 {
     const int64_t square[] = {3, 3}, all[] = {results};
-    dc_lapack l = {.getrf = {NULL, getrf}, .geev = {NULL, geev}};
+    dc_lapack l = {.getrf = {NULL, getrf}, .potrf = {NULL, potrf}, .geev = {NULL, geev}};
     dc_host_call c = {.op = op, .nin = 1, .nattr = 1};
     c.in[0] = dc_type_make(DC_F64, 2, square);
     c.out = dc_type_make(DC_F64, 1, all);
@@ -373,6 +380,8 @@ static void test_lapack(void)
         CHECK(isnan(out[0]) && isnan(out[8]) && out[9] == 0 && out[10] == 1 && out[11] == 2);
     }
     info_said = pivot = 0;
+    run(&dc_host_cholesky, DC_OP_CHOLESKY, 9, out); /* of zeros: no pivot is positive */
+    CHECK(isnan(out[0]) && isnan(out[8]));
     run(&dc_host_eig, DC_OP_EIG, 24, out);
     CHECK(isnan(out[0]) && isnan(out[23]));
 }
