@@ -5,6 +5,9 @@
     python scripts/tokenizer_peers.py tables       writes tests/lua/tokenizers/*.gz: texts, ids, places, decoded texts
     python scripts/tokenizer_peers.py chats         writes tests/lua/tokenizers/chats.gz: what transformers makes of templates
     python scripts/tokenizer_peers.py cases FILE OUT [SEED [N]]   the same of any file, with N random texts
+    python scripts/tokenizer_peers.py patterns     writes tests/lua/tokenizers/patterns.gz: where regular expressions cut
+    python scripts/tokenizer_peers.py patterns OUT SEED N   the same of all code points, and with N random expressions, for
+                                                   deepc tests/lua/tokenizers/patterns.lua OUT
 
 needs the packages tokenizers, sentencepiece and transformers; `bible` (Debian: bible-kjv) for training.
 tests/lua/test_tokenizers.lua and test_chat.lua read the tables.
@@ -333,6 +336,93 @@ def write_chats():
         f.write(("return %s, %s\n" % (lua(TEMPLATES), lua(cases))).encode())
 
 
+# ---- regular expressions ----
+
+CLASSES = r"""\w \W \d \D \s \S \h \H [\w] [\W] [^\w] [^\W] [^\S] [^\s] [[:alnum:]] [[:alpha:]] [[:ascii:]] [[:blank:]] [[:cntrl:]]
+[[:digit:]] [[:graph:]] [[:lower:]] [[:print:]] [[:punct:]] [[:space:]] [[:upper:]] [[:xdigit:]] [[:word:]] [[:^alpha:]] \p{L}
+\P{L} \p{^L} \p{Lu} \p{Ll} \p{Lt} \p{Lm} \p{Lo} \p{M} \p{Mn} \p{Mc} \p{Me} \p{N} \p{Nd} \p{Nl} \p{No} \p{P} \p{Pc} \p{Pd} \p{Ps}
+\p{Pe} \p{Pi} \p{Pf} \p{Po} \p{S} \p{Sm} \p{Sc} \p{Sk} \p{So} \p{Z} \p{Zs} \p{C} \p{Cc} \p{Cf} \p{Co} \p{Cn} \p{Han} \p{Hiragana}
+\p{Katakana} \p{Hangul} \p{Latin} \p{Greek} \p{Cyrillic} \p{Arabic} \p{Hebrew} \p{Thai} \p{Devanagari} \p{Common} \p{Inherited}
+\p{Tibetan} \p{Word} \P{Word} \p{Punct} \p{PosixPunct} \p{Alpha} \p{Upper} \p{Lower} \p{Any} \p{Assigned} . \N \O \R \v (?m).
+[^\r\n\p{L}\p{N}] [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]] [^(\s|[.,!?…。，、।۔،])] (?i)k (?i)s (?i)[a-z] (?i)[^a-z] (?i)µ (?i)σ
+(?i)\x{3c9} (?i)\s (?i)[^\p{L}] (?i)\p{Nd} (?i)\x{1c88} (?i)\x{a7cb} [\x{0}-\x{10ffff}] [^\x{0}-\x{7f}] [一-龥] [\u4e00-\u9fff]
+(?<=\w)\b (?<!\p{L})\p{L} [\p{L}\p{M}]+ [^\p{L}\p{M}]+ \b \B""".split()
+ATOMS = r"""a|b|A|s|t| |\n|\s|\S|\p{L}|\p{N}|[ab]|[^a]|[\r\n]|.|é|1|\d|\w|\W|[^\s\p{L}]|[a-c&&[^b]]|[[:punct:]\s]|[^a[bc]]|\h|\R|\x41|'|[\w-]|
+(?i:s)|(?i:[a-c])|(?m:.)""".replace("\n(", "(").split("|")
+PLACES = r"^ $ \b \B \A \z \Z \G".split()
+REPEATS = "* + ? {2} {1,2} {,2} {2,} *? +? ?? *+ ++ ?+ {2}+ {1,2}? {2}? {1,2}+ +*".split()
+CHARACTERS = ["a", "b", "A", "B", "s", "S", "t", " ", "\n", "\r\n", "é", "É", "1", "²", "ſ", "\u212a", "中", "\u0301", "\u2028", "\x85",
+              "'", "-", "_", ".", "Ⓐ", "c", "\t", "\u1c89"]
+
+
+def random_pattern(r, depth=0):
+    out = ""
+    for _ in range(r.randrange(1, 4)):
+        x = r.random()
+        if x < 0.1:
+            out += r.choice(PLACES)
+            continue
+        if x < 0.13:
+            out += "(?i)"
+            continue
+        if x < 0.4 and depth < 3:
+            opened = r.choice(["(?:", "(", "(?>", "(?=", "(?!", "(?<=", "(?<!", "(?i:"])
+            inner = r.choice(ATOMS[:15]) if "<" in opened else random_pattern(r, depth + 1)
+            out += opened + inner + ")"
+            if opened[2:] in ("=", "!", "<=", "<!"):
+                continue
+        else:
+            out += r.choice(ATOMS)
+        if r.random() < 0.35:
+            out += r.choice(REPEATS)
+    return out + "|" + random_pattern(r, depth + 1) if r.random() < 0.25 and depth < 3 else out
+
+
+def code_points(every):
+    codes = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    if every:
+        return "".join(map(chr, codes))
+    kinds = [pre_tokenizers.Split(Regex(p), "removed") for p in (r"\p{Lu}", r"\p{Ll}", r"\p{L}", r"\p{M}", r"\p{N}", r"\p{Z}",
+                                                               r"\p{P}", r"\p{S}", r"\p{Cn}", r"\p{Han}", r"\p{Common}")]
+    text, edges = "".join(map(chr, codes)), set(range(0x180))
+    for kind in kinds:
+        for _, (a, b) in kind.pre_tokenize_str(text):
+            edges.update((max(a - 1, 0), a, b - 1, min(b, len(codes) - 1)))
+    return "".join(chr(codes[i]) for i in sorted(edges))
+
+
+def cuts(pattern, text):
+    """How many pieces, and a number made of where they are; None: the package refuses the expression."""
+    try:
+        split = pre_tokenizers.Split(Regex(pattern), "isolated")
+    except Exception:
+        return None
+    pieces = [x for _, x in split.pre_tokenize_str(text)]
+    h = 0
+    for x in places(text, pieces):
+        h = (h * 31 + x) % 2**32
+    return struct.pack("<II", len(pieces), h)
+
+
+def write_patterns(to, every, seed, n):
+    r = random.Random(seed)
+    all_points = code_points(every)
+    with gzip.GzipFile(to, "wb", mtime=0) if to.endswith(".gz") else open(to, "wb") as f:
+        def put(pattern, text, shown):
+            found = cuts(pattern, text)
+            if found is not None:
+                for s in (pattern.encode(), shown.encode()):
+                    f.write(struct.pack("<I", len(s)) + s)
+                f.write(found)
+        for k, pattern in enumerate(CLASSES):
+            put(pattern, all_points, all_points if k == 0 else "")  # "": the first text
+        for _ in range(n):
+            pattern = random_pattern(r)
+            for _ in range(2):
+                text = "".join(r.choice(CHARACTERS) for _ in range(r.randrange(1, 14)))
+                put(pattern, text, text)
+
+
 def main():
     what = sys.argv[1] if len(sys.argv) > 1 else ""
     if what == "train":
@@ -346,6 +436,11 @@ def main():
         for name in sorted(os.listdir(FOLDER)):
             if name.endswith((".json", ".model")):
                 write("%s/%s" % (FOLDER, name), "%s/%s.gz" % (FOLDER, name), 7, 40)
+    elif what == "patterns":
+        if len(sys.argv) > 2:
+            write_patterns(sys.argv[2], True, int(sys.argv[3]), int(sys.argv[4]))
+        else:
+            write_patterns(FOLDER + "/patterns.gz", False, 1, 150)
     elif what == "cases":
         write(sys.argv[2], sys.argv[3], int((sys.argv + ["1"])[4]), int((sys.argv + ["1", "2000"])[5]))
     else:

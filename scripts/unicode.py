@@ -17,7 +17,12 @@ from tokenizers import Regex, normalizers, pre_tokenizers
 CODES = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 CATEGORIES = ["Cn", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs",
               "Co", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So"]
-FLAGS = ["SPACE", "DROP", "BLANK", "PUNCT", "NUMERIC", "MARK", "ACCENT", "UPPER", "NFD", "NFKD", "SECOND", "WORD"]
+FLAGS = ["SPACE", "DROP", "BLANK", "PUNCT", "NUMERIC", "MARK", "ACCENT", "UPPER", "NFD", "NFKD", "SECOND", "WORD", "ALPHA",
+         "LOWERCASE", "UPPERCASE"]
+# In the order of dc_scripts in formats/tokenizer/charset.c; 0 is any other.
+SCRIPTS = ("Arabic Armenian Bengali Bopomofo Cherokee Common Coptic Cyrillic Devanagari Ethiopic Georgian Greek Gujarati "
+           "Gurmukhi Han Hangul Hebrew Hiragana Inherited Kannada Katakana Khmer Lao Latin Malayalam Mongolian Myanmar Oriya "
+           "Sinhala Syriac Tamil Telugu Thaana Thai Tibetan").split()
 
 
 def matched(pattern):
@@ -80,9 +85,14 @@ def main():
         UPPER=set(lower),
         NFD=set(nfd), NFKD=set(nfkd),
         SECOND={b for _, b in pairs} | set(range(0x1161, 0x1176)) | set(range(0x11A8, 0x11C3)),
+        ALPHA=matched("[[:alpha:]]"), LOWERCASE=matched("[[:lower:]]"), UPPERCASE=matched("[[:upper:]]"),
         WORD={c for c in CODES if len(pre_tokenizers.Whitespace().pre_tokenize_str("a" + chr(c) + "a")) == 1},
     )
-    assert list(sets) == FLAGS
+    sets = {name: sets[name] for name in FLAGS}
+    script = {}
+    for i, name in enumerate(SCRIPTS):
+        script.update(dict.fromkeys(matched(r"\p{%s}" % name), i + 1))
+    of_script = [(c, script.get(c, 0)) for c in range(0x110000) if c == 0 or script.get(c, 0) != script.get(c - 1, 0)]
     rows, ranges, before = {}, [], None
     for c in range(0x110000):
         row = category.get(c, 0) | combining(normalizers.NFD(), c) << 8
@@ -102,7 +112,7 @@ def main():
     composed = [x for (a, b), c in sorted(pairs.items()) for x in (a, b, c)]
     # Tables by their columns, each value less the one before it.
     parts = [(1, list(rows)), (2, [x for r in ranges for x in (r >> 8, r & 255)]), (2, [x for p in two for x in p]),
-             (3, decomposed), (1, pool), (3, composed)]
+             (3, decomposed), (1, pool), (3, composed), (2, [x for s in of_script for x in s])]
     words = [len(part) // columns for columns, part in parts]
     for columns, part in parts:
         for k in range(columns):

@@ -44,8 +44,6 @@ static void hold(cutting *c, size_t from, size_t to, bool matched)
 
 static void region(cutting *c, size_t from, size_t to, bool matched)
 {
-    if (to == from)
-        return;
     switch (c->behavior) {
     case DC_SPLIT_REMOVED:
         if (!matched)
@@ -82,12 +80,15 @@ static void cut_pattern(dc_tokenizer *t, uint32_t next, const dc_piece *p,
 {
     cutting c = {.t = t, .next = next, .p = p, .behavior = behavior};
     size_t at = 0, from, to;
-    while (at < p->n && dc_pattern_next(t, pattern, p->s, p->n, at, &from, &to)) {
-        region(&c, at, from, invert);
-        region(&c, from, to, !invert);
-        at = to;
+    for (bool behind = false;
+         at < p->n && dc_pattern_next(t, pattern, p->s, p->n, at, behind, &from, &to); at = to) {
+        if (from > at)
+            region(&c, at, from, invert);
+        region(&c, from, to, !invert); /* of nothing, it cuts */
+        behind = true;
     }
-    region(&c, at, p->n, invert);
+    if (at < p->n)
+        region(&c, at, p->n, invert);
     release(&c);
 }
 
@@ -99,11 +100,13 @@ static void cut_flags(dc_tokenizer *t, uint32_t next, const dc_piece *p, uint32_
     size_t from = 0;
     for (size_t at = 0, length; at < p->n; at += length)
         if (dc_unicode_row(t->u, dc_char_at(p->s, p->n, at, &length)) & flags) {
-            region(&c, from, at, false);
+            if (at > from)
+                region(&c, from, at, false);
             region(&c, at, at + length, true);
             from = at + length;
         }
-    region(&c, from, p->n, false);
+    if (from < p->n)
+        region(&c, from, p->n, false);
     release(&c);
 }
 

@@ -42,14 +42,14 @@ static dc_span replace(const texts *x, dc_span s, const dc_pattern *pattern, dc_
     dc_tokenizer_look(x->t, 4 + s.n / 16);
     const dc_range none = {0, 0};
     size_t at = 0, from, to;
-    if (s.n == 0 || !dc_pattern_next(x->t, pattern, s.at, s.n, 0, &from, &to))
+    if (s.n == 0 || !dc_pattern_next(x->t, pattern, s.at, s.n, 0, false, &from, &to))
         return s;
     dc_write_reset(w, false);
     do {
         dc_write_put(w, s.at + at, from - at, none);
         dc_write_put(w, by.at, by.n, none);
         at = to;
-    } while (at < s.n && dc_pattern_next(x->t, pattern, s.at, s.n, at, &from, &to));
+    } while (dc_pattern_next(x->t, pattern, s.at, s.n, at, true, &from, &to));
     dc_write_put(w, s.at + at, s.n - at, none);
     made m = room(x, w->n);
     put(&m, w->s, w->n);

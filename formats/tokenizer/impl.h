@@ -81,15 +81,60 @@ typedef struct dc_pattern {
 struct dc_tokenizer;
 dc_status dc_pattern_regex(struct dc_tokenizer *t, dc_job *j, const char *name, dc_span regex,
                            dc_pattern *out);
-/* The next match in s from `at` on: *from to *to; false where there is none. */
+/*
+ * The next match in s from `at` on: *from to *to; false where there is none. Matches may be of nothing, but not where one
+ * ended before, at `at`: `behind` says that.
+ */
 bool dc_pattern_next(struct dc_tokenizer *t, const dc_pattern *p, const char *s, size_t n,
-                     size_t at, size_t *from, size_t *to);
+                     size_t at, bool behind, size_t *from, size_t *to);
+
+/* charset.c: sets of code points. */
+enum { DC_CHARSET_CODES = 0x110000 };
+typedef struct dc_charset {
+    uint64_t bit[DC_CHARSET_CODES / 64];
+} dc_charset;
+
+static inline bool dc_charset_has(const dc_charset *s, uint32_t c)
+{
+    return (s->bit[c / 64] >> c % 64 & 1) != 0;
+}
+
+void dc_charset_add(dc_charset *s, uint32_t from, uint32_t to);
+void dc_charset_set(dc_charset *s, uint32_t from, uint32_t to, bool in);
+void dc_charset_flip(dc_charset *s);
+void dc_charset_join(dc_charset *s, const dc_charset *other);
+void dc_charset_meet(dc_charset *s, const dc_charset *other);
+/* The next run at *to or behind: *from to *to - 1; surrogates are in none. false: there is none. */
+bool dc_charset_run(const dc_charset *s, uint32_t *from, uint32_t *to);
+/* Of the categories in the mask, 1 << dc_category each; and of which categories all is in s. */
+void dc_charset_categories(const dc_unicode *u, dc_charset *s, uint32_t categories);
+uint32_t dc_charset_within(const dc_unicode *u, const dc_charset *s);
+/* A property, or a POSIX bracket, by its name. false: it is not known. */
+bool dc_charset_name(const dc_unicode *u, dc_charset *s, dc_span name, bool posix);
+/* What a code point folds to; a set with all that are the same without case; are there some that fold to several? */
+uint32_t dc_charset_folded(const dc_unicode *u, uint32_t c);
+void dc_charset_fold(const dc_unicode *u, dc_charset *s);
+bool dc_charset_folds_to_several(const dc_charset *s);
+
+/* regex_text.c: a pattern of Oniguruma as one of PCRE2. */
+typedef struct dc_regex_text {
+    dc_text *to;
+    const char *wrong; /* what it has that PCRE2 has not, or that is not known; NULL: nothing */
+    bool whole;        /* where a search begins matters */
+    bool repeat;       /* it compares with what was matched before */
+    bool categories;   /* it has some by their names */
+} dc_regex_text;
+
+/* By categories as the package has them, or `exact`: and what of them PCRE2 has not, or has besides. */
+dc_regex_text dc_regex_translate(struct dc_tokenizer *t, dc_job *j, dc_span pattern, bool exact);
+/* regex.c: adds what PCRE2 takes for characters of these categories. */
+void dc_regex_categories(struct dc_tokenizer *t, uint32_t mask, dc_charset *out);
 
 /* regex.c: the same by libpcre2. false with a failure of t->job: PCRE2 fails, or all of t->work is done. */
 dc_status dc_regex_new(struct dc_tokenizer *t, dc_job *j, const char *name, dc_span text,
                        struct dc_regex **out);
 bool dc_regex_next(struct dc_tokenizer *t, struct dc_regex *r, const char *s, size_t n, size_t at,
-                   size_t *from, size_t *to);
+                   bool behind, size_t *from, size_t *to);
 void dc_regex_close(struct dc_tokenizer *t); /* all of them */
 /* How much work patterns may make of texts of so many bytes. */
 uint64_t dc_regex_work(size_t bytes);

@@ -380,15 +380,15 @@ static dc_piece prepend(const dc_step *s, dc_piece p, dc_writing *w)
 static dc_piece replace(dc_tokenizer *t, const dc_step *s, dc_piece p, dc_writing *w)
 {
     size_t at = 0, from, to;
-    if (!dc_pattern_next(t, &s->pattern, p.s, p.n, 0, &from, &to))
+    if (p.n == 0 || !dc_pattern_next(t, &s->pattern, p.s, p.n, 0, false, &from, &to))
         return p;
     dc_write_reset(w, p.from != NULL);
     do {
         put_part(w, &p, at, from - at);
-        dc_write_put(w, s->text.at, s->text.n, range_at(&p, to - 1));
+        dc_write_put(w, s->text.at, s->text.n, to > 0 ? range_at(&p, to - 1) : (dc_range){0, 0});
         p.first = p.first && w->n > 0;
         at = to;
-    } while (dc_pattern_next(t, &s->pattern, p.s, p.n, at, &from, &to));
+    } while (dc_pattern_next(t, &s->pattern, p.s, p.n, at, true, &from, &to));
     put_part(w, &p, at, p.n - at);
     return written(w, p);
 }

@@ -158,10 +158,10 @@ dc_status dc_pattern_regex(dc_tokenizer *t, dc_job *j, const char *name, dc_span
 }
 
 bool dc_pattern_next(dc_tokenizer *t, const dc_pattern *p, const char *s, size_t n, size_t at,
-                     size_t *from, size_t *to)
+                     bool behind, size_t *from, size_t *to)
 {
     if (p->kind == DC_PATTERN_REGEX)
-        return dc_regex_next(t, p->regex, s, n, at, from, to);
+        return dc_regex_next(t, p->regex, s, n, at, behind, from, to);
     const reader r = {t->u, s, n};
     if (p->kind == DC_PATTERN_LITERAL) {
         const char *found = at < n ? memmem(s + at, n - at, p->literal.at, p->literal.n) : NULL;

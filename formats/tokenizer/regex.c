@@ -33,7 +33,6 @@ enum {
 /* What is used of libpcre2-8.so.0, whose numbers and functions are an ABI. */
 enum {
     PCRE2_AUTO_CALLOUT = 0x00000004,
-    PCRE2_UCP = 0x00020000,
     PCRE2_UTF = 0x00080000,
     PCRE2_NEVER_BACKSLASH_C = 0x00100000,
     PCRE2_MATCH_INVALID_UTF = 0x04000000,
@@ -56,8 +55,16 @@ typedef struct pcre_block { /* the beginning of a pcre2_callout_block */
     size_t length, start, at;
 } pcre_block;
 
+/* Code points from here on, to the next run. */
+typedef struct category_run {
+    uint32_t from, category;
+} category_run;
+
 typedef struct pcre_lib {
-    void *handle, *stack; /* stack: of machine code that calls back; NULL: there is none yet */
+    void *handle, *stack;      /* stack: of machine code that calls back; NULL: there is none yet */
+    DC_VEC(category_run) runs; /* its categories; n = 0: not asked yet */
+    const dc_charset *odd;     /* characters of which they are not the package's */
+    bool odd_start[0x1000];    /* these begin with such two bytes */
     void *(*compile)(const unsigned char *, size_t, uint32_t, int *, size_t *, void *);
     int (*jit)(void *code, uint32_t options);
     void *(*make)(const void *code, void *general);
@@ -84,13 +91,20 @@ typedef struct form {
     bool compiled;       /* to machine code */
 } form;
 
+/* The two of a pattern. */
+typedef struct forms {
+    form quick, slow;
+} forms;
+
 struct dc_regex {
     struct dc_regex *next; /* of the tokenizer's */
     pcre_lib *lib;
     dc_span text;
-    form quick, slow;
-    bool whole;  /* where a search begins matters: no part is searched by itself */
-    bool repeat; /* it compares with what was matched before, which counts as no movement */
+    forms plain, exact; /* exact: compiled when it is needed */
+    const forms *now;   /* for the text that is looked through */
+    bool categories; /* it has some by their names, so that plain is not exact for odd characters */
+    bool whole;      /* where a search begins matters: no part is searched by itself */
+    bool repeat;     /* it compares with what was matched before, which counts as no movement */
     dc_tokenizer *of;
     size_t last, part; /* of a match that calls back: where it was, the bytes that it has */
 };
@@ -132,98 +146,6 @@ static dc_status open_library(dc_tokenizer *t, dc_job *j, const char *name)
 
 /* ---- the pattern ------------------------------------------------------------------------------ */
 
-/* \s as Unicode's White_Space, which is what Oniguruma takes it for; PCRE2 has U+180E besides. */
-static const char white[] =
-    "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}"
-    "\\x{205f}\\x{3000}";
-
-typedef struct reading {
-    struct dc_regex *r;
-    dc_text *to;
-    dc_span s;
-    size_t at;
-    bool in_class, begun; /* begun: a class, of which nothing was read but a ^ */
-    const char *wrong;
-} reading;
-
-static bool follows(const reading *p, const char *what)
-{
-    const size_t n = strlen(what);
-    return p->s.n - p->at >= n && memcmp(p->s.at + p->at, what, n) == 0;
-}
-
-static void copy(reading *p, size_t n)
-{
-    dc_text_put(p->to, p->s.at + p->at, n);
-    p->at += n;
-}
-
-static void read_escape(reading *p)
-{
-    const char c = p->at + 1 < p->s.n ? p->s.at[p->at + 1] : '\0';
-    if (c == 's' || (c == 'S' && !p->in_class)) {
-        dc_text_printf(p->to, p->in_class ? "%s%s" : "[%s%s]", c == 'S' ? "^" : "", white);
-        p->at += 2;
-        return;
-    }
-    p->r->whole = p->r->whole || (c == 'G' && !p->in_class);
-    p->r->repeat = p->r->repeat || (c >= '1' && c <= '9') || c == 'k' || c == 'g';
-    copy(p, c != '\0' ? 2 : 1);
-}
-
-/* A class has other classes in it for Oniguruma, and not for PCRE2. */
-static void read_in_class(reading *p)
-{
-    const bool first = p->begun;
-    p->begun = false;
-    if (follows(p, "[:")) {
-        const char *end = memchr(p->s.at + p->at + 2, ']', p->s.n - p->at - 2);
-        if (end == NULL || end[-1] != ':')
-            p->wrong = "a class in a class is not known";
-        copy(p, end != NULL ? (size_t)(end + 1 - p->s.at) - p->at : 2);
-    } else if (follows(p, "[")) {
-        p->wrong = "a class in a class is not known";
-    } else if (follows(p, "&&")) {
-        p->wrong = "&& in a class is not known";
-    } else {
-        p->in_class = first || p->s.at[p->at] != ']';
-        copy(p, 1);
-    }
-}
-
-static void read_outside(reading *p)
-{
-    if (follows(p, "(*")) {
-        p->wrong = "options and verbs, which begin with (*, are not known";
-    } else if (follows(p, "(?C")) {
-        p->wrong = "(?C is not known";
-    } else if (follows(p, "(?#")) {
-        const char *end = memchr(p->s.at + p->at, ')', p->s.n - p->at);
-        copy(p, end != NULL ? (size_t)(end + 1 - p->s.at) - p->at : 3);
-    } else {
-        p->in_class = p->begun = p->s.at[p->at] == '[';
-        p->r->repeat = p->r->repeat || follows(p, "(?P=");
-        copy(p, follows(p, "[^") ? 2 : 1);
-    }
-}
-
-/* The pattern for PCRE2; NULL: *wrong says why not. */
-static dc_text *translate(dc_job *j, struct dc_regex *r, const char **wrong)
-{
-    reading p = {.r = r, .to = dc_job_text(j), .s = r->text};
-    while (p.at < p.s.n && p.wrong == NULL) {
-        if (p.s.at[p.at] == '\\') {
-            p.begun = false;
-            read_escape(&p);
-        } else if (p.in_class)
-            read_in_class(&p);
-        else
-            read_outside(&p);
-    }
-    *wrong = p.wrong;
-    return p.to;
-}
-
 static dc_status fail_pattern(dc_job *j, const char *name, const struct dc_regex *r,
                               const char *why)
 {
@@ -231,15 +153,14 @@ static dc_status fail_pattern(dc_job *j, const char *name, const struct dc_regex
                         (int)(r->text.n < 100 ? r->text.n : 100), r->text.at, why);
 }
 
-static dc_status compile(dc_job *j, const char *name, struct dc_regex *r, const dc_text *text,
+static dc_status compile(dc_job *j, const char *name, struct dc_regex *r, dc_span text,
                          uint32_t options, form *out)
 {
     const pcre_lib *c = r->lib;
     int why = 0;
     size_t where = 0;
-    out->code = c->compile((const unsigned char *)text->s, text->n,
-                           options | PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C |
-                               PCRE2_MATCH_INVALID_UTF,
+    out->code = c->compile((const unsigned char *)text.at, text.n,
+                           options | PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_MATCH_INVALID_UTF,
                            &why, &where, NULL);
     if (out->code == NULL) {
         unsigned char words[128] = "";
@@ -262,10 +183,30 @@ static void to_machine_code(const pcre_lib *c, form *f)
     f->compiled = c->jit(f->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD) == 0;
 }
 
+static dc_status ask_categories(dc_tokenizer *t, dc_job *j);
+
+static dc_status compile_forms(dc_job *j, const char *name, struct dc_regex *r, dc_span text,
+                               forms *out)
+{
+    pcre_lib *c = r->lib;
+    DC_TRY(compile(j, name, r, text, 0, &out->quick));
+    DC_TRY(compile(j, name, r, text, PCRE2_AUTO_CALLOUT, &out->slow));
+    c->set_steps(out->quick.context, STEPS);
+    c->set_steps(out->slow.context, UINT32_MAX); /* calls count instead */
+    c->set_call(out->slow.context, called, r);
+    to_machine_code(c, &out->quick);
+    to_machine_code(c, &out->slow);
+    if (c->stack == NULL && out->slow.compiled)
+        c->stack = c->make_stack(1 << 15, (size_t)MOST_KIB << 10, NULL);
+    out->slow.compiled = out->slow.compiled && c->stack != NULL;
+    if (out->slow.compiled)
+        c->set_stack(out->slow.context, NULL, c->stack);
+    return DC_OK;
+}
+
 dc_status dc_regex_new(dc_tokenizer *t, dc_job *j, const char *name, dc_span text,
                        struct dc_regex **out)
 {
-    const char *wrong;
     if (t->regex_library == NULL)
         DC_TRY(open_library(t, j, name));
     struct dc_regex *r = DC_NEW(&t->keep, struct dc_regex);
@@ -273,22 +214,16 @@ dc_status dc_regex_new(dc_tokenizer *t, dc_job *j, const char *name, dc_span tex
     t->regexes = r;
     if (text.n > MOST_PATTERN)
         return fail_pattern(j, name, r, "it has more than 32768 bytes");
-    dc_text *to = translate(j, r, &wrong);
-    if (wrong != NULL)
-        return fail_pattern(j, name, r, wrong);
-    DC_TRY(compile(j, name, r, to, 0, &r->quick));
-    DC_TRY(compile(j, name, r, to, PCRE2_AUTO_CALLOUT, &r->slow));
-    dc_job_text_end(j, to);
-    r->lib->set_steps(r->quick.context, STEPS);
-    r->lib->set_steps(r->slow.context, UINT32_MAX); /* calls count instead */
-    r->lib->set_call(r->slow.context, called, r);
-    to_machine_code(r->lib, &r->quick);
-    to_machine_code(r->lib, &r->slow);
-    if (r->lib->stack == NULL && r->slow.compiled)
-        r->lib->stack = r->lib->make_stack(1 << 15, (size_t)MOST_KIB << 10, NULL);
-    r->slow.compiled = r->slow.compiled && r->lib->stack != NULL;
-    if (r->slow.compiled)
-        r->lib->set_stack(r->slow.context, NULL, r->lib->stack);
+    const dc_regex_text plain = dc_regex_translate(t, j, text, false);
+    if (plain.wrong != NULL)
+        return fail_pattern(j, name, r, plain.wrong);
+    r->whole = plain.whole;
+    r->repeat = plain.repeat;
+    DC_TRY(compile_forms(j, name, r, (dc_span){plain.to->s, plain.to->n}, &r->plain));
+    r->categories = plain.categories;
+    if (plain.categories)
+        DC_TRY(ask_categories(t, j));
+    dc_job_text_end(j, plain.to);
     *out = r;
     return DC_OK;
 }
@@ -307,11 +242,129 @@ void dc_regex_close(dc_tokenizer *t)
 {
     const pcre_lib *c = t->regex_library;
     for (struct dc_regex *r = t->regexes; r != NULL; r = r->next) {
-        close_form(c, &r->quick);
-        close_form(c, &r->slow);
+        close_form(c, &r->plain.quick);
+        close_form(c, &r->plain.slow);
+        close_form(c, &r->exact.quick);
+        close_form(c, &r->exact.slow);
     }
     if (c != NULL && c->stack != NULL)
         c->free_stack(c->stack);
+}
+
+/* ---- categories --------------------------------------------------------------------------------- */
+
+/* Where versions of Unicode differ: the planes of characters, and the tags. */
+enum { CHUNK = 0x1000, PLANES = 0x40000, TAGS = 0xe0000, UNKNOWN = DC_CATEGORIES };
+
+static bool read_places(const struct dc_regex *r, const form *f, size_t least, size_t most,
+                        size_t *from, size_t *to);
+
+static void add_run(dc_tokenizer *t, pcre_lib *c, uint32_t from, uint32_t category)
+{
+    if (c->runs.n == 0 || c->runs.at[c->runs.n - 1].category != category)
+        DC_PUSH_IN(&t->keep, c->runs, ((category_run){from, category}));
+}
+
+/* The runs of so many code points. */
+static dc_status ask_chunk(dc_tokenizer *t, const struct dc_regex *r, uint32_t first, uint32_t n,
+                           char *text)
+{
+    size_t bytes = 0, from, to;
+    for (uint32_t c = first; c < first + n; c++)
+        bytes += dc_utf8_put(c, text + bytes);
+    for (size_t at = 0; at < bytes; at = to) {
+        size_t length;
+        const int code = r->lib->match(r->plain.quick.code, (const unsigned char *)text, bytes, at,
+                                       r->plain.quick.compiled ? 0 : PCRE2_NO_JIT,
+                                       r->plain.quick.data, r->plain.quick.context);
+        if (!read_places(r, &r->plain.quick, at, bytes, &from, &to))
+            return t->job->err.status;
+        if (code < 2 || code > DC_CATEGORIES + 1 || from != at || to == from)
+            return dc_failf(t->job, DC_ERR_FORMAT_TEXT, NULL, "PCRE2 knows no category of U+%04X",
+                            dc_utf8_next(text + at, bytes - at, &length));
+        add_run(t, r->lib, dc_utf8_next(text + at, bytes - at, &length), (uint32_t)code - 2);
+    }
+    return DC_OK;
+}
+
+/* What the first two bytes of a character are in a table. */
+static inline size_t start_of(const char *s)
+{
+    return ((unsigned char)s[0] & 0x3fu) << 6 | ((unsigned char)s[1] & 0x3fu);
+}
+
+/* Runs of both are gone through at once. */
+static void find_odd(dc_tokenizer *t, pcre_lib *c)
+{
+    const dc_unicode *u = t->u;
+    dc_charset *odd = DC_NEW(&t->keep, dc_charset);
+    memset(odd, 0, sizeof *odd);
+    for (uint32_t i = 0, k = 0; i + 1 < c->runs.n && k < u->nrange;) {
+        const uint32_t end = c->runs.at[i + 1].from,
+                       other = k + 1 < u->nrange ? u->from[k + 1] : DC_CHARSET_CODES,
+                       from = c->runs.at[i].from > u->from[k] ? c->runs.at[i].from : u->from[k];
+        if (c->runs.at[i].category != UNKNOWN &&
+            dc_unicode_category(u->row[u->of[k]]) != c->runs.at[i].category)
+            dc_charset_add(odd, from, (end < other ? end : other) - 1);
+        i += end <= other;
+        k += other <= end;
+    }
+    for (uint32_t from, to = 0x80; dc_charset_run(odd, &from, &to);)
+        for (uint32_t x = from; x < to; x++) {
+            char s[4];
+            dc_utf8_put(x, s);
+            c->odd_start[start_of(s)] = true;
+        }
+    c->odd = odd;
+}
+
+/*
+ * PCRE2 follows another version of Unicode than the package. So it is asked, once for a tokenizer, and one character is not
+ * asked for: what a category has is looked at here, as far as characters may be added in the next years.
+ */
+static dc_status ask_categories(dc_tokenizer *t, dc_job *j)
+{
+    static const char names[] = "CnLuLlLtLmLoMnMcMeNdNlNoZsZlZpCcCfCsCoPcPdPsPePiPfPoSmScSkSo";
+    pcre_lib *c = t->regex_library;
+    if (c->runs.n > 0)
+        return DC_OK;
+    dc_job *before = t->job;
+    t->job = j; /* for what read_places says */
+    struct dc_regex *r = DC_NEW(&t->keep, struct dc_regex);
+    *r = (struct dc_regex){.next = t->regexes, .lib = c, .text = {"\\p{...}", 7}, .of = t};
+    t->regexes = r;
+    dc_text *pattern = dc_job_text(j);
+    for (int k = 0; k < DC_CATEGORIES; k++)
+        dc_text_printf(pattern, "%s(\\p{%.2s}+)", k > 0 ? "|" : "", names + 2 * k);
+    DC_TRY(compile(j, "PCRE2", r, (dc_span){pattern->s, pattern->n}, 0, &r->plain.quick));
+    dc_job_text_end(j, pattern);
+    to_machine_code(c, &r->plain.quick);
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    char *text = dc_arena_alloc(&j->scratch, (size_t)CHUNK * 4);
+    for (uint32_t first = 0; first <= TAGS; first = first == PLANES ? TAGS : first + CHUNK) {
+        dc_job_look();
+        if (first == PLANES)
+            add_run(t, c, PLANES, UNKNOWN);
+        else
+            DC_TRY(ask_chunk(t, r, first, first == 0xd000 ? 0x800 : CHUNK, text));
+    }
+    add_run(t, c, TAGS + CHUNK, UNKNOWN);
+    dc_arena_rewind(&j->scratch, mark);
+    find_odd(t, c);
+    t->job = before;
+    return DC_OK;
+}
+
+void dc_regex_categories(dc_tokenizer *t, uint32_t mask, dc_charset *out)
+{
+    const pcre_lib *c = t->regex_library;
+    dc_charset_categories(t->u, out, mask); /* where it was not asked */
+    for (uint32_t i = 0; i < c->runs.n; i++) {
+        const uint32_t end = i + 1 < c->runs.n ? c->runs.at[i + 1].from : DC_CHARSET_CODES;
+        if (c->runs.at[i].category != UNKNOWN)
+            dc_charset_set(out, c->runs.at[i].from, end - 1,
+                           (mask >> c->runs.at[i].category & 1) != 0);
+    }
 }
 
 /* ---- matching --------------------------------------------------------------------------------- */
@@ -333,8 +386,8 @@ static dc_status refuse_places(const struct dc_regex *r, size_t from, size_t to,
 }
 
 /* The one place where places are read: of a match, or of one that came to the end of the text. */
-static inline bool read_places(const struct dc_regex *r, const form *f, size_t least, size_t most,
-                               size_t *from, size_t *to)
+static bool read_places(const struct dc_regex *r, const form *f, size_t least, size_t most,
+                        size_t *from, size_t *to)
 {
     *from = f->place[0];
     *to = f->place[1];
@@ -435,7 +488,7 @@ static answer look_slowly(struct dc_regex *r, part *p)
         r->part = p->end - p->at;
         r->last = p->at;
         count_work(r->of, r->part);
-        const answer a = look(r, &r->slow, p, true);
+        const answer a = look(r, &r->now->slow, p, true);
         if (a != AT_END || p->from > p->at)
             return a;
     }
@@ -448,10 +501,10 @@ static bool match(struct dc_regex *r, part *p)
         size_t length;
         if (dc_job_cancelled(r->of->job))
             dc_job_look();
-        while (!r->quick.compiled && p->at < p->n && !is_char(p->s, p->n, p->at, &length))
+        while (!r->now->quick.compiled && p->at < p->n && !is_char(p->s, p->n, p->at, &length))
             p->at++;
         p->end = end_of(p->s, p->n, p->at, PART);
-        answer a = r->whole ? MORE : look(r, &r->quick, p, false);
+        answer a = r->whole ? MORE : look(r, &r->now->quick, p, false);
         if (a == MORE || (a == AT_END && p->from == p->at))
             a = look_slowly(r, p);
         if (a == FOUND || a == FAILED || (a == ABSENT && p->end == p->n))
@@ -460,18 +513,65 @@ static bool match(struct dc_regex *r, part *p)
     }
 }
 
-bool dc_regex_next(dc_tokenizer *t, struct dc_regex *r, const char *s, size_t n, size_t at,
-                   size_t *from, size_t *to)
+/* Has the text a character that PCRE2 does not know as the package does? Hardly any has. */
+static bool has_odd(const pcre_lib *c, const char *s, size_t n)
 {
-    part p = {.s = s, .n = n, .at = at};
-    while (p.at <= n && t->job->err.status == DC_OK && match(r, &p)) {
-        *from = p.from;
-        *to = p.to;
-        if (p.to > p.from)
-            return true;
-        p.at = p.to + 1; /* of nothing: from the next character on */
-        while (p.at < n && ((unsigned char)s[p.at] & 0xc0) == 0x80)
-            p.at++;
+    for (size_t at = 0; at + 1 < n;) {
+        const unsigned char b = (unsigned char)s[at];
+        uint64_t eight;
+        size_t length;
+        if (b < 0x80) {
+            while (n - at > sizeof eight &&
+                   (memcpy(&eight, s + at, sizeof eight), (eight & 0x8080808080808080u) == 0))
+                at += sizeof eight;
+            at++;
+        } else if (b < 0xc0) {
+            at++;
+        } else {
+            const uint32_t x =
+                c->odd_start[start_of(s + at)] ? dc_utf8_next(s + at, n - at, &length) : 0;
+            if (x < DC_RAW_BYTE && dc_charset_has(c->odd, x))
+                return true;
+            at += 2;
+        }
     }
     return false;
+}
+
+/* Which forms a text is looked through with. */
+static void choose_forms(dc_tokenizer *t, struct dc_regex *r, const char *s, size_t n)
+{
+    r->now = &r->plain;
+    if (!r->categories || !has_odd(r->lib, s, n))
+        return;
+    r->now = &r->exact;
+    if (r->exact.slow.context == NULL) {
+        const dc_regex_text exact = dc_regex_translate(t, t->job, r->text, true);
+        if (exact.wrong != NULL)
+            fail_pattern(t->job, "PCRE2", r, exact.wrong);
+        else
+            compile_forms(t->job, "PCRE2", r, (dc_span){exact.to->s, exact.to->n}, &r->exact);
+        dc_job_text_end(t->job, exact.to);
+    }
+}
+
+bool dc_regex_next(dc_tokenizer *t, struct dc_regex *r, const char *s, size_t n, size_t at,
+                   bool behind, size_t *from, size_t *to)
+{
+    part p = {.s = s, .n = n, .at = at};
+    if (at == 0 && !behind)
+        choose_forms(t, r, s, n);
+    if (t->job->err.status != DC_OK || at > n || !match(r, &p))
+        return false;
+    if (behind && p.to == at) { /* so it is of nothing */
+        size_t length = 1;
+        if (at < n)
+            dc_utf8_next(s + at, n - at, &length);
+        p = (part){.s = s, .n = n, .at = at + length};
+        if (p.at > n || !match(r, &p))
+            return false;
+    }
+    *from = p.from;
+    *to = p.to;
+    return true;
 }

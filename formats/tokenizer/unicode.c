@@ -2,8 +2,8 @@
  * Tables of Unicode, unpacked from unicode_table.c.
  *
  * The table is a sequence of words of 32 bits, deflated with bytes of the same significance together. It begins with
- * the number of entries of each of six parts: rows, ranges (first code point, row), lower case (from, to),
- * decompositions (code point, for compatibility?, length), their code points, compositions (two, what they make). A part
+ * the number of entries of each of seven parts: rows, ranges (first code point, row), lower case (from, to),
+ * decompositions (code point, for compatibility?, length), their code points, compositions (two, what they make), scripts (first code point, number). A part
  * is its columns, one behind the other, each value less the one before it.
  */
 #include "formats/tokenizer/unicode.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <zlib.h>
 
-enum { PARTS = 6, MOST_COLUMNS = 3 };
+enum { PARTS = 7, MOST_COLUMNS = 3 };
 
 /* The columns of a part: the values instead of the differences. */
 static uint32_t *read_part(uint32_t *at, uint32_t n, uint32_t columns, const uint32_t *column[])
@@ -28,7 +28,7 @@ static uint32_t *read_part(uint32_t *at, uint32_t n, uint32_t columns, const uin
 
 static void read_parts(dc_unicode *u, dc_arena *a, uint32_t *words)
 {
-    static const uint32_t columns[PARTS] = {1, 2, 2, 3, 1, 3};
+    static const uint32_t columns[PARTS] = {1, 2, 2, 3, 1, 3, 2};
     const uint32_t *c[PARTS][MOST_COLUMNS];
     uint32_t *at = words + PARTS;
     for (int p = 0; p < PARTS; p++)
@@ -48,6 +48,9 @@ static void read_parts(dc_unicode *u, dc_arena *a, uint32_t *words)
     u->first = c[5][0];
     u->second = c[5][1];
     u->both = c[5][2];
+    u->script_from = c[6][0];
+    u->script = c[6][1];
+    u->nscript = words[6];
     uint32_t *start = DC_NEW_ARRAY(a, uint32_t, u->ndecomposed + 1);
     for (uint32_t i = 0; i < u->ndecomposed; i++)
         start[i + 1] = start[i] + c[3][2][i];

@@ -26,23 +26,40 @@ typedef enum dc_category {
     DC_CAT_ZL,
     DC_CAT_ZP,
     DC_CAT_CC,
-    DC_CAT_CF
-} dc_category; /* as far as they are asked for; in the order of scripts/unicode.py */
+    DC_CAT_CF,
+    DC_CAT_CS,
+    DC_CAT_CO,
+    DC_CAT_PC,
+    DC_CAT_PD,
+    DC_CAT_PS,
+    DC_CAT_PE,
+    DC_CAT_PI,
+    DC_CAT_PF,
+    DC_CAT_PO,
+    DC_CAT_SM,
+    DC_CAT_SC,
+    DC_CAT_SK,
+    DC_CAT_SO,
+    DC_CATEGORIES
+} dc_category; /* in the order of scripts/unicode.py */
 
 /* A code point's row: category | combining class << 8 | flags. */
 enum {
-    DC_UC_SPACE = 1 << 16,   /* \s */
-    DC_UC_DROP = 1 << 17,    /* BERT's cleaning takes it away */
-    DC_UC_BLANK = 1 << 18,   /* or makes it a space */
-    DC_UC_PUNCT = 1 << 19,   /* cut off by BERT's and other pre-tokenizers */
-    DC_UC_NUMERIC = 1 << 20, /* of the pre-tokenizer Digits */
-    DC_UC_MARK = 1 << 21,    /* of the normalizer StripAccents */
-    DC_UC_ACCENT = 1 << 22,  /* of BERT's */
-    DC_UC_UPPER = 1 << 23,   /* has a lower case */
-    DC_UC_NFD = 1 << 24,     /* has a canonical decomposition */
-    DC_UC_NFKD = 1 << 25,    /* has another one for compatibility */
-    DC_UC_SECOND = 1 << 26,  /* may combine with what is before it */
-    DC_UC_WORD = 1 << 27     /* \w */
+    DC_UC_SPACE = 1 << 16,     /* \s */
+    DC_UC_DROP = 1 << 17,      /* BERT's cleaning takes it away */
+    DC_UC_BLANK = 1 << 18,     /* or makes it a space */
+    DC_UC_PUNCT = 1 << 19,     /* cut off by BERT's and other pre-tokenizers */
+    DC_UC_NUMERIC = 1 << 20,   /* of the pre-tokenizer Digits */
+    DC_UC_MARK = 1 << 21,      /* of the normalizer StripAccents */
+    DC_UC_ACCENT = 1 << 22,    /* of BERT's */
+    DC_UC_UPPER = 1 << 23,     /* has a lower case */
+    DC_UC_NFD = 1 << 24,       /* has a canonical decomposition */
+    DC_UC_NFKD = 1 << 25,      /* has another one for compatibility */
+    DC_UC_SECOND = 1 << 26,    /* may combine with what is before it */
+    DC_UC_WORD = 1 << 27,      /* \w of the pre-tokenizer Whitespace, which is not Oniguruma's */
+    DC_UC_ALPHA = 1 << 28,     /* [:alpha:] */
+    DC_UC_LOWERCASE = 1 << 29, /* [:lower:] */
+    DC_UC_UPPERCASE = 1 << 30  /* [:upper:] */
 };
 
 typedef struct dc_unicode {
@@ -54,6 +71,8 @@ typedef struct dc_unicode {
     const uint32_t *code, *compatible, *at; /* decompositions, at[i] to at[i + 1] of pool */
     const uint32_t *pool;
     const uint32_t *first, *second, *both; /* sorted by the two */
+    const uint32_t *script_from, *script;  /* ranges: first code point, number of charset.c */
+    uint32_t nscript;
 } dc_unicode;
 
 /* Unpacks the tables into the arena. */

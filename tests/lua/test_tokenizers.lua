@@ -79,6 +79,19 @@ function TestPeers:test_o200k()
   check("o200k.json", tok)
 end
 
+-- Regular expressions cut where those of the package do: at code points at which properties begin or end; random ones.
+function TestPeers:test_patterns()
+  if not pcall(tokenizers.load, folder .. "o200k.json") then lu.skip "libpcre2-8 is missing" end
+  local told = {}
+  local compare = assert(loadfile(folder .. "patterns.lua"))()
+  local same, differ, refused = compare(folder .. "patterns.gz", function(pattern, why)
+    told[#told + 1] = pattern .. ": " .. why
+  end)
+  lu.assertEquals(told, {})
+  lu.assertEquals({ differ, refused }, { 0, 4 }) -- without case, with characters of two letters
+  lu.assertTrue(same > 400)
+end
+
 TestEncode = {}
 
 local function small()
