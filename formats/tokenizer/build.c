@@ -161,7 +161,7 @@ static dc_status plant(dc_building *b, bool normalized, dc_trie *trie, bool *has
     dc_trie_init(trie, &t->keep, bytes);
     t->work = dc_regex_work(bytes);
     for (uint32_t i = 0; i < t->nadded; i++) {
-        const dc_added *a = &t->added[i];
+        dc_added *a = &t->added[i];
         dc_piece p = {.s = a->text.at, .n = a->text.n, .first = true};
         if (a->normalized != normalized)
             continue;
@@ -171,6 +171,8 @@ static dc_status plant(dc_building *b, bool normalized, dc_trie *trie, bool *has
         if (p.n > a->text.n * 8 + 64)
             return dc_refuse(b, "the added token '%.60s' becomes %zu bytes when it is normalized",
                              a->text.at, p.n);
+        if (p.n != a->text.n || memcmp(p.s, a->text.at, p.n) != 0)
+            a->shown = dc_build_copy(b, (dc_span){p.s, p.n});
         if (p.n > 0) {
             dc_trie_add(trie, p.s, p.n, i);
             *has = true;

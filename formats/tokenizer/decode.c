@@ -120,13 +120,9 @@ static void of_meta(const texts *x, const dc_step *s)
 {
     for (uint32_t i = 0; i < x->n; i++) {
         const dc_pattern sign = {.kind = DC_PATTERN_LITERAL, .literal = s->text};
-        dc_span w = x->at[i];
-        if (i == 0 && s->prepend != DC_PREPEND_NEVER)
-            while (w.n >= s->text.n && memcmp(w.at, s->text.at, s->text.n) == 0) {
-                w.at += s->text.n;
-                w.n -= s->text.n;
-            }
-        x->at[i] = replace(x, w, &sign, (dc_span){" ", 1});
+        /* Of the first token all are gone, wherever they stand. */
+        const bool gone = i == 0 && s->prepend != DC_PREPEND_NEVER;
+        x->at[i] = replace(x, x->at[i], &sign, (dc_span){" ", gone ? 0 : 1});
     }
 }
 
@@ -340,6 +336,12 @@ static void keep_text(dc_tokenizer *t, dc_span s)
     }
 }
 
+/* The package looks for what it shows among special tokens as they are spelled. */
+static bool is_left_out(const dc_tokenizer *t, uint32_t id)
+{
+    return dc_tokenizer_is_special(t, id) && t->added[t->added_of[id] - 1].shown.at == NULL;
+}
+
 dc_status dc_tokenizer_decode(dc_tokenizer *t, dc_job *j, const uint32_t *id, size_t n,
                               bool skip_special, dc_span *out)
 {
@@ -352,7 +354,7 @@ dc_status dc_tokenizer_decode(dc_tokenizer *t, dc_job *j, const uint32_t *id, si
     for (size_t i = 0; i < n; i++) {
         const dc_span token = dc_tokenizer_token(t, id[i]);
         dc_tokenizer_look(t, 1);
-        if (token.at == NULL || (skip_special && dc_tokenizer_is_special(t, id[i])))
+        if (token.at == NULL || (skip_special && is_left_out(t, id[i])))
             continue;
         x.at[x.n++] = token;
         bytes += token.n;
@@ -387,7 +389,10 @@ uint32_t dc_tokenizer_id(const dc_tokenizer *t, dc_span token)
 
 dc_span dc_tokenizer_token(const dc_tokenizer *t, uint32_t id)
 {
-    return id < t->all.size ? t->all.token[id] : (dc_span){NULL, 0};
+    if (id >= t->all.size)
+        return (dc_span){NULL, 0};
+    const dc_added *a = t->added_of[id] != 0 ? &t->added[t->added_of[id] - 1] : NULL;
+    return a != NULL && a->shown.at != NULL ? a->shown : t->all.token[id];
 }
 
 bool dc_tokenizer_is_special(const dc_tokenizer *t, uint32_t id)

@@ -267,7 +267,8 @@ typedef struct dc_model {
 /* ---- the whole -------------------------------------------------------------------------------- */
 
 typedef struct dc_added {
-    dc_span text; /* as the file has it */
+    dc_span text;  /* as the file has it */
+    dc_span shown; /* where normalizing makes something else of it; or at NULL */
     uint32_t id;
     bool special, normalized, single_word, lstrip, rstrip;
 } dc_added;

@@ -79,7 +79,7 @@ typedef struct dc_tokenizer_info {
 dc_tokenizer_info dc_tokenizer_about(const dc_tokenizer *t);
 uint32_t dc_tokenizer_size(const dc_tokenizer *t);              /* the largest id + 1 */
 uint32_t dc_tokenizer_id(const dc_tokenizer *t, dc_span token); /* DC_TOKEN_NONE: there is none */
-/* As the file spells it; at is NULL where no token has the id. */
+/* As the file spells it, an added one as normalizing leaves it; at is NULL where no token has the id. */
 dc_span dc_tokenizer_token(const dc_tokenizer *t, uint32_t id);
 bool dc_tokenizer_is_special(const dc_tokenizer *t, uint32_t id);
 uint32_t dc_tokenizer_unknown(const dc_tokenizer *t);

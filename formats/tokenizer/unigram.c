@@ -17,9 +17,11 @@ static void offer(const lattice *l, size_t from, size_t to, uint32_t id, double 
 {
     dc_best *b = &l->best[to];
     score += l->best[from].score;
+    if (l->t->model.as_float) /* before it is compared: of pieces that tie then the first stays */
+        score = (double)(float)score;
     if (b->from != UINT32_MAX && !(score > b->score))
         return;
-    b->score = l->t->model.as_float ? (double)(float)score : score;
+    b->score = score;
     b->from = (uint32_t)from;
     b->id = id;
 }

@@ -45,32 +45,40 @@ static void put_regex(maker *m, int depth)
                                         "[\\\\r\\\\n]",
                                         ".",
                                         "\xc3\xa9",
-                                        "\\\\b",
-                                        "^",
-                                        "$",
                                         "\\\\w",
-                                        "(?!\\\\S)",
                                         "[^\\\\s\\\\p{L}]",
-                                        "\\\\K",
-                                        "\\\\G",
-                                        "\\\\X",
                                         "\\\\R",
+                                        "\\\\h",
+                                        "\\\\d",
+                                        "(?i:s)",
                                         "[[:punct:]\\\\s]",
+                                        "[a-c&&[^b]]",
                                         "(a)\\\\1",
-                                        "(b)(?1)",
-                                        "(?<=a)",
-                                        "(?<!ab)"};
-    static const char *const repeats[] = {"",      "",     "",   "+",  "*",    "?",
-                                          "{1,3}", "{2,}", "+?", "++", "{300}"};
-    static const char *const groups[] = {"(", "(?:", "(?>", "(?=", "(?!", "(?i:"};
+                                        "[^a[b ]]",
+                                        "\\\\u00e9",
+                                        "(?m:.)",
+                                        "\\\\p{^Han}"};
+    static const char *const places[] = {"\\\\b",     "\\\\B",   "^",     "$",
+                                         "(?!\\\\S)", "\\\\K",   "\\\\G", "\\\\z",
+                                         "(?<=a)",    "(?<!ab)", "(?i)"};
+    static const char *const repeats[] = {"",     "",   "",   "+",     "*",    "?",   "{1,3}",
+                                          "{2,}", "+?", "++", "{300}", "{2}+", "{2}?"};
+    static const char *const groups[] = {"(", "(?:", "(?>", "(?i:"};
+    static const char *const looks[] = {"(?=", "(?!"};
     for (unsigned k = next(m) % 3 + 1; k > 0; k--) {
-        if (depth > 0 && next(m) % 3 == 0) {
-            dc_text_puts(m->json, PICK(m, groups));
+        const unsigned kind = next(m) % 5;
+        if (kind == 0) {
+            dc_text_puts(m->json, PICK(m, places));
+            continue;
+        }
+        if (depth > 0 && kind < 3) {
+            dc_text_puts(m->json, kind == 1 ? PICK(m, looks) : PICK(m, groups));
             put_regex(m, depth - 1);
             dc_text_puts(m->json, ")");
         } else
             dc_text_puts(m->json, PICK(m, atoms));
-        dc_text_puts(m->json, PICK(m, repeats));
+        if (depth == 0 || kind != 1)
+            dc_text_puts(m->json, PICK(m, repeats));
     }
     if (depth > 0 && next(m) % 3 == 0) {
         dc_text_puts(m->json, "|");

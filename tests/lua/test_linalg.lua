@@ -295,8 +295,8 @@ function TestLinalg:test_pivots()
       lu.assertErrorMsgContains("solve: the matrix is singular", linalg.solve, a, ones)
       lu.assertErrorMsgContains("inv: the matrix is singular", linalg.inv, a)
     end
-    lu.assertErrorMsgContains("triangular_solve: the matrix is singular", linalg.triangular_solve, matrix(least, 0, 0, 1),
-      ones)
+    lu.assertErrorMsgContains("triangular_solve: the matrix is singular", linalg.triangular_solve,
+      matrix(least, 0, 0, 1), ones)
     lu.assertEquals(linalg.solve(matrix(fine, 0, 0, -fine), ones * fine):totable(), { 1, -1 })
     lu.assertEquals(linalg.triangular_solve(matrix(1, 0, 0, fine), ones * fine):totable(), { fine, 1 })
   end

@@ -252,6 +252,20 @@ function TestGguf:test_unigram()
   fails("DC0802", "tokenizer.ggml.unknown_token_id: is missing", tokenizers.from_gguf, m)
 end
 
+-- Sums of scores are rounded to floats before they are compared: of equal ones the first stays (sentencepiece 0.2.3).
+function TestGguf:test_blanks_that_tie()
+  local blank = "\u{2581}"
+  local tok = tokenizers.from_gguf {
+    ["tokenizer.ggml.model"] = "t5",
+    ["tokenizer.ggml.tokens"] = { "<unk>", blank:rep(4), blank:rep(2), blank:rep(3), blank },
+    ["tokenizer.ggml.scores"] = { 0, -4 / 3, -2, -3, -1.5 }, ["tokenizer.ggml.token_type"] = { 2, 1, 1, 1, 1 },
+    ["tokenizer.ggml.unknown_token_id"] = 0, ["tokenizer.ggml.add_space_prefix"] = false,
+    ["tokenizer.ggml.add_eos_token"] = false,
+  }
+  lu.assertEquals(tok:encode((" "):rep(6)), { 2, 1 })
+  lu.assertEquals(tok:encode((" "):rep(11)), { 3, 1, 1 })
+end
+
 function TestGguf:test_wordpiece()
   local tok = tokenizers.from_gguf {
     ["tokenizer.ggml.model"] = "bert",
@@ -305,6 +319,34 @@ local function wrong(text, json)
 end
 
 local BPE = '"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}'
+
+-- Of the first token the decoder Metaspace drops every mark, unless it never prepends one.
+function TestFiles:test_marks_of_the_first_token()
+  for scheme, texts in pairs { always = { "a b", "ab ", " a", "ab" }, first = { "a b", "ab ", " a", "ab" },
+    never = { "  a b", " a b ", "  a", "a b" } } do
+    write(('{"decoder": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "%s", "split": true}, "model": ' ..
+      '{"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "▁▁a": 1, "▁b": 2, "▁a▁": 3, "b▁": 4, "▁": 5, ' ..
+      '"▁a": 6, "a▁b": 7}}}'):format(scheme))
+    local tok = tokenizers.load(path)
+    for i, ids in ipairs { { 1, 2 }, { 3, 4 }, { 5, 6 }, { 7 } } do
+      lu.assertEquals(tok:decode(ids), texts[i])
+    end
+  end
+end
+
+-- Added tokens that are normalized are what normalizing leaves of them, but for the id of a text.
+function TestFiles:test_added_tokens_that_are_normalized()
+  write [[{"normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "WhitespaceSplit"}, "added_tokens": [
+    {"id": 2, "content": "Bar", "normalized": true}, {"id": 3, "content": "Zip", "normalized": false},
+    {"id": 4, "content": "Sp", "normalized": true, "special": true}, {"id": 5, "content": "ok", "special": true}],
+    "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "a": 1}}}]]
+  local tok = tokenizers.load(path)
+  local ids = tok:encode "BAR A Bar bar Zip zip SP ok"
+  lu.assertEquals(ids, { 2, 1, 2, 2, 3, 0, 4, 5 })
+  lu.assertEquals(tok:decode(ids), "bar a bar bar Zip ? sp")
+  lu.assertEquals({ tok:id "Bar", tok:token(2), tok:token(3), tok:token(4) }, { 2, "bar", "Zip", "sp" })
+  lu.assertNil(tok:id "bar")
+end
 
 function TestFiles:test_what_is_wrong_is_named()
   wrong("at byte 0: a value expected, not the end", "")
