@@ -546,6 +546,9 @@ static void choose_forms(dc_tokenizer *t, struct dc_regex *r, const char *s, siz
         return;
     r->now = &r->exact;
     if (r->exact.slow.context == NULL) {
+        close_form(r->lib, &r->exact.quick); /* of a try that failed */
+        close_form(r->lib, &r->exact.slow);
+        r->exact = (forms){0};
         const dc_regex_text exact = dc_regex_translate(t, t->job, r->text, true);
         if (exact.wrong != NULL)
             fail_pattern(t->job, "PCRE2", r, exact.wrong);
