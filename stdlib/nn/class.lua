@@ -150,13 +150,43 @@ local function forget_paths(part, at)
   end
 end
 
-local function path_of(layer)
-  local path = rawget(layer, "_path")
-  if not path then
-    path = core.name_of(layer) or short_name(layer)
-    assign_paths(layer, path)
+-- The layer that a part is in, itself or in plain tables of it. Neither is kept alive by the other.
+local above = setmetatable({}, { __mode = "kv" })
+
+-- What stands below the layer is in it, up to other layers. One that was called by itself before gets another path.
+local function adopt(layer, t, seen)
+  for _, part in next, t do
+    if is_layer(part) then
+      if not above[part] and rawget(part, "_path") and part ~= layer then
+        forget_paths(part, rawget(part, "_path"))
+      end
+      above[part] = layer
+    elseif type(part) == "table" and not getmetatable(part) and not seen[part] then
+      seen[part] = true
+      adopt(layer, part, seen)
+    end
   end
-  return path
+end
+
+-- A part that is called by itself has its path in the whole network.
+local function root_of(layer)
+  local seen = {}
+  while above[layer] and not seen[layer] do
+    seen[layer] = true
+    layer = above[layer]
+  end
+  return layer
+end
+
+local function path_of(layer)
+  if not rawget(layer, "_path") then
+    local root = root_of(layer)
+    assign_paths(root, rawget(root, "_path") or core.name_of(root) or short_name(root))
+  end
+  if not rawget(layer, "_path") then -- it is in the network no more
+    assign_paths(layer, core.name_of(layer) or short_name(layer))
+  end
+  return rawget(layer, "_path")
 end
 
 -- ---- structure and mode ----
@@ -262,6 +292,7 @@ local function assign(layer, key, value)
     assign_paths(layer, layer._path)
   end
   if changed then
+    adopt(layer, { value }, {})
     restructure(layer)
   end
 end
@@ -580,6 +611,7 @@ function nn.class(name)
         core.fail("SURPLUS", c.__name, ("%d argument%s given, none is taken"):format(n, n == 1 and "" or "s"),
           "the class has no :init")
       end
+      adopt(layer, own(layer), {}) -- tables that were filled after they became fields, too
       return layer
     end,
   })
