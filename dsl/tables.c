@@ -11,7 +11,8 @@
  *   csv_first(table)          fields of the first record
  *   csv_parse(table, kinds, fill, matrix)
  *                             kinds[i]: false (left out), "find", "text" or a dtype; fill[i]: a number or nil
- *                             -> a list of tensors, lists of texts and false; or the matrix
+ *                             -> a list of tensors, lists of texts and false; or the matrix. With the list another one: of
+ *                             each column the whole numbers that f64, which was found for it, does not hold
  *   csv_write(path, names, columns, separator, header)
  *                             columns: tensors of one axis, or lists of texts
  */
@@ -424,7 +425,12 @@ static int l_csv_parse(lua_State *L)
         }
         lua_rawseti(L, -2, (lua_Integer)a.i + 1);
     }
-    return 1;
+    lua_createtable(L, (int)n, 0);
+    for (size_t i = 0; i < n; i++) {
+        lua_pushinteger(L, a.columns->at[i].rounded);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 2;
 }
 
 static int l_csv_close(lua_State *L)

@@ -28,7 +28,7 @@ struct dc_csv {
 };
 
 /* Of a column while it is found: what its values were so far. */
-typedef enum finding { NOTHING, WHOLE, REAL, TRUTH } finding;
+typedef enum finding { NOTHING, WHOLE, UNSIGNED, REAL, TRUTH } finding;
 
 typedef struct state {
     dc_csv *c;
@@ -196,14 +196,30 @@ static void put_i64(const state *s, size_t column, int64_t v)
     memcpy(element(s, column), &v, sizeof v);
 }
 
+static const double EXACT =
+    9007199254740992.0; /* 2^53: up to it a double holds each whole number */
+
+/* Is v the number, where that is a whole one? */
+static bool is_exact(dc_real_kind kind, double v, int64_t whole)
+{
+    if (kind == DC_REAL_FLOAT || fabs(v) < EXACT)
+        return true;
+    if (kind == DC_REAL_UNSIGNED)
+        return v < 0x1p64 && (uint64_t)v == (uint64_t)whole;
+    return kind == DC_REAL_WHOLE && v < 0x1p63 && (int64_t)v == whole;
+}
+
 /* The values so far become floats, where they are. */
 static void make_real(state *s, size_t column)
 {
-    for (int64_t i = 0; s->found[column] == WHOLE && i < s->row; i++) {
+    const finding was = s->found[column];
+    for (int64_t i = 0; (was == WHOLE || was == UNSIGNED) && i < s->row; i++) {
         int64_t whole;
         char *at = s->base[column] + (size_t)i * s->stride[column];
         memcpy(&whole, at, sizeof whole);
-        const double v = (double)whole;
+        const dc_real_kind kind = was == UNSIGNED ? DC_REAL_UNSIGNED : DC_REAL_WHOLE;
+        const double v = was == UNSIGNED ? (double)(uint64_t)whole : (double)whole;
+        s->column[column].rounded += !is_exact(kind, v, whole);
         memcpy(at, &v, sizeof v);
     }
     for (int64_t i = 0; s->found[column] == NOTHING && i < s->row; i++) {
@@ -220,6 +236,26 @@ static void make_texts(state *s, size_t column)
     s->late[column] = s->again = true;
 }
 
+/* Whole numbers so far, and this one is another of those that one dtype of 64 bits holds: which. */
+static finding whole_with(const state *s, size_t column, dc_real_kind kind, int64_t whole)
+{
+    const finding was = s->found[column];
+    const bool none = was == NOTHING && s->row == 0;
+    if (kind == DC_REAL_WHOLE && (was == WHOLE || none))
+        return WHOLE;
+    if (kind == DC_REAL_WHOLE)
+        return was == UNSIGNED && whole >= 0 ? UNSIGNED : NOTHING;
+    if (kind != DC_REAL_UNSIGNED || (was != WHOLE && was != UNSIGNED && !none))
+        return NOTHING;
+    for (int64_t i = 0; was == WHOLE && i < s->row; i++) {
+        int64_t before;
+        memcpy(&before, s->base[column] + (size_t)i * s->stride[column], sizeof before);
+        if (before < 0)
+            return NOTHING;
+    }
+    return UNSIGNED;
+}
+
 /* A value of a column whose type is found. */
 static void put_found(state *s, size_t column, dc_real_kind kind, double v, int64_t whole,
                       const dc_csv_text *t)
@@ -227,17 +263,19 @@ static void put_found(state *s, size_t column, dc_real_kind kind, double v, int6
     const finding was = s->found[column];
     const bool none = kind == DC_REAL_NONE && is_missing(s->c, t);
     const int truth = kind == DC_REAL_NONE && !none ? truth_of(t) : -1;
+    const finding with = whole_with(s, column, kind, whole);
     if (none && was == NOTHING)
         return; /* still nothing */
     if (truth >= 0 && (was == TRUTH || (was == NOTHING && s->row == 0))) {
         s->found[column] = TRUTH;
         put_i64(s, column, truth);
-    } else if (kind == DC_REAL_WHOLE && (was == WHOLE || (was == NOTHING && s->row == 0))) {
-        s->found[column] = WHOLE;
+    } else if (with != NOTHING) {
+        s->found[column] = with;
         put_i64(s, column, whole);
     } else if ((kind != DC_REAL_NONE || none) && was != TRUTH) {
         if (was != REAL)
             make_real(s, column);
+        s->column[column].rounded += !none && !is_exact(kind, v, whole);
         put_f64(s, column, none ? (double)NAN : v);
     } else {
         make_texts(s, column);
@@ -277,13 +315,15 @@ static dc_status put_given(state *s, size_t column, dc_real_kind kind, double v,
             return refuse(s, column, t, line);
         bits = truth >= 0 ? (uint64_t)truth : (uint64_t)whole;
     } else {
-        if (kind == DC_REAL_FLOAT && v == floor(v) && fabs(v) < 9007199254740992.0) {
+        if (kind == DC_REAL_FLOAT && v == floor(v) && fabs(v) < EXACT) {
             kind = DC_REAL_WHOLE; /* 3.0 */
             whole = (int64_t)v;
         }
         bits = dc_bits_canonical(dtype, (uint64_t)whole);
-        if (kind != DC_REAL_WHOLE || (int64_t)bits != whole ||
-            (whole < 0 && !dc_dtype_is_signed(dtype)))
+        const bool fits = kind == DC_REAL_UNSIGNED
+                              ? dtype == DC_U64
+                              : kind == DC_REAL_WHOLE && (whole >= 0 || dc_dtype_is_signed(dtype));
+        if (!fits || (int64_t)bits != whole)
             return refuse(s, column, t, line);
     }
     dc_bits_store(dtype, element(s, column), bits);
@@ -345,7 +385,7 @@ static dc_status take_value(state *s, size_t column)
         memcpy(element(s, column), &f, sizeof f);
     } else if (col->kind == DC_CSV_GIVEN) {
         return put_given(s, column, kind, v, whole, &t, line);
-    } else if (s->found[column] == REAL) {
+    } else if (s->found[column] == REAL && (kind == DC_REAL_FLOAT || fabs(v) < EXACT)) {
         put_f64(s, column, v);
     } else {
         put_found(s, column, kind, v, whole, &t);
@@ -460,6 +500,7 @@ static void drop_data(state *s)
         s->column[i].data = NULL;
         s->base[i] = NULL;
         s->found[i] = NOTHING;
+        s->column[i].rounded = 0;
     }
     s->room = 0;
 }
@@ -474,7 +515,10 @@ static void conclude(state *s)
         if (s->found[i] == NOTHING)
             make_real(s, i); /* no value at all */
         col->kind = DC_CSV_GIVEN;
-        col->dtype = s->found[i] == WHOLE ? DC_I64 : s->found[i] == REAL ? DC_F64 : DC_BOOL;
+        col->dtype = s->found[i] == WHOLE      ? DC_I64
+                     : s->found[i] == UNSIGNED ? DC_U64
+                     : s->found[i] == REAL     ? DC_F64
+                                               : DC_BOOL;
         for (int64_t k = 0; s->found[i] == TRUTH && k < s->row; k++)
             ((char *)col->data)[k] = ((char *)col->data)[(size_t)k * 8]; /* little-endian */
     }
@@ -547,12 +591,13 @@ static dc_status read_first(dc_csv *c, state *s)
     c->begin_line = s->line;
     do {
         dc_csv_text t;
+        const bool quoted = c->o.quote != '\0' && *s->at == c->o.quote;
         if (c->n == room) {
             room = room * 2 + 16;
             c->first = dc_xrealloc(c->first, room * sizeof *c->first);
         }
         DC_TRY(take_field(s, c->n, &t));
-        if (!t.doubled)
+        if (!quoted)
             trim(s, &t);
         more = another(s);
         c->first[c->n++] = t;

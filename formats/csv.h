@@ -3,7 +3,8 @@
  * lines and, doubled, quotes. Lines end with \n, \r\n or \r; empty ones are left out. A gzipped file is unpacked.
  *
  * A file is opened, which reads its first record, then parsed for the columns that are wanted, with types that are given
- * or found: whole numbers are i64, others f64, true and false bool, and a column with anything else is texts.
+ * or found: whole numbers are i64, or u64 where one is beyond it and none negative; others f64, true and false bool, and a
+ * column with anything else is texts.
  */
 #ifndef DC_FORMATS_CSV_H
 #define DC_FORMATS_CSV_H
@@ -43,6 +44,8 @@ typedef struct dc_csv_column {
     dc_dtype dtype;   /* of GIVEN */
     bool fills; /* missing values are `fill`; else NaN, and an error where the dtype has none */
     double fill;
+    /* afterwards: whole numbers that a column which was found to be f64 does not hold exactly */
+    int64_t rounded;
     void *
         data; /* afterwards: elements, or of TEXTS dc_csv_text; dc_xfree. In a matrix of the first column alone */
 } dc_csv_column;

@@ -20,7 +20,7 @@ static const struct {
     dc_dtype dtype;
 } codes[] = {{"b1", DC_BOOL}, {"i1", DC_I8},  {"i2", DC_I16}, {"i4", DC_I32}, {"i8", DC_I64},
              {"u1", DC_U8},   {"u2", DC_U16}, {"u4", DC_U32}, {"u8", DC_U64}, {"f2", DC_F16},
-             {"V2", DC_BF16}, {"f4", DC_F32}, {"f8", DC_F64}};
+             {"V2", DC_BF16}, {"f4", DC_F32}, {"f8", DC_F64}, {"c8", DC_C64}, {"c16", DC_C128}};
 
 static bool dtype_of(const char *text, size_t n, dc_npy_header *out)
 {
@@ -206,13 +206,16 @@ dc_status dc_npy_parse(dc_job *j, const char *path, const char *entry, const uns
     if (!dc_dims_known(out->type.rank, out->type.dim) ||
         !dc_dims_fit(out->type.rank, out->type.dim, dc_dtype_size((dc_dtype)out->type.dtype)))
         return fail(&h, "the array is too large to address");
+    if (!dc_type_has_parts(&out->type))
+        return fail(&h, "an array of complex numbers with more than %d axes", DC_MAX_RANK - 1);
     return DC_OK;
 }
 
 /* ---- elements --------------------------------------------------------------------------------- */
 
-static void swap_bytes(char *at, size_t n, size_t size)
+static void swap_bytes(char *at, size_t n, dc_dtype t)
 {
+    const size_t size = dc_dtype_size(dc_dtype_part(t));
     for (char *e = at; e < at + n; e += size)
         for (size_t i = 0; i < size / 2; i++) {
             const char c = e[i];
@@ -304,7 +307,7 @@ dc_status dc_npy_read_stream(dc_job *j, dc_npy_stream *in, const dc_room *room)
     DC_TRY(head.fortran && head.type.rank > 1 ? read_fortran(&h, in, &head, to)
                                               : read_bytes(&h, in, to, n));
     if (head.swap)
-        swap_bytes(to, n, dc_dtype_size((dc_dtype)head.type.dtype));
+        swap_bytes(to, n, (dc_dtype)head.type.dtype);
     return head.type.dtype == DC_BOOL ? check_bools(&h, to, n) : DC_OK;
 }
 

@@ -126,8 +126,6 @@ static dc_status add_tensor(npyfile *f, dc_job *j, const char *name, uint32_t in
     if (length - (int64_t)head->bytes != bytes)
         return REFUSE("'%s' has %" PRId64 " bytes of data, not %" PRId64, dc_show_name(name).s,
                       length - (int64_t)head->bytes, bytes);
-    if (!dc_type_has_parts(&t.type))
-        return REFUSE("'%s' of complex numbers has too many axes", dc_show_name(name).s);
     t.format = dc_dtype_name((dc_dtype)head->type.dtype);
     t.bytes = bytes;
     t.at = at + (int64_t)head->bytes;

@@ -83,6 +83,7 @@ dc_status dc_npz_read(dc_npz *z, dc_job *j, uint32_t i, const dc_room *room)
 
 typedef struct writer {
     dc_job *job;
+    const char *path;
     dc_outfile *f;
     uint64_t at;
     dc_zip_entry *entry; /* written so far */
@@ -254,6 +255,10 @@ static dc_status put_item(writer *w, const dc_npy_item *item, bool compress, dc_
     unsigned char *packed = NULL;
     const size_t n = dc_npy_header_write(&item->type, head), size = dc_type_bytes(&item->type);
     e->name = dc_arena_printf(&w->job->scratch, "%s.npy", item->name);
+    if (strlen(e->name) > UINT16_MAX)
+        return dc_path_fail(w->job, DC_ERR_FILE, w->path,
+                            "cannot be written: a name has more than %d bytes",
+                            UINT16_MAX - (int)strlen(".npy"));
     e->at = w->at;
     e->packed = e->size = n + size;
     e->crc = (uint32_t)crc32_z(crc32_z(0, (const unsigned char *)head, n), item->data, size);
@@ -275,7 +280,7 @@ static dc_status put_item(writer *w, const dc_npy_item *item, bool compress, dc_
 dc_status dc_npz_write(dc_job *j, const char *path, const dc_npy_item *item, uint32_t n,
                        bool compress)
 {
-    writer w = {.job = j, .entry = DC_NEW_ARRAY(&j->scratch, dc_zip_entry, n + 1)};
+    writer w = {.job = j, .path = path, .entry = DC_NEW_ARRAY(&j->scratch, dc_zip_entry, n + 1)};
     DC_TRY(dc_outfile_open(j, path, &w.f));
     for (uint32_t i = 0; i < n; i++)
         DC_TRY(put_item(&w, &item[i], compress, &w.entry[i]));

@@ -110,6 +110,17 @@ end
 
 core.saving = { write = write, write_gguf = write_gguf }
 
+-- Names of other formats, and what writes them. A checkpoint is read by dc.checkpoint alone, and may have any name.
+local OTHERS = { npz = "data.write_npz writes these", npy = "data.write_npy writes these", pt = false, pth = false }
+
+function core.saving.check_name(op, path)
+  local writer = OTHERS[path:lower():match "%.(%w+)$"]
+  if writer ~= nil then
+    core.fail("ARG", op, ("'%s' is the name of a file of %s; what is written is safetensors, or GGUF for a name that"
+      .. " ends with .gguf"):format(path, writer and "NumPy" or "PyTorch"), writer or nil)
+  end
+end
+
 local INDEX = "%.safetensors%.index%.json$"
 
 -- The bytes of a file of several; nil: there is one.
@@ -130,6 +141,7 @@ end
 function files.save(path, what, metadata, options)
   core.refuse_tracing("dc.save")
   check_path("save", path)
+  core.saving.check_name("save", path)
   core.options("save", options, "pieces", "type", "alone")
   local o, is_gguf = options or {}, path:find "%.gguf$" ~= nil
   check_metadata(metadata, is_gguf)
@@ -138,6 +150,13 @@ function files.save(path, what, metadata, options)
   end
   local pieces, alone = check_pieces(path, metadata, o.pieces), cells.check_alone("save", o)
   local list = collect("save", what)
+  for _, entry in ipairs(is_gguf and {} or list) do
+    if entry.value.dtype == "c128" then
+      core.note(("save: '%s' is c128, for which safetensors has no name: other programs do not read the file")
+        :format(entry.name))
+      break
+    end
+  end
   if alone then
     ranks.check_whole(list, "without alone = true all ranks write their parts")
   elseif pieces and ranks.are_many() then

@@ -222,7 +222,10 @@ end
 
 local function convert(from, to, options)
   from = try(core.rank_files.find, from, "load")
-  local is_gguf, rename = to:find "%.gguf$" ~= nil, renamed(options.rename)
+  local is_gguf, is_npz, rename = to:find "%.gguf$" ~= nil, to:find "%.npz$" ~= nil, renamed(options.rename)
+  if not is_npz then
+    try(core.saving.check_name, "convert", to)
+  end
   if options.type and not is_gguf and options.type:find "^q" then
     dc.fail(("convert: %s is for GGUF files, whose names end with .gguf"):format(options.type))
   end
@@ -230,6 +233,13 @@ local function convert(from, to, options)
   local cast = not is_gguf and options.type or true
   local choice, metadata, ours = try(core.loading.read, from, file, { rename = rename })
   local tensors = try(core.loading.take_all, file, choice, { cast = cast, scaled = from })
+  if is_npz then
+    if next(metadata) ~= nil then
+      core.note "convert: metadata are left out: npz has arrays alone"
+    end
+    try(require "deepc.data".write_npz, to, tensors)
+    return
+  end
   local kept = kept_metadata(metadata, core.file_kinds(file), is_gguf)
   keep_ours(kept, ours, rename)
   local list = try(core.cells.collect, "convert", tensors)
@@ -242,7 +252,8 @@ end
 
 function tool.convert(args)
   local options, paths = dc.options({ rest = "FROM TO",
-    about = "Writes the tensors of a file as another one: GGUF where its name ends with .gguf, else safetensors.",
+    about = "Writes the tensors of a file as another one: GGUF where its name ends with .gguf, NumPy's with .npz,"
+      .. " else safetensors.",
     { "type", nil, "of floats; in GGUF of those of two axes and more", choices = TYPES },
     { "rename", nil, "names that match get the text instead (string.gsub)", value = "PATTERN=TEXT" } }, args)
   if #paths ~= 2 then

@@ -212,6 +212,18 @@ static const char *take_exponent(const char *s, const char *end, int *e)
     return p;
 }
 
+/* Digits alone, which end at `end`: the number itself where 64 bits hold it. */
+static dc_real_kind read_whole(const digits *d, const char *end, bool minus, int64_t *whole)
+{
+    uint64_t w = d->w;
+    if (d->cut > 1 || (d->cut == 1 && (__builtin_mul_overflow(w, (uint64_t)10, &w) ||
+                                       __builtin_add_overflow(w, (uint64_t)(end[-1] - '0'), &w))))
+        return DC_REAL_LONG;
+    const bool fits = w <= (uint64_t)INT64_MAX + minus;
+    *whole = (int64_t)(minus ? 0 - w : w);
+    return fits ? DC_REAL_WHOLE : minus ? DC_REAL_LONG : DC_REAL_UNSIGNED;
+}
+
 dc_real_kind dc_real_read(const char **at, const char *end, double *v, int64_t *whole)
 {
     const char *s = *at;
@@ -222,7 +234,6 @@ dc_real_kind dc_real_read(const char **at, const char *end, double *v, int64_t *
     const char *first = s;
     s = take_digits(s, end, &d);
     const char *digits_end = s;
-    const int cut = d.cut;
     if (s < end && *s == '.') {
         const char *fraction = s + 1;
         s = take_digits(fraction, end, &d);
@@ -232,12 +243,14 @@ dc_real_kind dc_real_read(const char **at, const char *end, double *v, int64_t *
         return read_word(at, first, end, minus, v);
     const char *stop = take_exponent(s, end, &exponent);
     *at = stop;
-    if (stop == digits_end && cut == 0 && d.w <= (uint64_t)INT64_MAX) { /* no point, no exponent */
-        *whole = minus ? -(int64_t)d.w : (int64_t)d.w;
-        *v = (double)*whole;
-        if (minus && d.w == 0)
+    dc_real_kind kind = DC_REAL_FLOAT;
+    if (stop == digits_end) /* no point, no exponent */
+        kind = read_whole(&d, digits_end, minus, whole);
+    if (kind == DC_REAL_WHOLE || kind == DC_REAL_UNSIGNED) {
+        *v = kind == DC_REAL_WHOLE ? (double)*whole : (double)(uint64_t)*whole;
+        if (minus && *whole == 0)
             *v = -0.0;
-        return DC_REAL_WHOLE;
+        return kind;
     }
     if (d.w == 0)
         *v = 0;
@@ -245,5 +258,5 @@ dc_real_kind dc_real_read(const char **at, const char *end, double *v, int64_t *
         *v = slowly(first, s, exponent);
     if (minus)
         *v = -*v;
-    return DC_REAL_FLOAT;
+    return kind;
 }

@@ -11,13 +11,16 @@
 #include "core/base/base.h"
 
 typedef enum dc_real_kind {
-    DC_REAL_NONE,  /* no number stands there */
-    DC_REAL_WHOLE, /* digits alone, which an int64_t holds */
+    DC_REAL_NONE,     /* no number stands there */
+    DC_REAL_WHOLE,    /* digits alone, which an int64_t holds */
+    DC_REAL_UNSIGNED, /* digits alone, which a uint64_t holds and no int64_t */
+    DC_REAL_LONG,     /* digits alone, which neither holds */
     DC_REAL_FLOAT
 } dc_real_kind;
 
 /*
- * The number that *at begins with; *at moves behind it where there is one. *v is its value, of a whole one *whole besides.
+ * The number that *at begins with; *at moves behind it where there is one. *v is its value, of WHOLE and UNSIGNED *whole besides,
+ * which has the bits of the latter.
  */
 dc_real_kind dc_real_read(const char **at, const char *end, double *v, int64_t *whole);
 

@@ -121,6 +121,8 @@ local function byte(op, options, name, otherwise)
   end
   if type(v) ~= "string" or #v > 1 or v == "\n" or v == "\r" then
     core.fail("ARG", op, ("%s is one character, not %s"):format(name, core.shown(v)))
+  elseif v:find "^[%w+.-]" then
+    core.fail("ARG", op, ("%s is %s, which numbers and words have"):format(name, core.shown(v)))
   end
   return v
 end
@@ -247,7 +249,8 @@ end
 
 ---A table of text: values between separators, a record a line, fields with separators or ends of lines in quotes (RFC
 ---4180; pandas.read_csv). The columns by name, each a tensor of one axis or, of one with texts, a list; and the names
----in their order. The type of a column is found - whole numbers are i64, others f64, true and false bool - or given.
+---in their order. The type of a column is found - whole numbers are i64, or u64 where one is beyond it and none is
+---negative; others f64, true and false bool - or given. A note tells of whole numbers that f64 rounds.
 ---With `matrix = true` all columns are one tensor [rows, columns], f32 or the `dtype`. The file may be gzipped.
 ---
 ---    data.read_csv "train.csv"
@@ -294,9 +297,14 @@ function data.read_csv(path, options)
     end
     return core.csv_parse(file, kinds, fill, true), kept
   end
-  local parsed, columns = core.csv_parse(file, kinds, fill, false), {}
+  local columns = {}
+  local parsed, rounded = core.csv_parse(file, kinds, fill, false)
   for k, i in ipairs(order) do
     columns[kept[k]] = parsed[i]
+    if rounded[i] > 0 then
+      core.note(("read_csv: %s: column '%s' is f64, which rounds %d of its whole numbers; types = { ... } makes it"
+        .. ' "i64", "u64" or "text"'):format(path, kept[k], rounded[i]))
+    end
   end
   return columns, kept
 end
@@ -341,7 +349,11 @@ end
 -- The number of rows of a column.
 local function rows_of(name, column)
   if core.kind(column) then
-    local shape = column.shape
+    local shape, dtype = column.shape, column.dtype
+    if dtype:find "^c" then
+      core.fail("DTYPE", "write_csv", ("column '%s' has complex numbers (%s), which tables of text do not have"):format(
+        name, dtype), "dc.real(x) and dc.imag(x) are two columns", "of", column)
+    end
     if #shape ~= 1 then
       core.fail("DIMS", "write_csv", ("column '%s' has %d axes, 1 is needed"):format(name, #shape), nil, "of", column)
     end
@@ -362,12 +374,13 @@ end
 
 ---Writes a table of text, whole or not at all (pandas.DataFrame.to_csv): columns by name, in the order of `names` or
 ---of the alphabet, each a tensor of one axis or a list of texts; or a tensor [rows, columns]. Numbers have the fewest
----digits that read back, NaN is nothing, texts are quoted where they have to be.
+---digits that read back, NaN is nothing, texts are quoted where they have to be. Complex numbers are refused.
 ---
 ---    data.write_csv("out.csv", { x = dc.iota(3), word = { "a", "b", "c" } })
 ---    data.write_csv("out.csv", dc.ones "f32[3, 2]", { names = { "a", "b" } })
 ---
----Errors: DC0801 where it cannot be written, DC0301 for columns of different lengths, DC0101.
+---Errors: DC0801 where it cannot be written, DC0301 for columns of different lengths, DC0202 for complex numbers,
+---DC0101.
 ---@param path string
 ---@param columns table<string, deepc.Tensor|string[]>|deepc.Tensor
 ---@param options? { names?: string[], separator?: string, header?: boolean }
@@ -379,6 +392,8 @@ function data.write_csv(path, columns, options)
   local separator = byte("write_csv", options, "separator", ",")
   if separator == "" then
     core.fail("ARG", "write_csv", "a separator is needed")
+  elseif separator == '"' then
+    core.fail("ARG", "write_csv", "the separator is the quote")
   end
   local shown, n = {}, nil
   for i, column in ipairs(list) do

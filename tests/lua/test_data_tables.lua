@@ -3,6 +3,7 @@ local lu = require "luaunit"
 local dc = require "deepc"
 local data = require "deepc.data"
 local check = require "tests.lua.check"
+local program = require "tests.lua.program"
 
 local fails = check.fails
 
@@ -134,6 +135,44 @@ function TestTables:test_written()
   fails("column 'b' has 3 rows, 'a' 2", data.write_csv, self.path, { a = dc.iota(2), b = dc.iota(3) })
   fails("column 'a' has 2 axes, 1 is needed", data.write_csv, self.path, { a = dc.iota "i32[2, 2]" })
   fails("column 'a' at 1: a text is needed, not the number 1", data.write_csv, self.path, { a = { 1 } })
+end
+
+-- Whole numbers beyond 2^53: i64 or u64 where one of them holds all, else f64 and a note.
+function TestTables:test_large_whole_numbers()
+  write(self.path, "i,u,f,m\n-9223372036854775808,18446744073709551615,9007199254740993,-1\n"
+    .. "9223372036854775807,1,2.5,18446744073709551615\n")
+  local script = program.script(([[
+    local t = require "deepc.data".read_csv %q
+    print(("%%d %%d"):format(t.i[1]:item(), t.i[2]:item()), t.u, t.f.dtype, t.m.dtype)
+    t = require "deepc.data".read_csv(%q, { types = { f = "text" }, columns = { "f" } })
+    print(t.f[1])]]):format(self.path, self.path))
+  local text = program.run(script):gsub(self.path, "FILE")
+  os.remove(script)
+  local note = "[note] read_csv: FILE: column '%s' is f64, which rounds 1 of its whole numbers; types = { ... } makes"
+    .. ' it "i64", "u64" or "text"\n'
+  lu.assertEquals(text, note:format "f" .. note:format "m" .. [=[
+-9223372036854775808 9223372036854775807	  18446744073709551615                     1
+u64[2]	f64	f64
+9007199254740993
+]=])
+  local u = dc.frombytes(("\xff"):rep(8), "u64[1]")
+  data.write_csv(self.path, { u = u })
+  lu.assertTrue(data.read_csv(self.path).u:eq(u):all():item())
+  fails("'18446744073709551615' is no i64", data.read_csv, self.path, { dtype = "i64" })
+end
+
+-- Names between quotes keep their blanks; what numbers are made of separates nothing.
+function TestTables:test_names_and_separators()
+  data.write_csv(self.path, { [" a "] = { " x ", "" }, ["b,\n"] = { "NA", "\t" } })
+  local t, names = data.read_csv(self.path, { types = { [" a "] = "text", ["b,\n"] = "text" } })
+  lu.assertEquals(names, { " a ", "b,\n" })
+  lu.assertEquals(t, { [" a "] = { " x ", "" }, ["b,\n"] = { "NA", "\t" } })
+  for separator in ("1 - . + e"):gmatch "%S" do
+    fails(("separator is '%s', which numbers and words have"):format(separator), data.write_csv, self.path,
+      dc.ones "f32[2, 2]", { separator = separator })
+    fails("which numbers and words have", data.read_csv, self.path, { separator = separator })
+  end
+  fails("the separator is the quote", data.write_csv, self.path, dc.ones "f32[2, 2]", { separator = '"' })
 end
 
 function TestTables:test_floats_come_back()

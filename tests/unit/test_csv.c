@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "formats/csv.h"
 
+#include <inttypes.h>
+
 #include "tests/unit/filekit.h"
 
 enum { MOST = 8 };
@@ -36,12 +38,16 @@ static void show(reading *a, const dc_csv *c, const dc_csv_column *col, int64_t 
         } else if (col->dtype == DC_F64)
             out += snprintf(out, 100, "%g ", f[i]);
         else if (col->dtype == DC_I64)
-            out += snprintf(out, 100, "%d ", (int)w[i]);
+            out += snprintf(out, 100, "%" PRId64 " ", w[i]);
+        else if (col->dtype == DC_U64)
+            out += snprintf(out, 100, "u%" PRIu64 " ", (uint64_t)w[i]);
         else if (col->dtype == DC_BOOL)
             out += snprintf(out, 100, "%s ", ((char *)col->data)[i] ? "T" : "F");
         else
             out += snprintf(out, 100, "%d ", ((unsigned char *)col->data)[i]);
     }
+    if (col->rounded > 0)
+        out += snprintf(out, 100, "(%" PRId64 " rounded) ", col->rounded);
     snprintf(out, 3, "| ");
 }
 
@@ -111,8 +117,30 @@ static void test_found(void)
     reads("a,b\n", "| | ");
     reads("", "");
     reads("a\r1\r2\r", "1 2 | ");
-    reads("a\n12345678901234567890\n", "1.23457e+19 | ");
+    reads("a\n12345678901234567890\n", "u12345678901234567890 | ");
     reads("a,b\n,\n,\n", "nan nan | nan nan | ");
+}
+
+/* Whole numbers stay exact where one dtype has all of them; where none has, they are counted. */
+static void test_large(void)
+{
+    find_all();
+    reads("a\n-9223372036854775808\n9223372036854775807\n",
+          "-9223372036854775808 9223372036854775807 | ");
+    reads("a\n1\n18446744073709551615\n0\n", "u1 u18446744073709551615 u0 | ");
+    reads("a\n18446744073709551616\n1\n", "1.84467e+19 1 (1 rounded) | ");
+    reads("a\n-1\n18446744073709551615\n", "-1 1.84467e+19 (1 rounded) | ");
+    reads("a\n18446744073709551615\n-1\n", "1.84467e+19 -1 (1 rounded) | ");
+    reads("a\n9223372036854775808\n-1\n", "9.22337e+18 -1 | ");
+    reads("a\n9007199254740993\n9007199254740992\n0.5\n-9007199254740993\n1e300\n",
+          "9.0072e+15 9.0072e+15 0.5 -9.0072e+15 1e+300 (2 rounded) | ");
+    reads("a\nNA\n9007199254740993\n", "nan 9.0072e+15 (1 rounded) | ");
+    reads("a\n9007199254740993\n0.5\nx\n", "<9007199254740993><0.5><x>| ");
+    reads("a,b\n9007199254740993,1\n0.5,x\n", "9.0072e+15 0.5 (1 rounded) | <1><x>| ");
+    r.want[0] = (dc_csv_column){.kind = DC_CSV_GIVEN, .dtype = DC_U64};
+    reads("a\n18446744073709551615\n3.0\n", "u18446744073709551615 u3 | ");
+    r.want[0].dtype = DC_F64;
+    reads("a\n9007199254740993\n", "9.0072e+15 | ");
 }
 
 static void test_options(void)
@@ -180,6 +208,7 @@ int main(void)
 {
     filekit_init(&kit, read_body, &r);
     test_found();
+    test_large();
     test_options();
     test_wrong();
     test_damage();

@@ -98,6 +98,15 @@ static void test_orders(void)
     CHECK_EQ(filekit_read(&kit), DC_OK);
     CHECK_EQ(memcmp(r.data, columns, sizeof columns), 0);
     CHECK_EQ(r.type.dim[0], 2);
+    /* of complex numbers each part is turned by itself, and both move together */
+    const unsigned char parts[] = {0x3f, 0x80, 0, 0, 0x40, 0,    0, 0,
+                                   0x40, 0x40, 0, 0, 0x40, 0x80, 0, 0};
+    const float numbers[] = {1, 2, 3, 4};
+    n = make_file(file, "{'descr': '>c8', 'fortran_order': True, 'shape': (1, 2)}", parts, 16);
+    filekit_write(&kit, file, n);
+    CHECK_EQ(filekit_read(&kit), DC_OK);
+    CHECK_EQ(memcmp(r.data, numbers, sizeof numbers), 0);
+    CHECK_EQ(r.type.dtype, DC_C64);
 }
 
 static void refused(const char *header, size_t bytes, const char *reason)
@@ -126,8 +135,10 @@ static void test_wrong(void)
             "elements are objects of Python, which are not read");
     refused("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}", 0,
             "elements are records, which are not read");
-    refused("{'descr': '<c8', 'fortran_order': False, 'shape': ()}", 0,
-            "elements are '<c8', which is not read");
+    refused("{'descr': '<c4', 'fortran_order': False, 'shape': ()}", 0,
+            "elements are '<c4', which is not read");
+    refused("{'descr': '<c8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1)}", 8,
+            "an array of complex numbers with more than 7 axes");
     refused("{'descr': '<f4', 'fortran_order': 1, 'shape': ()}", 0,
             "'fortran_order' is neither True nor False");
     refused("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", 0,

@@ -29,7 +29,8 @@ static bool agrees(const char *text)
     int64_t whole = 0;
     const dc_real_kind kind = dc_real_read(&at, text + strlen(text), &v, &whole);
     const bool ok = kind != DC_REAL_NONE && *at == '\0' && same_bits(v, strtod(text, NULL)) &&
-                    (kind != DC_REAL_WHOLE || (double)whole == v);
+                    (kind != DC_REAL_WHOLE || (double)whole == v) &&
+                    (kind != DC_REAL_UNSIGNED || (double)(uint64_t)whole == v);
     if (!ok)
         printf("'%s' is read as %.17g\n", text, v);
     return ok;
@@ -130,6 +131,39 @@ static void test_ends(void)
     CHECK_EQ(whole, 1);
 }
 
+/* Digits alone: in 64 bits, all of them. */
+static void test_whole(void)
+{
+    static const struct {
+        const char *text;
+        dc_real_kind kind;
+        uint64_t bits;
+    } rows[] = {{"9223372036854775807", DC_REAL_WHOLE, INT64_MAX},
+                {"-9223372036854775807", DC_REAL_WHOLE, (uint64_t)-INT64_MAX},
+                {"-9223372036854775808", DC_REAL_WHOLE, (uint64_t)INT64_MIN},
+                {"-9223372036854775809", DC_REAL_LONG, 0},
+                {"9223372036854775808", DC_REAL_UNSIGNED, (uint64_t)1 << 63},
+                {"9999999999999999999", DC_REAL_UNSIGNED, 9999999999999999999u},
+                {"18446744073709551609", DC_REAL_UNSIGNED, UINT64_MAX - 6},
+                {"18446744073709551615", DC_REAL_UNSIGNED, UINT64_MAX},
+                {"0000018446744073709551615", DC_REAL_UNSIGNED, UINT64_MAX},
+                {"18446744073709551616", DC_REAL_LONG, 0},
+                {"18446744073709551620", DC_REAL_LONG, 0},
+                {"99999999999999999999", DC_REAL_LONG, 0},
+                {"100000000000000000000", DC_REAL_LONG, 0},
+                {"-18446744073709551615", DC_REAL_LONG, 0},
+                {"18446744073709551615.", DC_REAL_FLOAT, 0},
+                {"18446744073709551615e0", DC_REAL_FLOAT, 0}};
+    for (size_t i = 0; i < DC_COUNTOF(rows); i++) {
+        const char *at = rows[i].text;
+        double v;
+        int64_t whole = 0;
+        CHECK(agrees(at));
+        CHECK_EQ(dc_real_read(&at, at + strlen(at), &v, &whole), rows[i].kind);
+        CHECK(rows[i].bits == 0 || (uint64_t)whole == rows[i].bits);
+    }
+}
+
 static void test_random(void)
 {
     char text[80];
@@ -166,6 +200,7 @@ int main(void)
     test_forms();
     test_words();
     test_ends();
+    test_whole();
     test_random();
     return t_done();
 }
