@@ -6,7 +6,8 @@
  *   file_list(file [, most])      names of tensors in order; a table of metadata, without lists of more than most values
  *   file_about(file, name)        "F32", its type there; its sizes; its bytes or nil; what it is read as: a dtype, nil where
  *                                 it is not read; "q4_1" where it is packed; true where a conversion has to be asked for; in
- *                                 how many parts it lies, 0: as one
+ *                                 how many parts it lies, 0: as one; why it is not read: "it is sparse"
+ *   file_notes(file)              sentences about values that are left out or changed
  *   file_kinds(file)              the types of metadata by key: "u32", "list of text"
  *   file_tree(file, tensors)      the tables of a format that has them, with tensors[name] in their places; nil
  *   file_shape(file, name)        its sizes
@@ -253,6 +254,20 @@ static const dc_file_tensor *find_tensor(lua_State *L, const open_file *f, const
     return t;
 }
 
+static int l_notes(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    uint32_t n;
+    const char *const *note = dc_tensor_file_notes(check_file(L, d)->file, &n);
+    lua_createtable(L, (int)n, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        dc_interrupt_poll(L, d);
+        lua_pushstring(L, note[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
 static void push_shape(lua_State *L, const dc_type *t)
 {
     lua_createtable(L, t->rank, 0);
@@ -283,7 +298,8 @@ static int l_about(lua_State *L)
     lua_pushstring(L, t->packing != NULL ? t->packing->name : NULL);
     lua_pushboolean(L, t->asks);
     lua_pushinteger(L, t->parts);
-    return 7;
+    lua_pushstring(L, t->why);
+    return 8;
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -649,6 +665,7 @@ static const dc_binding bindings[] = {
     {"file_format", l_format, DC_ANY, DC_IN_LIBRARY},
     {"file_list", l_list, DC_ANY, DC_IN_LIBRARY},
     {"file_about", l_about, DC_ANY, DC_IN_LIBRARY},
+    {"file_notes", l_notes, DC_ANY, DC_IN_LIBRARY},
     {"file_kinds", l_kinds, DC_ANY, DC_IN_LIBRARY},
     {"file_tree", l_tree, DC_ANY, DC_IN_LIBRARY},
     {"file_shape", l_shape, DC_ANY, DC_IN_LIBRARY},

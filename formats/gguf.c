@@ -103,7 +103,7 @@ static dc_status unchanged(const void *file, dc_job *j)
     return dc_infile_unchanged(j, f->path, f->fd, &f->st);
 }
 
-static const dc_tensor_file_ops ops = {"gguf", close_gguf, read_bytes, unchanged, NULL};
+static const dc_tensor_file_ops ops = {"gguf", close_gguf, read_bytes, unchanged, NULL, NULL};
 
 /* ---- numbers and texts ------------------------------------------------------------------------ */
 

@@ -6,6 +6,7 @@
 #include "core/base/outfile.h"
 #include "core/base/path.h"
 #include "formats/npy_stream.h"
+#include "formats/tensor_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -245,14 +246,6 @@ static void reorder(const dc_type *t, const char *from, char *to, size_t size)
     }
 }
 
-static dc_status check_bools(const header *h, const unsigned char *at, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (at[i] > 1)
-            return fail(h, "element %zu of a bool array is %d", i, at[i]);
-    return DC_OK;
-}
-
 /* All of the elements, whatever their order, and nothing behind them. */
 static dc_status read_bytes(header *h, dc_npy_stream *in, void *to, size_t n)
 {
@@ -308,7 +301,9 @@ dc_status dc_npy_read_stream(dc_job *j, dc_npy_stream *in, const dc_room *room)
                                               : read_bytes(&h, in, to, n));
     if (head.swap)
         swap_bytes(to, n, (dc_dtype)head.type.dtype);
-    return head.type.dtype == DC_BOOL ? check_bools(&h, to, n) : DC_OK;
+    if (head.type.dtype == DC_BOOL)
+        dc_make_bools(to, n);
+    return DC_OK;
 }
 
 typedef struct file_stream {

@@ -113,7 +113,7 @@ static dc_status unchanged(const void *file, dc_job *j)
     return dc_infile_unchanged(j, f->path, f->fd, &f->st);
 }
 
-static const dc_tensor_file_ops ops = {"numpy", close_npyfile, read_bytes, unchanged, NULL};
+static const dc_tensor_file_ops ops = {"numpy", close_npyfile, read_bytes, unchanged, NULL, NULL};
 
 /* ---- headers ---------------------------------------------------------------------------------- */
 

@@ -49,6 +49,35 @@ static void unpack_f8_e5m2(const unsigned char *p, float *to, size_t n)
         to[i] = dc_float_of_half((uint32_t)p[i] << 8);
 }
 
+/* As AMD and Graphcore have them: no infinities and no -0, whose pattern is NaN. */
+static float f8_fnuz(uint32_t p, int fraction, int bias)
+{
+    const int exponent = (int)(p & 0x7f) >> fraction, one = 1 << fraction;
+    const int part = (int)p & (one - 1);
+    const float size = ldexpf((float)(exponent > 0 ? part + one : part),
+                              (exponent > 0 ? exponent : 1) - bias - fraction);
+    return p == 0x80 ? dc_bits_f32(0x7fc00000) : (p & 0x80) != 0 ? -size : size;
+}
+
+static void unpack_f8_e4m3fnuz(const unsigned char *p, float *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = f8_fnuz(p[i], 3, 8);
+}
+
+static void unpack_f8_e5m2fnuz(const unsigned char *p, float *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = f8_fnuz(p[i], 2, 16);
+}
+
+/* Powers of 2, which blocks of numbers are multiplied by (OCP microscaling formats); all ones are NaN. */
+static void unpack_f8_e8m0(const unsigned char *p, float *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = p[i] == 0xff ? dc_bits_f32(0x7fc00000) : ldexpf(1, p[i] - 127);
+}
+
 /* With so many bits of fraction; `most` is the pattern of the largest number. */
 static uint8_t f8_of_float(float x, int fraction, int bias, uint32_t most)
 {
@@ -141,11 +170,19 @@ static bool pack_q4_0(const float *x, unsigned char *p, size_t blocks)
 }
 
 static const dc_packing packings[] = {
-    {"q4_0", 32, 18, unpack_q4_0, pack_q4_0}, {"q4_1", 32, 20, unpack_q4_1, NULL},
-    {"q5_0", 32, 22, unpack_q5_0, NULL},      {"q5_1", 32, 24, unpack_q5_1, NULL},
-    {"q8_0", 32, 34, unpack_q8_0, pack_q8_0}, {"q4_k", 256, 144, unpack_q4_k, NULL},
-    {"q5_k", 256, 176, unpack_q5_k, NULL},    {"q6_k", 256, 210, unpack_q6_k, NULL},
-    {"f8_e4m3", 1, 1, unpack_f8_e4m3, NULL},  {"f8_e5m2", 1, 1, unpack_f8_e5m2, NULL},
+    {"q4_0", 32, 18, unpack_q4_0, pack_q4_0},
+    {"q4_1", 32, 20, unpack_q4_1, NULL},
+    {"q5_0", 32, 22, unpack_q5_0, NULL},
+    {"q5_1", 32, 24, unpack_q5_1, NULL},
+    {"q8_0", 32, 34, unpack_q8_0, pack_q8_0},
+    {"q4_k", 256, 144, unpack_q4_k, NULL},
+    {"q5_k", 256, 176, unpack_q5_k, NULL},
+    {"q6_k", 256, 210, unpack_q6_k, NULL},
+    {"f8_e4m3", 1, 1, unpack_f8_e4m3, NULL},
+    {"f8_e5m2", 1, 1, unpack_f8_e5m2, NULL},
+    {"f8_e4m3fnuz", 1, 1, unpack_f8_e4m3fnuz, NULL},
+    {"f8_e5m2fnuz", 1, 1, unpack_f8_e5m2fnuz, NULL},
+    {"f8_e8m0", 1, 1, unpack_f8_e8m0, NULL},
 };
 
 const dc_packing *dc_packing_find(const char *name)

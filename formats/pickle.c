@@ -77,6 +77,7 @@ typedef struct machine {
     dc_pickle *p;
     const unsigned char *bytes;
     size_t n, at;
+    uint64_t copied; /* items of tables that tables were made of: each stands in the file once */
     bool *truncated;
     dc_pickle_known *known;
     DC_VEC(dc_pickle_ref) stack;
@@ -206,7 +207,11 @@ static dc_status push_long(machine *m, int length_bytes)
     DC_TRY(take_number(m, length_bytes, &n));
     DC_TRY(take(m, n, &p));
     if (n > 8) {
-        push_new(m, (dc_pickle_node){.kind = DC_PICKLE_BIG});
+        const bool minus = (p[n - 1] & 0x80) != 0;
+        double f = 0;
+        for (uint64_t i = n; i-- > 0;)
+            f = f * 256 + (minus ? (unsigned char)~p[i] : p[i]);
+        push_new(m, (dc_pickle_node){.kind = DC_PICKLE_BIG, .f = minus ? -f - 1 : f});
         return DC_OK;
     }
     for (uint64_t i = n; i-- > 0;)
@@ -318,10 +323,21 @@ static dc_status put_memo_of(machine *m, int bytes)
     return put_memo(m, index);
 }
 
+/* Python 2 called the module of what needs no import otherwise, and torch.save still does. */
+static const char *python3(const char *module, size_t *n)
+{
+    static const char old[] = "__builtin__", now[] = "builtins";
+    if (*n != sizeof old - 1 || memcmp(module, old, *n) != 0)
+        return module;
+    *n = sizeof now - 1;
+    return now;
+}
+
 /* "module name"; refused where it is not known. */
 static dc_status push_global(machine *m, const char *module, size_t nmodule, const char *name,
                              size_t nname)
 {
+    module = python3(module, &nmodule);
     char *text = dc_arena_alloc(&m->p->arena, nmodule + nname + 2);
     memcpy(text, module, nmodule);
     text[nmodule] = ' ';
@@ -363,7 +379,37 @@ static dc_status stack_global(machine *m)
     return push_global(m, a->text, (size_t)a->n, b->text, (size_t)b->n);
 }
 
-/* A call of a known global with a list of arguments: kept, not run. An ordered dictionary is a table. */
+/* A table of what OrderedDict or Counter was called with: nothing, a table, or a list of pairs. */
+static dc_status make_table(machine *m, const char *f, dc_pickle_ref arguments)
+{
+    const dc_pickle_ref r = make(m, (dc_pickle_node){.kind = DC_PICKLE_TABLE});
+    push(m, r);
+    if (node(m, arguments)->item.n == 0)
+        return DC_OK;
+    const dc_pickle_ref from = node(m, arguments)->item.at[0];
+    const bool table = node(m, from)->kind == DC_PICKLE_TABLE;
+    if (node(m, arguments)->item.n > 1 || (!table && (node(m, from)->kind != DC_PICKLE_LIST ||
+                                                      strcmp(f, "collections Counter") == 0)))
+        return REFUSE(m, "the pickle makes %s of other values",
+                      strcmp(f, "collections Counter") == 0 ? "a Counter" : "an OrderedDict");
+    m->copied += node(m, from)->item.n;
+    if (m->copied > m->n)
+        return REFUSE(m, "the pickle makes tables of more values than it has");
+    for (uint32_t i = 0; i < node(m, from)->item.n; i++) {
+        const dc_pickle_ref item = node(m, from)->item.at[i];
+        if (table) {
+            add_item(m, r, item);
+            continue;
+        }
+        if (node(m, item)->kind != DC_PICKLE_LIST || node(m, item)->item.n != 2)
+            return REFUSE(m, "the pickle makes an OrderedDict of other values");
+        add_item(m, r, node(m, item)->item.at[0]);
+        add_item(m, r, node(m, item)->item.at[1]);
+    }
+    return DC_OK;
+}
+
+/* A call of a known global with a list of arguments: kept, not run. */
 static dc_status call(machine *m)
 {
     dc_pickle_ref arguments, f;
@@ -371,12 +417,9 @@ static dc_status call(machine *m)
     DC_TRY(pop(m, &f));
     if (node(m, f)->kind != DC_PICKLE_GLOBAL || node(m, arguments)->kind != DC_PICKLE_LIST)
         return refuse_stack(m);
-    if (strcmp(node(m, f)->text, "collections OrderedDict") == 0) {
-        if (node(m, arguments)->item.n > 0)
-            return REFUSE(m, "the pickle makes an OrderedDict of other values");
-        push_new(m, (dc_pickle_node){.kind = DC_PICKLE_TABLE});
-        return DC_OK;
-    }
+    const char *name = node(m, f)->text;
+    if (strcmp(name, "collections OrderedDict") == 0 || strcmp(name, "collections Counter") == 0)
+        return make_table(m, name, arguments);
     const dc_pickle_ref r = make(m, (dc_pickle_node){.kind = DC_PICKLE_CALL});
     add_item(m, r, f);
     add_item(m, r, arguments);

@@ -10,11 +10,15 @@
 
 #include "core/base/job.h"
 
+/*
+ * A call of OrderedDict or Counter is a table, of the pairs or of the table that it was called with. Python 2 has other names
+ * for some modules; those of Python 3 are used.
+ */
 typedef enum dc_pickle_kind {
     DC_PICKLE_NONE,
     DC_PICKLE_BOOL,
     DC_PICKLE_INT,
-    DC_PICKLE_BIG, /* an integer of more than 64 bits, whose value is not kept */
+    DC_PICKLE_BIG, /* an integer of more than 64 bits: f is near it */
     DC_PICKLE_REAL,
     DC_PICKLE_TEXT,   /* and bytes */
     DC_PICKLE_LIST,   /* and tuples, sets */

@@ -87,10 +87,17 @@ static bool find_dtype(const char *name, dc_dtype *out)
     return false;
 }
 
-/* Floats of 8 bits: none of our dtypes, but their sizes are known. */
-static bool is_short_float(const char *name)
+const char *dc_safetensors_packing(const char *dtype)
 {
-    return strcmp(name, "F8_E4M3") == 0 || strcmp(name, "F8_E5M2") == 0;
+    static const char *const names[][2] = {{"F8_E4M3", "f8_e4m3"},
+                                           {"F8_E5M2", "f8_e5m2"},
+                                           {"F8_E8M0", "f8_e8m0"},
+                                           {"F8_E4M3FNUZ", "f8_e4m3fnuz"},
+                                           {"F8_E5M2FNUZ", "f8_e5m2fnuz"}};
+    for (size_t i = 0; i < DC_COUNTOF(names); i++)
+        if (strcmp(dtype, names[i][0]) == 0)
+            return names[i][1];
+    return NULL;
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -150,9 +157,9 @@ static bool read_fields(dc_json *r, entry *e, const char **what)
         } else if (strcmp(key, "data_offsets") == 0) {
             twice = e->has_offsets;
             ok = twice || read_offsets(r, e);
-        } else {
-            *what = "has a field that is none of dtype, shape, data_offsets";
-            return false;
+        } else { /* of newer files; as the reference implementation */
+            twice = false;
+            ok = dc_json_skip(r);
         }
         if (twice)
             *what = "has a field twice";
@@ -173,7 +180,8 @@ static dc_status check_entry(const dc_st_file *f, dc_job *j, const char *name, c
                       e->dtype == NULL ? "dtype"
                       : e->rank < 0    ? "shape"
                                        : "data_offsets");
-    const bool known = find_dtype(e->dtype, &dtype), short_float = is_short_float(e->dtype);
+    const bool known = find_dtype(e->dtype, &dtype);
+    const bool short_float = dc_safetensors_packing(e->dtype) != NULL;
     if (e->begin > e->end || e->end > f->st.st_size - f->data)
         return REFUSE("tensor '%s' has data_offsets %" PRId64 " to %" PRId64 " in %" PRId64
                       " bytes of data",
@@ -185,14 +193,14 @@ static dc_status check_entry(const dc_st_file *f, dc_job *j, const char *name, c
         return DC_OK;
     if (short_float)
         dtype = DC_U8;
-    if (e->rank > DC_MAX_RANK)
-        return REFUSE("tensor '%s' has %d axes, %d is the most", s.s, e->rank, DC_MAX_RANK);
+    if (e->rank > DC_MAX_RANK - (known && dc_dtype_is_complex(dtype))) {
+        out->unread = e->dtype;
+        out->why = "it has more axes than tensors have here";
+        return DC_OK;
+    }
     if (!dc_dims_known(e->rank, e->dim) || !dc_dims_fit(e->rank, e->dim, dc_dtype_size(dtype)))
         return REFUSE("tensor '%s' is too large to address", s.s);
     out->type = dc_type_make(dtype, e->rank, e->dim);
-    if (!dc_type_has_parts(&out->type))
-        return REFUSE("tensor '%s' of complex numbers has %d axes, %d is the most", s.s, e->rank,
-                      DC_MAX_RANK - 1);
     char type[DC_TYPE_TEXT];
     dc_type_print(&out->type, type, sizeof type);
     if ((uint64_t)(e->end - e->begin) != dc_type_bytes(&out->type))
@@ -227,8 +235,11 @@ static dc_status read_entry(dc_st_file *f, dc_job *j, dc_json *r)
     const char *what = NULL;
     char *name;
     entry e;
-    bool ok = dc_json_string(r, &name) && dc_json_expect(r, ':') && dc_json_expect(r, '{');
+    bool ok = dc_json_string(r, &name) && dc_json_expect(r, ':');
     const bool is_metadata = ok && strcmp(name, "__metadata__") == 0;
+    if (is_metadata && dc_json_peek(r) == 'n') /* null: there are none */
+        return dc_json_skip(r) ? DC_OK : REFUSE("header: %s", r->why);
+    ok = ok && dc_json_expect(r, '{');
     if (ok)
         ok = is_metadata ? read_metadata(f, r, &what) : read_fields(r, &e, &what);
     if (!ok && what != NULL)
@@ -318,25 +329,6 @@ static dc_status check_names(dc_st_file *f, dc_job *j)
     return DC_OK;
 }
 
-static bool is_bool(const dc_st_tensor *t)
-{
-    return t->unread == NULL && t->type.dtype == DC_BOOL;
-}
-
-static dc_status read_bools(dc_st_file *f, dc_job *j)
-{
-    unsigned char part[4096];
-    for (uint32_t i = 0; i < f->tensor.n; i++) {
-        const dc_st_tensor *t = &f->tensor.at[i];
-        const size_t bytes = is_bool(t) ? (size_t)t->bytes : 0;
-        for (size_t at = 0, n; at < bytes; at += n) {
-            n = bytes - at < sizeof part ? bytes - at : sizeof part;
-            DC_TRY(dc_safetensors_read(f, j, t, at, n, part));
-        }
-    }
-    return DC_OK;
-}
-
 /* ---- the file -------------------------------------------------------------------------------- */
 
 /* What a file is instead, by its first bytes; NULL: unknown. */
@@ -399,8 +391,7 @@ static dc_status load_header(dc_st_file *f, dc_job *j)
     dc_json_init(&r, f->header, n);
     DC_TRY(read_header(f, j, &r));
     DC_TRY(check_places(f, j));
-    DC_TRY(check_names(f, j));
-    return read_bools(f, j);
+    return check_names(f, j);
 }
 
 dc_status dc_safetensors_open(dc_job *j, const char *path, dc_st_file **out)
@@ -445,9 +436,12 @@ const char *dc_safetensors_text(const dc_st_file *f, const char *key)
 
 dc_status dc_safetensors_readable(const dc_st_file *f, dc_job *j, const dc_st_tensor *t)
 {
-    return t->unread == NULL ? DC_OK
-                             : REFUSE("tensor '%s' has dtype '%s', which is not read",
-                                      dc_show_name(t->name).s, dc_show_name(t->unread).s);
+    if (t->unread == NULL)
+        return DC_OK;
+    if (t->why != NULL)
+        return REFUSE("tensor '%s' is not read: %s", dc_show_name(t->name).s, t->why);
+    return REFUSE("tensor '%s' has dtype '%s', which is not read", dc_show_name(t->name).s,
+                  dc_show_name(t->unread).s);
 }
 
 dc_status dc_safetensors_read(const dc_st_file *f, dc_job *j, const dc_st_tensor *t, size_t from,
@@ -460,7 +454,9 @@ dc_status dc_safetensors_read(const dc_st_file *f, dc_job *j, const dc_st_tensor
     if (got < n)
         return REFUSE("tensor '%s' has been cut off since the file was opened",
                       dc_show_name(t->name).s);
-    return is_bool(t) ? dc_check_bools(j, f->path, t->name, from, to, n) : DC_OK;
+    if (t->unread == NULL && t->type.dtype == DC_BOOL)
+        dc_make_bools(to, n);
+    return DC_OK;
 }
 
 dc_status dc_safetensors_unchanged(const dc_st_file *f, dc_job *j)

@@ -19,6 +19,7 @@ typedef struct dc_st_tensor {
     dc_type type;
     /* Its dtype in the file where that is none of ours, else NULL: type is none, or of floats of 8 bits u8 with their sizes. */
     const char *unread;
+    const char *why;   /* it is left out for another reason than its dtype; or NULL */
     int64_t at, bytes; /* its place in the file */
 } dc_st_tensor;
 
@@ -30,6 +31,9 @@ typedef struct dc_st_file dc_st_file;
 
 /* Names of dtypes there: "F32". Those of this table are the ones that are read and written. */
 const char *dc_safetensors_dtype(dc_dtype t);
+
+/* Of floats of 8 bits, which are none of ours: what formats/packing.h calls them; NULL: it is another dtype. */
+const char *dc_safetensors_packing(const char *dtype);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 

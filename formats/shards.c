@@ -126,7 +126,8 @@ static dc_status unchanged(const void *file, dc_job *j)
     return DC_OK;
 }
 
-static const dc_tensor_file_ops ops = {"safetensors", close_shards, read_bytes, unchanged, NULL};
+static const dc_tensor_file_ops ops = {"safetensors", close_shards, read_bytes,
+                                       unchanged,     NULL,         NULL};
 
 /* ---- the index -------------------------------------------------------------------------------- */
 

@@ -22,15 +22,15 @@ static dc_status unchanged(const void *file, dc_job *j)
     return dc_safetensors_unchanged(file, j);
 }
 
-static const dc_tensor_file_ops ops = {"safetensors", close_file, read_bytes, unchanged, NULL};
+static const dc_tensor_file_ops ops = {"safetensors", close_file, read_bytes,
+                                       unchanged,     NULL,       NULL};
 
 /* Floats of 8 bits: dtypes that are read as others. */
 static const dc_packing *packing_of(const dc_st_tensor *t)
 {
-    return t->unread == NULL                   ? NULL
-           : strcmp(t->unread, "F8_E4M3") == 0 ? dc_packing_find("f8_e4m3")
-           : strcmp(t->unread, "F8_E5M2") == 0 ? dc_packing_find("f8_e5m2")
-                                               : NULL;
+    const char *name =
+        t->unread != NULL && t->why == NULL ? dc_safetensors_packing(t->unread) : NULL;
+    return name != NULL ? dc_packing_find(name) : NULL;
 }
 
 static dc_file_tensor tensor_of(const dc_st_tensor *t, uint32_t index)
@@ -40,6 +40,7 @@ static dc_file_tensor tensor_of(const dc_st_tensor *t, uint32_t index)
     out.packing = packing_of(t);
     out.asks = out.packing != NULL;
     out.unread = t->unread != NULL && out.packing == NULL;
+    out.why = t->why;
     out.format = t->unread != NULL ? t->unread : dc_safetensors_dtype((dc_dtype)t->type.dtype);
     if (out.packing != NULL)
         out.type.dtype = DC_F32;

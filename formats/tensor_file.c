@@ -24,15 +24,10 @@ struct dc_tensor_file {
 
 #define REFUSE(...) dc_path_fail(j, DC_ERR_FORMAT, f->path, __VA_ARGS__)
 
-dc_status dc_check_bools(dc_job *j, const char *path, const char *tensor, size_t from,
-                         const unsigned char *b, size_t n)
+void dc_make_bools(unsigned char *b, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (b[i] > 1)
-            return dc_path_fail(j, DC_ERR_FORMAT, path,
-                                "tensor '%s' is bool and has a byte 0x%02x at element %zu",
-                                dc_show_name(tensor).s, b[i], from + i);
-    return DC_OK;
+        b[i] = b[i] != 0;
 }
 
 const char *dc_meta_kind_name(dc_meta_kind k)
@@ -218,13 +213,22 @@ const dc_tree *dc_tensor_file_tree(const dc_tensor_file *f)
     return f->ops->tree != NULL ? f->ops->tree(f->file) : NULL;
 }
 
+const char *const *dc_tensor_file_notes(const dc_tensor_file *f, uint32_t *n)
+{
+    *n = 0;
+    return f->ops->notes != NULL ? f->ops->notes(f->file, n) : NULL;
+}
+
 /* ---- reading ---------------------------------------------------------------------------------- */
 
 dc_status dc_tensor_file_readable(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t)
 {
-    return !t->unread ? DC_OK
-                      : REFUSE("tensor '%s' has dtype '%s', which is not read",
-                               dc_show_name(t->name).s, dc_show_name(t->format).s);
+    if (!t->unread)
+        return DC_OK;
+    if (t->why != NULL)
+        return REFUSE("tensor '%s' is not read: %s", dc_show_name(t->name).s, t->why);
+    return REFUSE("tensor '%s' has dtype '%s', which is not read", dc_show_name(t->name).s,
+                  dc_show_name(t->format).s);
 }
 
 dc_status dc_tensor_file_unchanged(const dc_tensor_file *f, dc_job *j)

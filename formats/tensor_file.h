@@ -29,7 +29,8 @@ typedef struct dc_file_tensor {
     dc_type
         type; /* of its values: f32 where they are packed; of unread ones the sizes, where known */
     const dc_packing *packing; /* how they lie; NULL: as they are */
-    bool unread;               /* its type is none that is read */
+    bool unread;               /* its type is none that is read, or: */
+    const char *why;           /* it is left out, a part of a sentence: "it is sparse"; or NULL */
     bool whole;                /* its elements are scattered: best read at once */
     bool asks;      /* it is read only where a conversion was asked for: floats of 8 bits */
     int64_t bytes;  /* in the file; -1: not known */
@@ -117,6 +118,9 @@ const dc_meta_entry *dc_tensor_file_metadata(const dc_tensor_file *f, uint32_t *
 /* NULL: the format has no tables in tables. */
 const dc_tree *dc_tensor_file_tree(const dc_tensor_file *f);
 
+/* Sentences about what of the file was left out or changed, besides tensors. */
+const char *const *dc_tensor_file_notes(const dc_tensor_file *f, uint32_t *n);
+
 /* FORMAT where the tensor has a type that is not read. */
 dc_status dc_tensor_file_readable(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t);
 
@@ -155,7 +159,8 @@ typedef struct dc_tensor_file_ops {
     dc_status (*read)(const void *file, dc_job *j, const dc_file_tensor *t, size_t from, size_t n,
                       void *to);
     dc_status (*unchanged)(const void *file, dc_job *j);
-    const dc_tree *(*tree)(const void *file); /* NULL: the format has none */
+    const dc_tree *(*tree)(const void *file);                   /* NULL: the format has none */
+    const char *const *(*notes)(const void *file, uint32_t *n); /* the same */
 } dc_tensor_file_ops;
 
 /* One of several files of a model: no index, no folder. */
@@ -170,10 +175,7 @@ dc_status dc_tensor_file_make(dc_job *j, const char *path, const dc_tensor_file_
 dc_status dc_tensor_file_stretch(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,
                                  size_t from, size_t n, void *to);
 
-/*
- * FORMAT where n bytes of a tensor of bools, from element `from` on, are others than 0 and 1: kernels rely on these.
- */
-dc_status dc_check_bools(dc_job *j, const char *path, const char *tensor, size_t from,
-                         const unsigned char *b, size_t n);
+/* Kernels rely on truth values being 0 and 1; files may have any other byte for true. */
+void dc_make_bools(unsigned char *b, size_t n);
 
 #endif

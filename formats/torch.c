@@ -6,6 +6,7 @@
  * of its elements and their bytes. A storage's bytes are read where they lie.
  */
 #define _GNU_SOURCE
+#include "core/base/bits.h"
 #include "core/base/path.h"
 #include "core/base/sort.h"
 #include "formats/infile.h"
@@ -25,12 +26,13 @@ enum { MOST_PICKLE = 1 << 27, FIRST = 1 << 20, MAGIC = 15 };
 typedef struct storage {
     const char *key;
     int64_t at, bytes;
-    bool packed; /* deflated: it is not read */
+    const dc_zip_entry *packed; /* deflated; NULL: it lies there as it is */
 } storage;
 
 typedef struct torch {
     char *path;
     int fd;
+    dc_zip *zip; /* NULL: several pickles. Its file is fd */
     struct stat st;
     unsigned char *bytes; /* of the pickle, into which values point */
     dc_torch values;
@@ -42,11 +44,14 @@ typedef struct torch {
 static void close_torch(void *file)
 {
     torch *f = file;
-    if (f->fd >= 0)
+    if (f->zip == NULL && f->fd >= 0)
         close(f->fd);
+    dc_zip_close(f->zip);
     dc_pickle_free(&f->values.pickle);
-    DC_VEC_FREE(f->values.strides);
+    DC_VEC_FREE(f->values.form);
     DC_VEC_FREE(f->values.tensor);
+    DC_VEC_FREE(f->values.tree_of);
+    DC_VEC_FREE(f->values.note);
     DC_VEC_FREE(f->values.entry);
     dc_arena_free(&f->values.arena);
     DC_VEC_FREE(f->storage);
@@ -61,6 +66,25 @@ static dc_status read_exactly(const torch *f, dc_job *j, int64_t at, void *to, s
 {
     size_t got;
     DC_TRY(dc_infile_read(j, f->path, f->fd, at, to, n, &got));
+    return got == n ? DC_OK : REFUSE("has been cut off since the file was opened");
+}
+
+/* The same of a storage that is deflated: what is in front is unpacked, too. */
+static dc_status unpack_exactly(const torch *f, dc_job *j, const storage *s, int64_t at, char *to,
+                                size_t n)
+{
+    dc_zip_stream *stream;
+    char skipped[1 << 12];
+    size_t got;
+    DC_TRY(dc_zip_stream_open(f->zip, j, s->packed, &stream));
+    for (int64_t left = at; left > 0; left -= (int64_t)got) {
+        const size_t most = (size_t)dc_min_i64(left, sizeof skipped);
+        DC_TRY(dc_zip_stream_read(stream, j, skipped, most, &got));
+        if (got == 0)
+            break;
+    }
+    DC_TRY(dc_zip_stream_read(stream, j, to, n, &got));
+    dc_zip_stream_close(stream, j);
     return got == n ? DC_OK : REFUSE("has been cut off since the file was opened");
 }
 
@@ -97,7 +121,8 @@ static void walk_on(walk *w)
 static dc_status read_scattered(const torch *f, dc_job *j, const dc_file_tensor *t, size_t first,
                                 size_t n, size_t size, char *to)
 {
-    const int64_t *stride = f->values.strides.at[t->index].stride;
+    const dc_torch_form *form = &f->values.form.at[t->index];
+    const int64_t *stride = form->stride;
     int64_t least = INT64_MAX, most = 0;
     walk w = walk_from(t, stride, (int64_t)first);
     for (size_t i = 0; i < n; i++, walk_on(&w)) {
@@ -111,7 +136,10 @@ static dc_status read_scattered(const torch *f, dc_job *j, const dc_file_tensor 
     if (stretch == NULL)
         return dc_fail_memory(j, bytes);
     dc_job_defer(j, dc_xfree, stretch);
-    DC_TRY(read_exactly(f, j, t->at + least * (int64_t)size, stretch, bytes));
+    const int64_t from = t->at + least * (int64_t)size;
+    DC_TRY(form->packed > 0
+               ? unpack_exactly(f, j, &f->storage.at[form->packed - 1], from, stretch, bytes)
+               : read_exactly(f, j, from, stretch, bytes));
     w = walk_from(t, stride, (int64_t)first);
     for (size_t i = 0; i < n; i++, walk_on(&w)) {
         if (i % 4096 == 0)
@@ -123,6 +151,41 @@ static dc_status read_scattered(const torch *f, dc_job *j, const dc_file_tensor 
     return DC_OK;
 }
 
+static void turn_bytes(unsigned char *at, size_t n, size_t size)
+{
+    for (unsigned char *e = at; e < at + n; e += size)
+        for (size_t i = 0; i < size / 2; i++) {
+            const unsigned char c = e[i];
+            e[i] = e[size - 1 - i];
+            e[size - 1 - i] = c;
+        }
+}
+
+/* The other sign for n bytes of numbers of a size, in every `step` bytes. */
+static void turn_signs(dc_dtype part, unsigned char *at, size_t n, size_t step)
+{
+    const size_t size = dc_dtype_size(part);
+    for (unsigned char *e = at; e < at + n; e += step)
+        if (dc_dtype_is_float(part))
+            e[size - 1] ^= 0x80;
+        else
+            dc_bits_store(part, e, 0 - dc_bits_load(part, e));
+}
+
+/* What the elements mean, of what lies there. */
+static void apply_form(const dc_torch_form *form, const dc_file_tensor *t, unsigned char *at,
+                       size_t n)
+{
+    const dc_dtype dtype = (dc_dtype)t->type.dtype, part = dc_dtype_part(dtype);
+    const size_t size = dc_dtype_size(part);
+    if (form->swap > 0)
+        turn_bytes(at, n, form->swap);
+    if (form->conj && n > size) /* the second of two parts */
+        turn_signs(part, at + size, n - size, 2 * size);
+    if (form->neg && t->packing == NULL && dtype != DC_BOOL)
+        turn_signs(part, at, n, size);
+}
+
 static dc_status read_bytes(const void *file, dc_job *j, const dc_file_tensor *t, size_t from,
                             size_t n, void *to)
 {
@@ -132,9 +195,13 @@ static dc_status read_bytes(const void *file, dc_job *j, const dc_file_tensor *t
               "%zu bytes from %zu on", n, from);
     if (t->index == UINT32_MAX)
         DC_TRY(read_exactly(f, j, t->at + (int64_t)from, to, n));
-    else if (n > 0)
+    else if (n > 0) {
         DC_TRY(read_scattered(f, j, t, from / size, n / size, size, to));
-    return t->type.dtype == DC_BOOL ? dc_check_bools(j, f->path, t->name, from, to, n) : DC_OK;
+        apply_form(&f->values.form.at[t->index], t, to, n);
+    }
+    if (t->type.dtype == DC_BOOL)
+        dc_make_bools(to, n);
+    return DC_OK;
 }
 
 static dc_status unchanged(const void *file, dc_job *j)
@@ -149,7 +216,15 @@ static const dc_tree *tree_of(const void *file)
     return f->values.tree;
 }
 
-static const dc_tensor_file_ops ops = {"pytorch", close_torch, read_bytes, unchanged, tree_of};
+static const char *const *notes(const void *file, uint32_t *n)
+{
+    const torch *f = file;
+    *n = f->values.note.n;
+    return f->values.note.at;
+}
+
+static const dc_tensor_file_ops ops = {"pytorch", close_torch, read_bytes,
+                                       unchanged, tree_of,     notes};
 
 /* ---- storages --------------------------------------------------------------------------------- */
 
@@ -159,7 +234,8 @@ static int by_key(const void *x, const void *y)
     return strcmp(a->key, b->key);
 }
 
-static dc_status find_storage(void *ctx, const char *key, int64_t *at, int64_t *bytes)
+static dc_status find_storage(void *ctx, const char *key, int64_t *at, int64_t *bytes,
+                              uint32_t *packed)
 {
     torch *f = ctx;
     dc_job *j = f->values.job;
@@ -169,10 +245,8 @@ static dc_status find_storage(void *ctx, const char *key, int64_t *at, int64_t *
                                         : NULL;
     if (s == NULL)
         return REFUSE("has no storage '%s'", dc_show_name(key).s);
-    if (s->packed)
-        return REFUSE("storage '%s' is compressed, which torch.save does not do",
-                      dc_show_name(key).s);
-    *at = s->at;
+    *packed = s->packed != NULL ? (uint32_t)(s - f->storage.at) + 1 : 0;
+    *at = s->packed != NULL ? 0 : s->at;
     *bytes = s->bytes;
     return DC_OK;
 }
@@ -242,8 +316,8 @@ static dc_status check_order(torch *f, dc_job *j, const dc_zip *z, const char *p
     const dc_zip_entry *e = dc_zip_find(z, dc_arena_printf(&j->scratch, "%sbyteorder", prefix));
     if (e != NULL && e->size < sizeof order)
         DC_TRY(unpack(f, j, z, e, order, (size_t)e->size));
-    return strncmp(order, "big", 3) != 0 ? DC_OK
-                                         : REFUSE("has big-endian numbers, which are not read");
+    f->values.big = strncmp(order, "big", 3) == 0;
+    return DC_OK;
 }
 
 static dc_status list_storages(torch *f, dc_job *j, const dc_zip *z, const char *prefix)
@@ -262,7 +336,7 @@ static dc_status list_storages(torch *f, dc_job *j, const dc_zip *z, const char 
         const storage s = {.key = dc_arena_strdup(&f->values.arena, e->name + n),
                            .at = (int64_t)at,
                            .bytes = (int64_t)e->size,
-                           .packed = e->method != DC_ZIP_STORED};
+                           .packed = e->method != DC_ZIP_STORED ? e : NULL};
         DC_PUSH(f->storage, s);
     }
     return sort_storages(f, j);
@@ -286,9 +360,8 @@ static dc_status read_archive(torch *f, dc_job *j)
         return REFUSE("bytes follow the pickle");
     f->st = z->st;
     f->fd = z->fd;
-    z->fd = -1;
+    f->zip = z;
     dc_job_keep(j, z);
-    dc_zip_close(z);
     return dc_torch_values(&f->values, root);
 }
 
@@ -461,18 +534,32 @@ static dc_status read_legacy(torch *f, dc_job *j)
     return dc_torch_values(&f->values, l.root);
 }
 
-/* Tensors may share a storage, and each gets memory of its own: a small file of large tensors is refused. */
-static dc_status check_total(const torch *f, dc_job *j)
+/*
+ * Tensors may share a storage or repeat its elements, and each gets memory of its own: those that together are much larger
+ * than the file are left out.
+ */
+static void bound_total(torch *f)
 {
-    enum { MOST_TIMES = 16, SLACK = 1 << 20 };
-    int64_t total = 0;
+    enum { SLACK = 1 << 20, DEFLATED = 1032 /* of zlib's manual */ };
+    int64_t total = 0, most_times = 64;
+    for (uint32_t i = 0; i < f->storage.n; i++)
+        if (f->storage.at[i].packed != NULL)
+            most_times = DEFLATED;
     for (uint32_t i = 0; i < f->values.tensor.n; i++) {
-        total += f->values.tensor.at[i].bytes;
-        if (total / MOST_TIMES > f->st.st_size + SLACK)
-            return REFUSE("tensors of more than %" PRId64 " bytes in a file of %" PRId64, total,
-                          (int64_t)f->st.st_size);
+        dc_file_tensor *t = &f->values.tensor.at[i];
+        if (t->unread)
+            continue;
+        if (t->bytes / most_times <= f->st.st_size + SLACK - total / most_times) {
+            total += t->bytes;
+            continue;
+        }
+        const bool expanded = t->index != UINT32_MAX && f->values.form.at[t->index].expanded;
+        t->unread = true;
+        t->why = dc_arena_printf(&f->values.arena, "it %s, %" PRId64 " bytes in a file of %" PRId64,
+                                 expanded ? "repeats what lies there"
+                                          : "and those before it share what lies there",
+                                 t->bytes, (int64_t)f->st.st_size);
     }
-    return DC_OK;
 }
 
 /* ---- both ------------------------------------------------------------------------------------- */
@@ -491,7 +578,7 @@ static dc_status open_torch(torch *f, dc_job *j, dc_tensor_file **out)
     f->values.find = find_storage;
     f->values.ctx = f;
     DC_TRY(begin[0] == 'P' ? read_archive(f, j) : read_legacy(f, j));
-    DC_TRY(check_total(f, j));
+    bound_total(f);
     f->values.job = NULL;
     return dc_tensor_file_make(j, f->path, &ops, f, &f->values.tensor, &f->values.entry, out);
 }

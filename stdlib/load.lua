@@ -69,8 +69,22 @@ local function choose(path, names, aliases, options)
   return choice
 end
 
+local NOTES = 3 -- of what is left out
+
+-- Values of the file that have no meaning here.
+local function tell_notes(file)
+  local notes = core.file_notes(file)
+  for i = 1, math.min(NOTES, #notes) do
+    core.note("load: " .. notes[i])
+  end
+  if #notes > NOTES then
+    core.note(("load: %d more values are left out or changed; deepc inspect lists them"):format(#notes - NOTES))
+  end
+end
+
 -- Names, metadata of the script's, and metadata of ours.
 function loading.read(path, file, options)
+  tell_notes(file)
   local names, all = core.file_list(file)
   local aliases, metadata, ours = read_metadata(all)
   local there = {}
@@ -413,12 +427,12 @@ end
 
 -- How a tensor is to be read - nil: not at all; false: as it is - what is told of it, or nil, and a note.
 local function how_to_take(file, name, o)
-  local format, shape, _, dtype, packing, asks = core.file_about(file, name)
+  local format, shape, _, dtype, packing, asks, _, why = core.file_about(file, name)
   if packing and o.packed then
     return "packed", { type = packing, shape = shape }
   elseif not dtype or asks and not o.cast then
-    return nil, format, ("load: tensor '%s' is left out: dtype '%s' is not read%s"):format(name, format,
-      asks and "; { cast = true } makes f32 of it" or "")
+    return nil, format, ("load: tensor '%s' is left out: %s"):format(name, why or ("dtype '%s' is not read%s"):format(
+      format, asks and "; { cast = true } makes f32 of it" or ""))
   end
   return FLOATS[dtype] and type(o.cast) == "string" and o.cast or false
 end
@@ -431,8 +445,6 @@ local function bytes_of(file, names)
   end
   return total
 end
-
-local NOTES = 3 -- of tensors that are left out
 
 -- The file's names that are read, how, and what is told by our names.
 local function choose_ways(file, choice, o)

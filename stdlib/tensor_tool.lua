@@ -146,6 +146,13 @@ local function inspect(path)
     end
     print_table(list)
   end
+  local notes = core.file_notes(file)
+  if #notes > 0 then
+    print "\nnot read as they are"
+    for _, note in ipairs(notes) do
+      print("  " .. core.foreign(note))
+    end
+  end
   if #order > 0 then
     print("\nby type")
     local list = {}

@@ -1,7 +1,10 @@
 /*
  * Files of torch.save, mostly valid (made.h): archives and files of several pickles, protocols 2 to 5; tables, lists and
- * tuples in each other, tensors of every type that share storages, with strides and offsets, as parameters and subclasses.
+ * tuples in each other, tensors of every type that share storages, with strides and offsets, expanded and conjugated, as
+ * parameters and subclasses; archives that are packed, and of machines with the other order of bytes; what is left out.
  */
+#include "core/base/bits.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -34,6 +37,9 @@ static const element elements[] = {
     {"uint64", NULL, DC_U64, 8, false},
     {"float8_e4m3fn", NULL, DC_F32, 1, true},
     {"float8_e5m2", NULL, DC_F32, 1, true},
+    {"float8_e4m3fnuz", NULL, DC_F32, 1, true},
+    {"float8_e5m2fnuz", NULL, DC_F32, 1, true},
+    {"float8_e8m0fnu", NULL, DC_F32, 1, true},
 };
 
 typedef struct storage {
@@ -52,6 +58,7 @@ typedef struct shared {
 typedef struct torch {
     made *m;
     bool legacy, fresh; /* fresh: protocol 4 and its opcodes */
+    bool big;           /* numbers of storages have their highest byte first */
     uint32_t memo, nstorage, nshared;
     storage storage[STORAGES];
     shared shared[SHARED];
@@ -153,6 +160,7 @@ typedef struct view {
     int rank;
     int64_t dim[DC_MAX_RANK], stride[DC_MAX_RANK], offset;
     int64_t reach; /* elements that the storage needs */
+    bool conj, neg;
 } view;
 
 /* Any order of the axes in memory, with gaps. */
@@ -175,6 +183,10 @@ static void choose_view(torch *t, view *v)
     v->reach = v->offset + 1;
     for (int i = v->rank; i-- > 0;) {
         const int a = order[i];
+        if (v->dim[a] > 1 && made_below(m, 16) == 15) { /* the same elements again and again */
+            v->stride[a] = 0;
+            continue;
+        }
         v->stride[a] = step;
         none = none || v->dim[a] == 0;
         v->reach += v->dim[a] > 0 ? (v->dim[a] - 1) * step : 0;
@@ -202,10 +214,15 @@ static uint32_t choose_storage(torch *t, const element *e, int64_t reach)
     return t->nstorage++;
 }
 
-static void put_storage(torch *t, uint32_t which)
+/* Some are a part of the storage, from one of its elements on: *first. */
+static void put_storage(torch *t, uint32_t which, int64_t most, int64_t *first)
 {
     const storage *s = &t->storage[which];
+    const uint64_t n = s->untyped ? s->n : s->n / s->element->size;
     char key[16];
+    *first = most > 0 && !s->untyped && made_below(t->m, 8) == 7
+                 ? made_below(t->m, (uint32_t)most + 1)
+                 : 0;
     snprintf(key, sizeof key, "%u", (unsigned)made_number(t->m, which));
     made_byte(t->m, '(');
     put_text(t, "storage");
@@ -215,8 +232,32 @@ static void put_storage(torch *t, uint32_t which)
         put_global(t, "torch", s->element->storage);
     put_text(t, key);
     put_text(t, made_once_in(t->m, 2) ? "cuda:0" : "cpu");
-    put_int(t, s->untyped ? s->n : s->n / s->element->size);
-    made_text(t->m, t->legacy ? "NtQ" : "tQ");
+    put_int(t, n);
+    if (*first > 0) {
+        put_text(t, "view");
+        put_int(t, (uint64_t)*first);
+        put_int(t, n - (uint64_t)*first);
+        made_byte(t->m, 0x87);
+    } else if (t->legacy) {
+        made_byte(t->m, 'N');
+    }
+    made_text(t->m, "tQ");
+}
+
+/* Conjugates and negatives, which are only noted beside the storage. */
+static void apply_signs(const view *v, const element *e, unsigned char *at, size_t n)
+{
+    const dc_dtype part = dc_dtype_part(e->dtype);
+    const size_t size = dc_dtype_size(part);
+    for (size_t i = 0; i < n; i += size) {
+        uint64_t bits = dc_bits_load(part, at + i);
+        const bool minus = v->neg != (v->conj && i / size % 2 == 1);
+        if (minus && dc_dtype_is_float(part))
+            bits ^= (uint64_t)1 << (8 * size - 1);
+        else if (minus)
+            bits = 0 - bits;
+        dc_bits_store(part, at + i, bits);
+    }
 }
 
 static const unsigned char *gather(torch *t, const view *v, const storage *s, size_t *n)
@@ -235,7 +276,21 @@ static const unsigned char *gather(torch *t, const view *v, const storage *s, si
         for (int i = v->rank; i-- > 0 && ++index[i] == v->dim[i];)
             index[i] = 0;
     }
+    if (v->conj || v->neg)
+        apply_signs(v, s->element, to, *n);
     return to;
+}
+
+static void put_signs(torch *t, const view *v)
+{
+    made_text(t->m, "}(");
+    put_text(t, "conj");
+    made_byte(t->m, v->conj ? 0x88 : 0x89);
+    if (v->neg) {
+        put_text(t, "neg");
+        made_byte(t->m, 0x88);
+    }
+    made_byte(t->m, 'u');
 }
 
 static void put_rebuild(torch *t, const view *v, uint32_t which)
@@ -243,9 +298,10 @@ static void put_rebuild(torch *t, const view *v, uint32_t which)
     made *m = t->m;
     const storage *s = &t->storage[which];
     const bool third = s->untyped;
+    int64_t first;
     made_byte(m, '(');
-    put_storage(t, which);
-    put_int(t, (uint64_t)v->offset);
+    put_storage(t, which, v->offset, &first);
+    put_int(t, (uint64_t)(v->offset - first));
     if (made_below(m, 8) == 7) {
         put_global(t, "torch", "Size");
         put_numbers(t, v->rank, v->dim);
@@ -258,6 +314,8 @@ static void put_rebuild(torch *t, const view *v, uint32_t which)
     put_hooks(t);
     if (third)
         put_global(t, "torch", s->element->name);
+    if (v->conj || v->neg)
+        put_signs(t, v);
     else if (made_once_in(m, 4))
         made_byte(m, '}');
     made_byte(m, 't');
@@ -313,6 +371,9 @@ static void put_tensor(torch *t)
         made_byte(m, 'N');
         return;
     }
+    const uint32_t signs = made_below(m, 8);
+    v.conj = dc_dtype_is_complex(e->dtype) && signs >= 6;
+    v.neg = !e->packed && e->dtype != DC_BOOL && signs == 7;
     x.type = dc_type_make(e->dtype, v.rank, v.dim);
     x.bytes = gather(t, &v, &t->storage[which], &x.n);
     put_call(t, &v, which);
@@ -333,6 +394,55 @@ static void put_again(torch *t)
                 s->tensor.n);
 }
 
+/* A storage by itself: its elements in a row. */
+static void put_row(torch *t)
+{
+    made *m = t->m;
+    int64_t first;
+    if (t->nstorage == 0 || t->storage[t->nstorage - 1].untyped) {
+        made_byte(m, 'N');
+        return;
+    }
+    const storage *s = &t->storage[t->nstorage - 1];
+    const int64_t n = (int64_t)(s->n / s->element->size);
+    const dc_type type = dc_type_make(s->element->dtype, 1, &n);
+    put_storage(t, t->nstorage - 1, 0, &first);
+    made_expect(m, dc_arena_strdup(m->arena, t->path), &type, s->bytes, s->n);
+}
+
+/* Tensors that are in the list, and are not read. */
+static void put_unread(torch *t)
+{
+    made *m = t->m;
+    const char *name = dc_arena_strdup(m->arena, t->path);
+    switch (made_below(m, 4)) {
+    case 0:
+        put_global(t, "torch._utils", "_rebuild_sparse_tensor");
+        put_global(t, "torch.serialization", "_get_layout");
+        put_text(t, "torch.sparse_coo");
+        made_text(m, "\x85R)\x86R");
+        break;
+    case 1:
+        put_global(t, "torch._utils", "_rebuild_meta_tensor_no_storage");
+        made_byte(m, '(');
+        put_global(t, "torch", "float32");
+        made_text(m, "))\x89tR");
+        break;
+    case 2:
+        put_global(t, "torch._utils", "_rebuild_qtensor");
+        put_global(t, "torch", "per_tensor_affine");
+        made_text(m, "\x85R");
+        break;
+    default:
+        put_global(t, "torch._tensor", "_rebuild_from_type_v2");
+        made_byte(m, '(');
+        put_global(t, "torch._utils", "_rebuild_wrapper_subclass");
+        put_global(t, "torch", "Tensor");
+        made_text(m, "N\x85}tR");
+    }
+    made_expect_unread(m, name);
+}
+
 /* ---- values ----------------------------------------------------------------------------------- */
 
 static void put_value(torch *t, int depth);
@@ -350,16 +460,31 @@ static void put_dict(torch *t, int depth)
 {
     made *m = t->m;
     const uint32_t n = made_below(m, ITEMS), one = made_once_in(m, 2);
-    if (made_once_in(m, 2))
+    const uint32_t kind = made_below(m, 8);
+    if (kind == 7) {
+        put_global(t, "collections", "Counter");
+        made_text(m, made_once_in(m, 2) ? "}\x85R" : ")R");
+    } else if (kind == 6) { /* of pairs, as Python 2 wrote it */
+        put_global(t, "collections", "OrderedDict");
+        made_text(m, "](](");
+        put_text(t, "pair");
+        made_text(m, "Nee\x85R");
+    } else if (kind > 2) {
         put_hooks(t); /* an ordered one */
-    else
+    } else {
         made_byte(m, '}');
+    }
     if (made_once_in(m, 2))
         put_memo(t);
     if (!one)
         made_byte(m, '(');
     for (uint32_t i = 0; i < n; i++) {
         const bool number = made_below(m, 8) == 7;
+        if (made_below(m, 16) == 15) { /* what stands for such a key is left out */
+            made_text(m, made_once_in(m, 2) ? "NN" : "N\x85N");
+            if (one)
+                made_byte(m, 's');
+        }
         const char *name =
             number ? dc_arena_printf(m->arena, "%u", 1000 + i) : made_name(m, "k", i);
         if (number)
@@ -403,7 +528,7 @@ static void put_long(made *m)
 static void put_plain(torch *t)
 {
     made *m = t->m;
-    switch (made_below(m, 10)) {
+    switch (made_below(m, 15)) {
     case 0:
         made_byte(m, 'N');
         return;
@@ -435,6 +560,29 @@ static void put_plain(torch *t)
         put_int(t, 7); /* pushed, and taken away again */
         made_text(m, made_once_in(m, 2) ? "20N(NN10" : "0N(NN1");
         return;
+    case 9:
+        put_global(t, "_codecs", "encode");
+        put_text(t, "a\xc3\xbf");
+        put_text(t, "latin1");
+        made_text(m, "\x86R");
+        return;
+    case 10:
+        put_global(t, "__builtin__", made_once_in(m, 2) ? "set" : "bytearray");
+        made_text(m, ")R");
+        return;
+    case 11:
+        put_global(t, "builtins", "complex");
+        made_text(m, "K\1K\2\x86R");
+        return;
+    case 12:
+        made_byte(m, 0x8a);
+        made_byte(m, 9);
+        made_le(m, made_below(m, 1 << 24), 8);
+        made_byte(m, made_below(m, 256));
+        return;
+    case 13:
+        put_global(t, "torch.cuda.sparse", "HalfTensor");
+        return;
     default:
         made_byte(m, 'J');
         made_le(m, (uint64_t) - (int64_t)made_below(m, 1 << 16), 4);
@@ -444,7 +592,7 @@ static void put_plain(torch *t)
 
 static void put_value(torch *t, int depth)
 {
-    const uint32_t how = made_below(t->m, 12);
+    const uint32_t how = made_below(t->m, 14);
     if (depth < DEEP && how < 2)
         put_dict(t, depth);
     else if (depth < DEEP && how == 2)
@@ -453,6 +601,10 @@ static void put_value(torch *t, int depth)
         put_tensor(t);
     else if (how == 8)
         put_again(t);
+    else if (how == 9 && made_once_in(t->m, 2))
+        put_row(t);
+    else if (how == 9)
+        put_unread(t);
     else
         put_plain(t);
 }
@@ -472,9 +624,23 @@ static void put_root(torch *t)
 
 /* ---- files ------------------------------------------------------------------------------------ */
 
+/* As the file has them: numbers of typed storages with their bytes turned round. */
+static const unsigned char *bytes_of(const torch *t, const storage *s)
+{
+    const size_t size = s->untyped ? 1 : dc_dtype_size(dc_dtype_part(s->element->dtype));
+    if (!t->big || size == 1)
+        return s->bytes;
+    unsigned char *to = dc_arena_alloc(t->m->arena, s->n + 1);
+    for (size_t i = 0; i < s->n; i++)
+        to[i] = s->bytes[i / size * size + (size - 1 - i % size)];
+    return to;
+}
+
 static void make_archive(torch *t)
 {
     made *m = t->m;
+    t->big = made_below(m, 8) == 7;
+    const bool packed = made_below(m, 8) == 7;
     made_entry entry[STORAGES + 4];
     uint32_t n = 0;
     put_root(t);
@@ -482,12 +648,14 @@ static void make_archive(torch *t)
     m->at = NULL;
     m->n = m->room = 0;
     for (uint32_t i = 0; i < t->nstorage; i++)
-        entry[n++] =
-            (made_entry){dc_arena_printf(m->arena, "archive/data/%u", i), t->storage[i].bytes,
-                         t->storage[i].n, made_once_in(m, 2) ? 64 : 0, false};
+        entry[n++] = (made_entry){dc_arena_printf(m->arena, "archive/data/%u", i),
+                                  bytes_of(t, &t->storage[i]), t->storage[i].n,
+                                  made_once_in(m, 2) ? 64 : 0, packed};
     entry[n++] = (made_entry){"archive/version", (const unsigned char *)"3\n", 2, 0, true};
-    if (made_once_in(m, 2))
-        entry[n++] = (made_entry){"archive/byteorder", (const unsigned char *)"little", 6, 0, true};
+    const char *order = t->big ? "big" : "little";
+    if (t->big || made_once_in(m, 2))
+        entry[n++] =
+            (made_entry){"archive/byteorder", (const unsigned char *)order, strlen(order), 0, true};
     made_zip(m, entry, n);
 }
 

@@ -17,6 +17,7 @@ typedef struct made_tensor {
     dc_type type;
     const unsigned char *bytes; /* in the order of its axes; packed ones as they lie. NULL: any */
     size_t n;
+    bool unread; /* it is in the list, and is not read */
 } made_tensor;
 
 typedef struct made {
@@ -51,6 +52,9 @@ void made_le(made *m, uint64_t v, int bytes);
 void made_be(made *m, uint64_t v, int bytes);
 void made_printf(made *m, const char *fmt, ...) DC_PRINTF(2, 3);
 void made_align(made *m, size_t to, unsigned with); /* fills up to a multiple */
+
+/* One that is in the list, and is not read. */
+void made_expect_unread(made *m, const char *name);
 
 /* n bytes that depend on a choice; of truth values 0 and 1. */
 unsigned char *made_data(made *m, dc_dtype dtype, size_t n);
