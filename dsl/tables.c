@@ -1,11 +1,12 @@
 /*
  * Files of arrays and of tables for stdlib/data: NumPy's, and tables as text.
  *
- *   npy_read(path)            a tensor
+ *   npy_read(path)            a tensor; how many bytes follow it
  *   npy_write(path, x)
  *   npz_open(path)            an archive
  *   npz_names(archive)        a list of names
  *   npz_take(archive, i)      tensor i of the list, from 1
+ *   npz_unread(archive, i)    why it is not read; or nil
  *   npz_write(path, names, tensors, compress)
  *   csv_open(op, path, options)   a table; options: separator, quote, comment, header, skip, rows, missing (a list)
  *   csv_first(table)          fields of the first record
@@ -63,13 +64,16 @@ typedef struct taking {
     const char *path;
     dc_npz *z;
     uint32_t i;
+    int64_t behind;  /* bytes that follow the array */
+    const char *why; /* it is not read */
 } taking;
 
 static dc_status read_body(dc_job *j, void *arg)
 {
     taking *a = arg;
     const dc_room room = dc_reading_room(&a->r);
-    DC_TRY(a->z != NULL ? dc_npz_read(a->z, j, a->i, &room) : dc_npy_read(j, a->path, &room));
+    DC_TRY(a->z != NULL ? dc_npz_read(a->z, j, a->i, &room)
+                        : dc_npy_read(j, a->path, &room, &a->behind));
     return dc_reading_end(&a->r, j);
 }
 
@@ -80,7 +84,8 @@ static int l_npy_read(lua_State *L)
     a.r = dc_reading_new(L, d, a.path);
     const dc_run_made made = {.out = &a.r.h, .nout = 1};
     dc_error_check_of(L, d, dc_run_again(L, d, read_body, &a, &made), "read_npy");
-    return 1;
+    lua_pushinteger(L, a.behind);
+    return 2;
 }
 
 typedef struct opening {
@@ -134,6 +139,24 @@ static int l_npz_take(lua_State *L)
     a.r = dc_reading_new(L, d, dc_npz_name(a.z, a.i));
     const dc_run_made made = {.out = &a.r.h, .nout = 1};
     dc_error_check_of(L, d, dc_run_again(L, d, read_body, &a, &made), "read_npz");
+    return 1;
+}
+
+static dc_status unread_body(dc_job *j, void *arg)
+{
+    taking *a = arg;
+    return dc_npz_unread(a->z, j, a->i, &a->why);
+}
+
+static int l_npz_unread(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const lua_Integer i = luaL_checkinteger(L, 2);
+    taking a = {.z = archive_at(L)->z};
+    luaL_argcheck(L, i >= 1 && i <= (lua_Integer)dc_npz_count(a.z), 2, "no such array");
+    a.i = (uint32_t)(i - 1);
+    dc_error_check_of(L, d, dc_run_once(d, unread_body, &a), "read_npz");
+    lua_pushstring(L, a.why);
     return 1;
 }
 
@@ -529,6 +552,7 @@ static const dc_binding bindings[] = {
     {"npz_open", l_npz_open, DC_ANY, DC_IN_LIBRARY},
     {"npz_names", l_npz_names, DC_ANY, DC_IN_LIBRARY},
     {"npz_take", l_npz_take, DC_ANY, DC_IN_LIBRARY},
+    {"npz_unread", l_npz_unread, DC_ANY, DC_IN_LIBRARY},
     {"npz_write", l_npz_write, DC_ANY, DC_IN_LIBRARY},
     {"csv_open", l_csv_open, DC_ANY, DC_IN_LIBRARY},
     {"csv_first", l_csv_first, DC_ANY, DC_IN_LIBRARY},

@@ -105,35 +105,69 @@ static bool take_text(header *h, const char **text, size_t *n)
     return true;
 }
 
-static dc_status read_shape(header *h, dc_type *type)
+/* Python 2 may write (2L, 3L). */
+static dc_status read_shape(header *h, dc_npy_header *out)
 {
+    dc_type *type = &out->type;
     if (!take(h, '('))
         return fail(h, "the header has no shape in brackets");
-    while (!take(h, ')')) {
+    for (int axis = 1; !take(h, ')'); axis++) {
         uint64_t size;
-        if (type->rank == DC_MAX_RANK)
-            return fail(h, "more than %d axes", DC_MAX_RANK);
         skip_blanks(h);
         const dc_digits d = dc_digits_unsigned(&h->at, h->end, INT64_MAX, &size);
         if (d != DC_DIGITS_OK)
-            return fail(h, "the size of axis %d %s", type->rank + 1, dc_digits_why(d));
-        type->dim[type->rank++] = (int64_t)size;
+            return fail(h, "the size of axis %d %s", axis, dc_digits_why(d));
+        if (axis > DC_MAX_RANK)
+            snprintf(out->unread, sizeof out->unread, "it has more than %d axes", DC_MAX_RANK);
+        else
+            type->dim[type->rank++] = (int64_t)size;
+        take(h, 'L');
         if (!take(h, ',') && (h->at == h->end || *h->at != ')'))
             return fail(h, "the shape in the header is damaged");
     }
     return DC_OK;
 }
 
+/* Steps over what stands in brackets. */
+static bool skip_brackets(header *h)
+{
+    const char *text;
+    size_t n;
+    int depth = 0;
+    do {
+        skip_blanks(h);
+        if (h->at == h->end)
+            return false;
+        if (*h->at == '\'' || *h->at == '"') {
+            if (!take_text(h, &text, &n))
+                return false;
+            continue;
+        }
+        depth += (*h->at == '[' || *h->at == '(') - (*h->at == ']' || *h->at == ')');
+        h->at++;
+    } while (depth > 0);
+    return true;
+}
+
 static dc_status read_dtype(header *h, dc_npy_header *out)
 {
     const char *text;
     size_t n;
+    snprintf(out->descr, sizeof out->descr, "records");
+    if (take(h, '[') || take(h, '(')) {
+        h->at--;
+        snprintf(out->unread, sizeof out->unread, "elements are records, which are not read");
+        return skip_brackets(h) ? DC_OK : fail(h, "the header is damaged");
+    }
     if (!take_text(h, &text, &n))
-        return fail(h, "elements are records, which are not read");
+        return fail(h, "the header has no type of elements");
+    snprintf(out->descr, sizeof out->descr, "%.*s", (int)(n < 20 ? n : 20), text);
     if (n > 1 && (text[1] == 'O' || text[0] == 'O'))
-        return fail(h, "elements are objects of Python, which are not read");
-    if (!dtype_of(text, n, out))
-        return fail(h, "elements are '%.*s', which is not read", (int)(n < 40 ? n : 40), text);
+        snprintf(out->unread, sizeof out->unread,
+                 "elements are objects of Python, which are not read");
+    else if (!dtype_of(text, n, out))
+        snprintf(out->unread, sizeof out->unread, "elements are '%.*s', which is not read",
+                 (int)(n < 40 ? n : 40), text);
     return DC_OK;
 }
 
@@ -142,7 +176,7 @@ static dc_status read_value(header *h, unsigned key, dc_npy_header *out)
     if (key == 0)
         return read_dtype(h, out);
     if (key == 2)
-        return read_shape(h, &out->type);
+        return read_shape(h, out);
     out->fortran = take_word(h, "True");
     return out->fortran || take_word(h, "False")
                ? DC_OK
@@ -204,11 +238,14 @@ dc_status dc_npy_parse(dc_job *j, const char *path, const char *entry, const uns
     h.end = h.at + length;
     out->bytes = begin + length;
     DC_TRY(read_dict(&h, out));
+    if (out->unread[0] != '\0')
+        return DC_OK;
     if (!dc_dims_known(out->type.rank, out->type.dim) ||
         !dc_dims_fit(out->type.rank, out->type.dim, dc_dtype_size((dc_dtype)out->type.dtype)))
         return fail(&h, "the array is too large to address");
     if (!dc_type_has_parts(&out->type))
-        return fail(&h, "an array of complex numbers with more than %d axes", DC_MAX_RANK - 1);
+        snprintf(out->unread, sizeof out->unread, "it is complex, and has more than %d axes",
+                 DC_MAX_RANK - 1);
     return DC_OK;
 }
 
@@ -246,7 +283,7 @@ static void reorder(const dc_type *t, const char *from, char *to, size_t size)
     }
 }
 
-/* All of the elements, whatever their order, and nothing behind them. */
+/* All of the elements, whatever their order; in an archive nothing behind them. */
 static dc_status read_bytes(header *h, dc_npy_stream *in, void *to, size_t n)
 {
     size_t got;
@@ -254,8 +291,9 @@ static dc_status read_bytes(header *h, dc_npy_stream *in, void *to, size_t n)
     DC_TRY(in->read(in, h->job, to, n, &got));
     if (got < n)
         return fail(h, "truncated: got %zu of %zu bytes of data", got, n);
-    DC_TRY(in->read(in, h->job, &extra, 1, &got));
-    if (got > 0)
+    if (h->entry != NULL)
+        DC_TRY(in->read(in, h->job, &extra, 1, &got));
+    if (h->entry != NULL && got > 0)
         return fail(h, "bytes follow the %zu bytes of data", n);
     return DC_OK;
 }
@@ -273,13 +311,10 @@ static dc_status read_fortran(header *h, dc_npy_stream *in, const dc_npy_header 
     return DC_OK;
 }
 
-dc_status dc_npy_read_stream(dc_job *j, dc_npy_stream *in, const dc_room *room)
+dc_status dc_npy_read_header(dc_job *j, dc_npy_stream *in, dc_npy_header *head)
 {
     unsigned char start[DC_NPY_HEADER];
-    header h = {.job = j, .path = in->path, .entry = in->entry};
-    dc_npy_header head;
     size_t got;
-    void *to;
     DC_TRY(in->read(in, j, start, 10, &got));
     const size_t two = got == 10 ? start[8] | (size_t)start[9] << 8 : 0;
     const size_t rest = got < 10 ? 0 : start[6] == 1 ? two : 2; /* of version 2 the length first */
@@ -291,7 +326,17 @@ dc_status dc_npy_read_stream(dc_job *j, dc_npy_stream *in, const dc_room *room)
         DC_TRY(in->read(in, j, start + 12, two, &more));
         got += more;
     }
-    DC_TRY(dc_npy_parse(j, in->path, in->entry, start, got, &head));
+    return dc_npy_parse(j, in->path, in->entry, start, got, head);
+}
+
+dc_status dc_npy_read_stream(dc_job *j, dc_npy_stream *in, const dc_room *room)
+{
+    header h = {.job = j, .path = in->path, .entry = in->entry};
+    dc_npy_header head;
+    void *to;
+    DC_TRY(dc_npy_read_header(j, in, &head));
+    if (head.unread[0] != '\0')
+        return fail(&h, "%s", head.unread);
     const size_t n = dc_type_bytes(&head.type);
     if (in->length >= 0 && (int64_t)(head.bytes + n) > in->length)
         return fail(&h, "truncated: got %" PRId64 " of %zu bytes of data",
@@ -320,14 +365,16 @@ static dc_status read_file(dc_npy_stream *in, dc_job *j, void *to, size_t n, siz
     return DC_OK;
 }
 
-dc_status dc_npy_read(dc_job *j, const char *path, const dc_room *room)
+dc_status dc_npy_read(dc_job *j, const char *path, const dc_room *room, int64_t *behind)
 {
     file_stream f = {.in = {.read = read_file, .path = path}};
     struct stat st;
     DC_TRY(dc_infile_open(j, path, &f.fd, &st));
     dc_infile_defer(j, f.fd);
     f.in.length = st.st_size;
-    return dc_npy_read_stream(j, &f.in, room);
+    DC_TRY(dc_npy_read_stream(j, &f.in, room));
+    *behind = f.in.length - f.at;
+    return DC_OK;
 }
 
 /* ---- writing ---------------------------------------------------------------------------------- */

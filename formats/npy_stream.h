@@ -13,6 +13,7 @@ typedef struct dc_npy_stream {
     int64_t length;           /* in all; -1: not known */
 } dc_npy_stream;
 
+dc_status dc_npy_read_header(dc_job *j, dc_npy_stream *in, dc_npy_header *head);
 dc_status dc_npy_read_stream(dc_job *j, dc_npy_stream *in, const dc_room *room);
 
 enum { DC_NPY_ROOM = 512 };

@@ -20,12 +20,14 @@ typedef struct npyfile {
     dc_zip *zip;            /* the same archive */
     dc_file_tensors tensor; /* index: in npz */
     dc_meta_entries entry;
-    int64_t total;  /* bytes of all of them */
-    dc_arena arena; /* of names */
+    int64_t total;       /* bytes of all of them */
+    dc_arena arena;      /* of names */
+    const char *note[1]; /* about what follows an array */
+    uint32_t notes;
 } npyfile;
 
 /* An archive may say one place many times: what all arrays take is bounded by what deflate can make of a file. */
-enum { MOST_TIMES = 1032, SLACK = 1 << 20 };
+enum { MOST_TIMES = 1032, SLACK = 1 << 26 };
 
 #define REFUSE(...) dc_path_fail(j, DC_ERR_FORMAT, f->path, __VA_ARGS__)
 
@@ -113,17 +115,41 @@ static dc_status unchanged(const void *file, dc_job *j)
     return dc_infile_unchanged(j, f->path, f->fd, &f->st);
 }
 
-static const dc_tensor_file_ops ops = {"numpy", close_npyfile, read_bytes, unchanged, NULL, NULL};
+static const char *const *notes(const void *file, uint32_t *n)
+{
+    const npyfile *f = file;
+    *n = f->notes;
+    return f->note;
+}
+
+static const dc_tensor_file_ops ops = {"numpy", close_npyfile, read_bytes, unchanged, NULL, notes};
 
 /* ---- headers ---------------------------------------------------------------------------------- */
+
+/* In the list, and not read. */
+static dc_status leave_tensor(npyfile *f, const char *name, const char *format, const char *why)
+{
+    const dc_file_tensor t = {.name = name, .bytes = -1, .unread = true};
+    DC_PUSH(f->tensor, t);
+    f->tensor.at[f->tensor.n - 1].format = dc_arena_strdup(&f->arena, format);
+    f->tensor.at[f->tensor.n - 1].why = dc_arena_strdup(&f->arena, why);
+    return DC_OK;
+}
 
 /* Of an array whose header has been read and which takes `length` bytes from `at` on; packed: it is deflated. */
 static dc_status add_tensor(npyfile *f, dc_job *j, const char *name, uint32_t index,
                             const dc_npy_header *head, int64_t at, int64_t length, bool packed)
 {
     dc_file_tensor t = {.name = name, .index = index, .type = head->type};
+    if (head->unread[0] != '\0')
+        return leave_tensor(f, name, head->descr, head->unread);
     const int64_t bytes = (int64_t)dc_type_bytes(&head->type);
-    if (length - (int64_t)head->bytes != bytes)
+    const int64_t behind = length - (int64_t)head->bytes - bytes;
+    if (behind > 0 && f->npz == NULL) {
+        f->note[f->notes++] = dc_arena_printf(
+            &f->arena, "'%s' is the first array of the file; %" PRId64 " bytes behind it are left",
+            dc_show_name(name).s, behind);
+    } else if (behind != 0)
         return REFUSE("'%s' has %" PRId64 " bytes of data, not %" PRId64, dc_show_name(name).s,
                       length - (int64_t)head->bytes, bytes);
     t.format = dc_dtype_name((dc_dtype)head->type.dtype);
@@ -150,14 +176,18 @@ static dc_status add_entry(npyfile *f, dc_job *j, const dc_zip_entry *e, uint32_
     uint64_t at;
     size_t got;
     const size_t most = e->size < sizeof start ? (size_t)e->size : sizeof start;
+    const int length = (int)(strlen(e->name) - strlen(".npy"));
+    const char *name = dc_arena_printf(&f->arena, "%.*s", length, e->name);
+    const char *why = dc_zip_unread(f->zip, e);
+    if (why != NULL)
+        return leave_tensor(f, name, "packed", why);
     DC_TRY(dc_zip_stream_open(f->zip, j, e, &s));
     DC_TRY(dc_zip_stream_read(s, j, start, most, &got));
     dc_zip_stream_close(s, j);
     DC_TRY(dc_npy_parse(j, f->path, e->name, start, got, &head));
     DC_TRY(dc_zip_place(f->zip, j, e, &at));
-    const int length = (int)(strlen(e->name) - strlen(".npy"));
-    return add_tensor(f, j, dc_arena_printf(&f->arena, "%.*s", length, e->name), index, &head,
-                      (int64_t)at, (int64_t)e->size, e->method != DC_ZIP_STORED);
+    return add_tensor(f, j, name, index, &head, (int64_t)at, (int64_t)e->size,
+                      e->method != DC_ZIP_STORED);
 }
 
 /* Names of an archive lose ".npy". */
@@ -185,6 +215,8 @@ static dc_status open_array(npyfile *f, dc_job *j)
     DC_TRY(dc_infile_open(j, f->path, &f->fd, &f->st));
     DC_TRY(dc_infile_read(j, f->path, f->fd, 0, start, sizeof start, &got));
     DC_TRY(dc_npy_parse(j, f->path, NULL, start, got, &head));
+    if (head.unread[0] != '\0') /* there is nothing else in it */
+        return REFUSE("%s", head.unread);
     return add_tensor(f, j, "value", 0, &head, 0, f->st.st_size, false);
 }
 

@@ -69,6 +69,22 @@ static dc_status read_packed(dc_npy_stream *in, dc_job *j, void *to, size_t n, s
     return dc_zip_stream_read(((packed_stream *)in)->zip, j, to, n, got);
 }
 
+dc_status dc_npz_unread(dc_npz *z, dc_job *j, uint32_t i, const char **why)
+{
+    const dc_zip_entry *e = z->entry[i];
+    packed_stream s = {.in = {read_packed, z->zip->path, e->name, (int64_t)e->size}};
+    dc_npy_header head;
+    *why = dc_zip_unread(z->zip, e);
+    if (*why != NULL)
+        return DC_OK;
+    DC_TRY(dc_zip_stream_open(z->zip, j, e, &s.zip));
+    const dc_status status = dc_npy_read_header(j, &s.in, &head);
+    dc_zip_stream_close(s.zip, j);
+    if (status == DC_OK && head.unread[0] != '\0')
+        *why = dc_arena_strdup(&z->zip->arena, head.unread);
+    return status;
+}
+
 dc_status dc_npz_read(dc_npz *z, dc_job *j, uint32_t i, const dc_room *room)
 {
     const dc_zip_entry *e = z->entry[i];

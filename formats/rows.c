@@ -129,6 +129,8 @@ dc_status dc_rows_npy(dc_job *j, const char *path, dc_rows **out)
     DC_TRY(open_rows(j, path, &f, &length));
     DC_TRY(dc_infile_read(j, path, f->fd, 0, start, DC_NPY_HEADER, &got));
     DC_TRY(dc_npy_parse(j, path, NULL, start, got, &head));
+    if (head.unread[0] != '\0')
+        return dc_path_fail(j, DC_ERR_FORMAT, path, "%s", head.unread);
     const int64_t want = (int64_t)(head.bytes + dc_type_bytes(&head.type));
     if (length < want) /* another array may follow */
         return dc_path_fail(j, DC_ERR_FORMAT, path,

@@ -123,9 +123,11 @@ static dc_status open_archive(dc_job *j, const char *path, dc_tensor_file **out)
         arrays = arrays || (end != NULL && strcmp(end, ".npy") == 0);
         pickle = pickle || (strlen(name) > 9 && strcmp(name + strlen(name) - 9, "/data.pkl") == 0);
     }
+    const uint32_t n = z->n;
     dc_job_keep(j, z);
     dc_zip_close(z);
-    return arrays && !pickle ? dc_npyfile_open(j, path, true, out) : dc_torch_open(j, path, out);
+    return (arrays || n == 0) && !pickle ? dc_npyfile_open(j, path, true, out)
+                                         : dc_torch_open(j, path, out);
 }
 
 static dc_status read_begin(dc_job *j, const char *path, int fd, unsigned char begin[8],
@@ -141,7 +143,7 @@ static dc_status open_as(dc_job *j, const char *path, const unsigned char *begin
 {
     if (memcmp(begin, "GGUF", 4) == 0)
         return dc_gguf_open(j, path, out);
-    if (memcmp(begin, "PK\3\4", 4) == 0)
+    if (memcmp(begin, "PK\3\4", 4) == 0 || memcmp(begin, "PK\5\6", 4) == 0)
         return open_archive(j, path, out);
     if (begin[0] == 0x80 && begin[1] >= 2 && begin[1] <= 5)
         return dc_torch_open(j, path, out);

@@ -3,6 +3,7 @@
 
 #include "core/base/path.h"
 #include "formats/infile.h"
+#include "formats/unpack.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -13,7 +14,8 @@
 
 enum {
     DIRECTORY_MAX = 1 << 26,
-    DEFLATE_BEST = 1032 /* deflate cannot shrink by more than this factor (zlib's manual) */
+    DEFLATE_BEST = 1032,  /* deflate cannot shrink by more than this factor (zlib's manual) */
+    OTHERS_FREE = 1 << 26 /* other methods may, for so many bytes */
 };
 
 static uint32_t get16(const unsigned char *p)
@@ -138,13 +140,13 @@ static dc_status read_entry(dc_zip *z, dc_job *j, const unsigned char *p, size_t
     e->size = get32(p + 24);
     e->at = get32(p + 42);
     DC_TRY(read_wide(z, j, p + DC_ZIP_ENTRY + name, extra, e));
-    if ((get16(p + 8) & 1) != 0)
-        return fail(z, j, "'%.80s' is encrypted", e->name);
-    if (e->method != DC_ZIP_STORED && e->method != DC_ZIP_DEFLATED)
-        return fail(z, j, "'%.80s' is packed by method %u; stored and deflated ones are read",
-                    e->name, e->method);
+    e->encrypted = (get16(p + 8) & 1) != 0;
+    e->ends = (get16(p + 8) & 2) != 0;
     const bool fits =
-        e->method == DC_ZIP_STORED ? e->packed == e->size : e->size / DEFLATE_BEST <= e->packed;
+        e->method == DC_ZIP_STORED ? e->packed == e->size || e->encrypted
+        : e->method == DC_ZIP_DEFLATED
+            ? e->size / DEFLATE_BEST <= e->packed
+            : (e->size - OTHERS_FREE) / DEFLATE_BEST <= e->packed || e->size <= OTHERS_FREE;
     if (e->packed > (uint64_t)z->length || !fits)
         return fail(z, j,
                     "'%.80s' declares %" PRIu64 " bytes, more than %" PRIu64 " packed ones hold",
@@ -214,6 +216,7 @@ struct dc_zip_stream {
     uint64_t given;    /* unpacked ones so far */
     uint32_t crc;
     z_stream flate;
+    dc_unpack *unpack; /* of other methods */
     bool flating, done;
     unsigned char piece[1 << 16];
 };
@@ -229,37 +232,71 @@ static dc_status fill(dc_zip_stream *s, dc_job *j)
     return DC_OK;
 }
 
-static dc_status inflate_some(dc_zip_stream *s, dc_job *j, unsigned char *to, size_t n, size_t *got)
+/* At most `room` bytes more; *used is how many there were. */
+static dc_status inflate_step(dc_zip_stream *s, dc_job *j, unsigned char *to, unsigned room,
+                              size_t *used)
+{
+    *used = 0;
+    s->flate.next_out = to;
+    s->flate.avail_out = room;
+    const int code = inflate(&s->flate, Z_NO_FLUSH);
+    if (s->flate.avail_out > room || s->flate.avail_in > sizeof s->piece)
+        return fail_in(j, s->z, s->e, "zlib gives more than there is room for");
+    *used = room - s->flate.avail_out;
+    s->done = code == Z_STREAM_END;
+    if (code == Z_MEM_ERROR)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    if (code == Z_BUF_ERROR && s->flate.avail_in == 0 && s->left == 0)
+        return fail_in(j, s->z, s->e, "the deflated data is cut off");
+    if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
+        return fail_in(j, s->z, s->e, "the deflated data is damaged: %s",
+                       s->flate.msg != NULL ? s->flate.msg : "unknown data");
+    return DC_OK;
+}
+
+/* The same of the other methods; what is left of the piece is noted in `flate`, too. */
+static dc_status unpack_step(dc_zip_stream *s, dc_job *j, unsigned char *to, unsigned room,
+                             size_t *used)
+{
+    const unsigned char *from = s->flate.next_in;
+    size_t nfrom = s->flate.avail_in, nto = room;
+    const dc_unpacked code = dc_unpack_some(s->unpack, &from, &nfrom, to, &nto);
+    const bool moved = nfrom < s->flate.avail_in || nto < room;
+    *used = room - nto;
+    s->flate.next_in += s->flate.avail_in - nfrom;
+    s->flate.avail_in = (unsigned)nfrom;
+    s->done = code == DC_UNPACKED_ALL;
+    if (code == DC_UNPACKED_MEMORY)
+        return fail_in(j, s->z, s->e, "unpacking it takes more memory than it may");
+    if (code == DC_UNPACKED_WRONG)
+        return fail_in(j, s->z, s->e, "the library gives more than there is room for");
+    if (code == DC_UNPACKED_SOME && !moved && s->left == 0)
+        return fail_in(j, s->z, s->e, "the packed data is cut off");
+    return code != DC_UNPACKED_DAMAGED ? DC_OK
+                                       : fail_in(j, s->z, s->e, "the packed data is damaged");
+}
+
+static dc_status unpack_some(dc_zip_stream *s, dc_job *j, unsigned char *to, size_t n, size_t *got)
 {
     enum { PIECE = 1 << 20 };
     *got = 0;
     while (*got < n && !s->done) {
+        size_t used;
         DC_TRY(dc_job_ended(j));
         if (s->flate.avail_in == 0 && s->left > 0)
             DC_TRY(fill(s, j));
         const unsigned room = (unsigned)dc_min_i64((int64_t)(n - *got), PIECE);
-        s->flate.next_out = to + *got;
-        s->flate.avail_out = room;
-        const int code = inflate(&s->flate, Z_NO_FLUSH);
-        if (s->flate.avail_out > room || s->flate.avail_in > sizeof s->piece)
-            return fail_in(j, s->z, s->e, "zlib gives more than there is room for");
-        *got += room - s->flate.avail_out;
-        s->done = code == Z_STREAM_END;
-        if (code == Z_MEM_ERROR)
-            return dc_fail(j, DC_ERR_NOMEM, NULL);
-        if (code == Z_BUF_ERROR && s->flate.avail_in == 0 && s->left == 0)
-            return fail_in(j, s->z, s->e, "the deflated data is cut off");
-        if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
-            return fail_in(j, s->z, s->e, "the deflated data is damaged: %s",
-                           s->flate.msg != NULL ? s->flate.msg : "unknown data");
+        DC_TRY(s->unpack != NULL ? unpack_step(s, j, to + *got, room, &used)
+                                 : inflate_step(s, j, to + *got, room, &used));
+        *got += used;
     }
     return DC_OK;
 }
 
 dc_status dc_zip_stream_read(dc_zip_stream *s, dc_job *j, void *to, size_t n, size_t *got)
 {
-    if (s->e->method == DC_ZIP_DEFLATED) {
-        DC_TRY(inflate_some(s, j, to, n, got));
+    if (s->e->method != DC_ZIP_STORED) {
+        DC_TRY(unpack_some(s, j, to, n, got));
     } else {
         *got = s->left < n ? (size_t)s->left : n;
         DC_TRY(read_at(s->z, j, s->at, to, *got));
@@ -269,15 +306,11 @@ dc_status dc_zip_stream_read(dc_zip_stream *s, dc_job *j, void *to, size_t n, si
     s->given += *got;
     s->crc = (uint32_t)crc32_z(s->crc, to, *got);
     if (*got < n && s->done && (s->flate.avail_in > 0 || s->left > 0))
-        return fail_in(j, s->z, s->e, "bytes follow the deflated data");
+        return fail_in(j, s->z, s->e, "bytes follow the %s data",
+                       s->flating ? "deflated" : "packed");
     if (*got < n && (s->crc != s->e->crc || s->given != s->e->size || s->left > 0))
         return fail_in(j, s->z, s->e, "the data differ from the archive's checksum");
     return DC_OK;
-}
-
-static void end_flate(void *s)
-{
-    inflateEnd(&((dc_zip_stream *)s)->flate);
 }
 
 dc_status dc_zip_place(const dc_zip *z, dc_job *j, const dc_zip_entry *e, uint64_t *at)
@@ -290,28 +323,99 @@ dc_status dc_zip_place(const dc_zip *z, dc_job *j, const dc_zip_entry *e, uint64
     return DC_OK;
 }
 
+static bool is_packed_otherwise(const dc_zip_entry *e)
+{
+    return e->method == DC_ZIP_BZIP2 || e->method == DC_ZIP_LZMA;
+}
+
+static dc_unpack_kind kind_of(const dc_zip_entry *e)
+{
+    return e->method == DC_ZIP_LZMA ? DC_UNPACK_LZMA : DC_UNPACK_BZIP2;
+}
+
+const char *dc_zip_unread(dc_zip *z, const dc_zip_entry *e)
+{
+    if (e->encrypted)
+        return "it is encrypted";
+    if (is_packed_otherwise(e))
+        return dc_unpack_missing(kind_of(e));
+    if (e->method == DC_ZIP_STORED || e->method == DC_ZIP_DEFLATED)
+        return NULL;
+    return dc_arena_printf(&z->arena, "it is packed by method %u, which is not known", e->method);
+}
+
+static void end_stream(void *stream)
+{
+    dc_zip_stream *s = stream;
+    if (s->flating)
+        inflateEnd(&s->flate);
+    dc_unpack_close(s->unpack);
+}
+
+/*
+ * Of LZMA the entry has a version, the size of the properties and these; a stream by itself has the properties and its length,
+ * which is not said where it tells its end.
+ */
+static dc_status begin_lzma(dc_zip_stream *s, dc_job *j)
+{
+    enum { HEAD = 9, PROPERTIES = 5 };
+    unsigned char head[HEAD];
+    if (s->left < HEAD)
+        return fail_in(j, s->z, s->e, "the packed data is cut off");
+    DC_TRY(read_at(s->z, j, s->at, head, HEAD));
+    if (get16(head + 2) != PROPERTIES)
+        return fail_in(j, s->z, s->e, "the packed data is damaged");
+    memcpy(s->piece, head + 4, PROPERTIES);
+    for (int i = 0; i < 8; i++)
+        s->piece[PROPERTIES + i] = s->e->ends ? 0xff : (unsigned char)(s->e->size >> 8 * i);
+    s->at += HEAD;
+    s->left -= HEAD;
+    s->flate.next_in = s->piece;
+    s->flate.avail_in = PROPERTIES + 8;
+    return DC_OK;
+}
+
+static dc_status begin_unpack(dc_zip_stream *s, dc_job *j)
+{
+    const char *missing = dc_unpack_missing(kind_of(s->e));
+    if (missing != NULL)
+        return dc_path_fail(j, DC_ERR_FILE, s->z->path, "'%.80s': %s", s->e->name, missing);
+    s->unpack = dc_unpack_open(kind_of(s->e));
+    if (s->unpack == NULL)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    dc_job_defer(j, end_stream, s);
+    return s->e->method == DC_ZIP_LZMA ? begin_lzma(s, j) : DC_OK;
+}
+
 dc_status dc_zip_stream_open(const dc_zip *z, dc_job *j, const dc_zip_entry *e, dc_zip_stream **out)
 {
     dc_zip_stream *s = DC_NEW(&j->scratch, dc_zip_stream);
     s->z = z;
     s->e = e;
     s->left = e->packed;
+    if (e->encrypted)
+        return fail(z, j, "'%.80s' is encrypted", e->name);
     DC_TRY(dc_zip_place(z, j, e, &s->at));
-    if (e->method == DC_ZIP_DEFLATED) {
-        if (inflateInit2(&s->flate, -MAX_WBITS) != Z_OK)
-            return dc_fail(j, DC_ERR_NOMEM, NULL);
-        dc_job_defer(j, end_flate, s);
-    }
     *out = s;
+    if (is_packed_otherwise(e))
+        return begin_unpack(s, j);
+    if (e->method == DC_ZIP_STORED)
+        return DC_OK;
+    if (e->method != DC_ZIP_DEFLATED)
+        return fail(z, j, "'%.80s' is packed by method %u, which is not known", e->name, e->method);
+    if (inflateInit2(&s->flate, -MAX_WBITS) != Z_OK)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    s->flating = true;
+    dc_job_defer(j, end_stream, s);
     return DC_OK;
 }
 
 void dc_zip_stream_close(dc_zip_stream *s, dc_job *j)
 {
-    if (s->e->method != DC_ZIP_DEFLATED)
+    if (!s->flating && s->unpack == NULL)
         return;
     dc_job_keep(j, s);
-    end_flate(s);
+    end_stream(s);
 }
 
 dc_status dc_zip_read(const dc_zip *z, dc_job *j, uint64_t from, void *to, size_t n)

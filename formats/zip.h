@@ -1,6 +1,7 @@
 /*
- * Archives (zip, APPNOTE.TXT 6.3), as those of NumPy and PyTorch are: stored and deflated entries, sizes beyond 4 GiB. The
- * central directory says where entries are and how large; an entry's own header is only stepped over.
+ * Archives (zip, APPNOTE.TXT 6.3), as those of NumPy and PyTorch are: entries that are stored, deflated, or packed by bzip2 or
+ * LZMA (formats/unpack.h), sizes beyond 4 GiB. The central directory says where entries are and how large; an entry's own header
+ * is only stepped over. Entries of other kinds are there, and cannot be read.
  */
 #ifndef DC_FORMATS_ZIP_H
 #define DC_FORMATS_ZIP_H
@@ -16,7 +17,9 @@ enum {
     DC_ZIP_ENTRY = 46,
     DC_ZIP_LOCAL = 30,
     DC_ZIP_STORED = 0, /* methods */
-    DC_ZIP_DEFLATED = 8
+    DC_ZIP_DEFLATED = 8,
+    DC_ZIP_BZIP2 = 12,
+    DC_ZIP_LZMA = 14
 };
 
 typedef struct dc_zip_entry {
@@ -24,6 +27,7 @@ typedef struct dc_zip_entry {
     uint64_t at, packed, size; /* of its header; bytes there, and unpacked */
     uint32_t crc;
     unsigned method;
+    bool encrypted, ends; /* the stream of LZMA tells where it ends */
 } dc_zip_entry;
 
 typedef struct dc_zip {
@@ -42,6 +46,9 @@ dc_status dc_zip_open(dc_job *j, const char *path, const char *what, dc_zip **ou
 void dc_zip_close(dc_zip *z); /* NULL is fine */
 
 const dc_zip_entry *dc_zip_find(const dc_zip *z, const char *name); /* the first, or NULL */
+
+/* Why an entry cannot be read here, a part of a sentence; NULL: it can. It lives as long as z. */
+const char *dc_zip_unread(dc_zip *z, const dc_zip_entry *e);
 
 /* Where the bytes of an entry begin; n bytes of the file, exactly. */
 dc_status dc_zip_place(const dc_zip *z, dc_job *j, const dc_zip_entry *e, uint64_t *at);

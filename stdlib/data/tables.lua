@@ -20,7 +20,7 @@ end
 
 ---An array of NumPy, a file .npy (numpy.load, numpy.save). All dtypes are read; bf16, which NumPy does not have, from
 ---the two bytes that ml_dtypes' bfloat16 are there (V2). Big-endian elements and Fortran's order of axes are
----converted. Objects of Python and records are refused.
+---converted. Objects of Python, texts and records are refused. Of several arrays the first is read, which a note tells.
 ---
 ---    data.read_npy "x.npy"
 ---
@@ -29,7 +29,10 @@ end
 ---@return deepc.Tensor
 function data.read_npy(path)
   check_path("read_npy", path)
-  local t = core.npy_read(path)
+  local t, behind = core.npy_read(path)
+  if behind > 0 then
+    core.note(("read_npy: %s: %d bytes behind the array are left"):format(path, behind))
+  end
   return t
 end
 
@@ -46,8 +49,9 @@ function data.write_npy(path, x)
   core.npy_write(path, x)
 end
 
----The arrays of a file .npz, by name (numpy.load, numpy.savez, numpy.savez_compressed). With a list of names these
----alone are read.
+---The arrays of a file .npz, by name (numpy.load, numpy.savez, numpy.savez_compressed), stored, deflated, or packed by
+---bzip2 or LZMA, for which Debian's libbz2-1.0 and liblzma5 are needed. With a list of names these alone are read;
+---without one objects, texts and records are left out, which a note tells.
 ---
 ---    data.read_npz "arrays.npz"
 ---    data.read_npz("arrays.npz", { "x", "y" })
@@ -74,7 +78,12 @@ function data.read_npz(path, names)
     if not at[name] then
       core.fail("FILE", "read_npz", ("%s: has no array %s"):format(path, core.shown(name)))
     end
-    tensors[name] = core.npz_take(archive, at[name])
+    local why = not names and core.npz_unread(archive, at[name])
+    if why then
+      core.note(("read_npz: %s: '%s' is left out: %s"):format(path, name, why))
+    else
+      tensors[name] = core.npz_take(archive, at[name])
+    end
   end
   return tensors
 end

@@ -26,7 +26,7 @@ static dc_status body(dc_job *j, void *arg)
     const char *path = fuzz_file(in->at, in->n);
     dc_npz *z;
     if (in->n == 0 || in->at[0] != 'P')
-        return dc_npy_read(j, path, &room);
+        return dc_npy_read(j, path, &room, &(int64_t){0});
     DC_TRY(dc_npz_open(j, path, &z));
     dc_job_defer(j, close_npz, z);
     for (uint32_t i = 0; i < dc_npz_count(z) && i < 8; i++)

@@ -1,6 +1,7 @@
 -- dc.load of what torch.save writes; pickles that are wrong.
 local lu = require "luaunit"
 local dc = require "deepc"
+local data = require "deepc.data"
 local nn = require "deepc.nn"
 local check = require "tests.lua.check"
 local program = require "tests.lua.program"
@@ -93,8 +94,8 @@ local function zip(entries)
   for _, e in ipairs(entries) do
     local name, bytes = e[1], e[2]
     local packed = e[3] or bytes
-    local common = string.pack("<I2I2I2I2I2I4I4I4I2I2", 20, 0, e[3] and 8 or 0, 0, 0x21, crc32(bytes), #packed, #bytes,
-      #name, 0)
+    local common = string.pack("<I2I2I2I2I2I4I4I4I2I2", 20, e.flags or 0, e.method or e[3] and 8 or 0, 0, 0x21,
+      crc32(bytes), #packed, #bytes, #name, 0)
     local head = "PK\3\4" .. common .. name
     parts[#parts + 1] = head .. packed
     directory[#directory + 1] = "PK\1\2" .. string.pack("<I2", 20) .. common ..
@@ -435,7 +436,8 @@ end
 TestNumpy = { setUp = Base.setUp, tearDown = Base.tearDown }
 
 local function npy(descr, fortran, shape, bytes)
-  local header = ("{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }\n"):format(descr, fortran, shape)
+  descr = descr:find "^%[" and descr or "'" .. descr .. "'"
+  local header = ("{'descr': %s, 'fortran_order': %s, 'shape': (%s), }\n"):format(descr, fortran, shape)
   return "\x93NUMPY\1\0" .. string.pack("<s2", header) .. bytes
 end
 
@@ -468,6 +470,76 @@ function TestNumpy:test_bytes_behind_a_deflated_entry()
     local ok, err = pcall(dc.load, at "a.npz")
     lu.assertFalse(ok)
     lu.assertStrContains(tostring(err), "'x.npy': bytes follow the deflated data")
+  end
+end
+
+-- Arrays that are none of ours are left out of an archive, not the archive.
+function TestNumpy:test_left_out()
+  local x = { "x.npy", npy("<f4", "False", "2,", string.pack("<ff", 1, 2)) }
+  local function method(n, flags)
+    local e = { "m.npy", x[2], x[2] }
+    e.method, e.flags = n, flags
+    return e
+  end
+  write(at "a", zip { { "t.npy", npy("<U2", "False", "1,", ("x\0\0\0"):rep(2)) },
+    { "r.npy", npy("[('a', '<f4'), ('b', '<i8', (2,))]", "False", "0,", "") },
+    { "o.npy", npy("|O", "False", "1,", "\x80") }, { "axes.npy", npy("|u1", "False", ("1,"):rep(9), "1") },
+    { "c.npy", npy("<c8", "False", ("1,"):rep(8), ("\0"):rep(8)) }, method(93), x })
+  local t, _, told = dc.load(at "a")
+  lu.assertEquals(told, { t = "<U2", r = "records", o = "|O", axes = "|u1", c = "<c8", m = "packed" })
+  lu.assertEquals(t.x:totable(), { 1, 2 })
+  t = data.read_npz(at "a")
+  lu.assertEquals((next(t)), "x")
+  lu.assertNil(next(t, "x"))
+  fails("'t.npy': elements are '<U2', which is not read", data.read_npz, at "a", { "t" })
+  fails("'m.npy' is packed by method 93, which is not known", data.read_npz, at "a", { "m" })
+  fails("tensor 't' is not read: elements are '<U2', which is not read", dc.load, at "a", { t = dc.state "f32[1]" },
+    { partial = true })
+  write(at "a", zip { method(0, 1), x })
+  lu.assertEquals((next((dc.load(at "a")))), "x")
+  fails("'m.npy' is encrypted", data.read_npz, at "a", { "m" })
+  write(at "a", zip {})
+  lu.assertEquals(dc.load(at "a"), {})
+  write(at "a", x[2] .. x[2])
+  lu.assertEquals({ dc.load(at "a").value:totable(), data.read_npy(at "a"):totable() }, { { 1, 2 }, { 1, 2 } })
+end
+
+-- What Python's zipfile made of x.npy by these methods.
+local PACKED = {
+  { 12, 0, "bzip2 needs libbz2",
+    "425a6839314159265359f23ba906000025dfe0601040e41414c1034220af45dc0a40000800200054451934d1820308c4323d" ..
+    "4229e29a069ea340193434645a2664b1ca26b0101483857119948abd8c7dd40048ab6fdbb5de718c244922d43ab8b40a6c4a" ..
+    "c0440838adefb47f177245385090f23ba906" },
+  { 14, 2, "LZMA needs liblzma",
+    "090405005d0000800000499386a4ded382796a25cd3ed390f9aa06900cca84b796519ddf912bcf4a1ca71c5fdf035c2c368f" ..
+    "0b29b6eba05567f5cdfebdf295c15d657939c18b00d966104e446619bfc3f8f9d47d7f87fef30780" },
+}
+
+function TestNumpy:test_bzip2_and_lzma()
+  local bytes = npy("<f4", "False", "2,", string.pack("<ff", 1, 2))
+  for _, p in ipairs(PACKED) do
+    local packed = p[4]:gsub("%x%x", function(hex) return string.char(tonumber(hex, 16)) end)
+    local function archive(stream, what)
+      return zip { { "x.npy", what or bytes, stream, method = p[1], flags = p[2] } }
+    end
+    write(at "a", archive(packed))
+    local ok, t = pcall(data.read_npz, at "a", { "x" })
+    if not ok and tostring(t):find(p[3], 1, true) then
+      lu.assertEquals(t.code, "DC0801")
+    else
+      lu.assertTrue(ok, t)
+      lu.assertEquals({ t.x:totable(), dc.load(at "a").x:totable() }, { { 1, 2 }, { 1, 2 } })
+      for n = 0, #packed - 1 do -- cut off anywhere
+        write(at "a", archive(packed:sub(1, n)))
+        lu.assertFalse(pcall(data.read_npz, at "a", { "x" }), n)
+      end
+      write(at "a", archive(packed .. "x"))
+      fails("'x.npy': bytes follow the packed data", data.read_npz, at "a", { "x" })
+      write(at "a", archive(packed, bytes:sub(1, -2) .. "?"))
+      fails("'x.npy': the data differ from the archive's checksum", data.read_npz, at "a", { "x" })
+      write(at "a", archive("????" .. packed:sub(5)))
+      fails("'x.npy': the packed data is damaged", data.read_npz, at "a", { "x" })
+    end
   end
 end
 
