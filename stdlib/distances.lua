@@ -1,5 +1,5 @@
--- Norms of any order and distances of all pairs: dc.cdist, and what nn/similarity.lua needs of it. Its annotation is in
--- api/arrange.lua.
+-- Norms of any order and distances of all pairs: dc.cdist, and what nn/similarity.lua and losses need of it. Its
+-- annotation is in api/arrange.lua.
 
 local dc = require "deepc"
 local _, core = ...
@@ -15,7 +15,7 @@ local function check_order(op, p)
 end
 
 -- x ^ p of numbers from 0 on; the gradient at 0 is 0, also where that of the power is infinite.
-local function power(x, p)
+function core.power(x, p)
   local positive = x:gt(0)
   return dc.where(positive, dc.where(positive, x, 1) ^ p, 0)
 end
@@ -32,7 +32,7 @@ function core.p_norm(x, p, axis, keep)
   elseif p == math.huge then
     return x:abs():max(along)
   end
-  return power(power(x:abs(), p):sum(along), 1 / p)
+  return core.power(core.power(x:abs(), p):sum(along), 1 / p)
 end
 
 local distances = {}

@@ -223,12 +223,12 @@ static dc_status build_log_softmax(dc_job *j, dc_func *f, const void *arg, const
     return dc_ops_2(j, f, DC_OP_SUB, a, sum, out);
 }
 
-/* log(sum(exp(a))); the maximum is taken out where it is finite. */
+/* log(sum(exp(a))); the maximum is taken out where it is finite. Of nothing but -inf: -inf, without a gradient. */
 static dc_status build_logsumexp(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
                                  dc_val *out)
 {
     const axes *x = arg;
-    dc_val a = in[0], top, size, inf, finite, zero, sum;
+    dc_val a = in[0], top, size, inf, finite, zero, one, none, sum;
     DC_TRY(dc_ops_need_real(j, &a));
     if (!dc_dtype_is_float((dc_dtype)a.type.dtype)) /* told of the operand as it is */
         return dc_ops_1(j, f, DC_OP_EXP, a, out);
@@ -243,8 +243,13 @@ static dc_status build_logsumexp(dc_job *j, dc_func *f, const void *arg, const d
     sum.type = a.type;
     DC_TRY(dc_ops_1(j, f, DC_OP_EXP, sum, &sum));
     DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, sum, x->mask, true, &sum));
+    DC_TRY(dc_ops_number(j, f, a, 1, &one));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, sum, zero, &none));
+    DC_TRY(dc_ops_where(j, f, none, one, sum, &sum));
     DC_TRY(dc_ops_1(j, f, DC_OP_LOG, sum, &sum));
     DC_TRY(dc_ops_2(j, f, DC_OP_ADD, sum, top, out));
+    DC_TRY(dc_ops_number(j, f, a, -INFINITY, &inf));
+    DC_TRY(dc_ops_where(j, f, none, inf, *out, out));
     return x->keep ? DC_OK : dc_build_drop(j, f, *out, x->mask, out);
 }
 

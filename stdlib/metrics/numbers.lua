@@ -103,7 +103,7 @@ local terms = {
 local function error_stats(op, kind, predicted, target, options)
   local a, b = read_pair(op, predicted, target)
   local mask = read_mask(op, options.mask, b, "targets")
-  return { sum = masked(terms[kind](a, b), mask):sum(), count = count(b, mask) }
+  return { sum = terms[kind](masked(a, mask), masked(b, mask)):sum(), count = count(b, mask) }
 end
 
 local function over_batches(name, kind)
@@ -161,10 +161,10 @@ metrics.MAE = over_batches("metrics.MAE", "mae")
 local function variance_stats(op, predicted, target, options)
   local a, b = read_pair(op, predicted, target)
   local mask = read_mask(op, options.mask, b, "targets")
+  a, b = masked(a, mask), masked(b, mask)
   local n = count(b, mask):cast(b.dtype)
-  local mean = masked(b, mask):sum() / n:maximum(1)
-  local off = masked(b - mean, mask)
-  local rest = masked(a - b, mask)
+  local mean = b:sum() / n:maximum(1)
+  local off, rest = masked(b - mean, mask), a - b
   return { n = n, mean = mean, squares = (off * off):sum(), rest = (rest * rest):sum() }
 end
 

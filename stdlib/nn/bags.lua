@@ -63,14 +63,13 @@ local function combine(mode, rows, kept)
     y = y:max(-2)
     return kept and dc.where(kept:any(-1):reshape(core.losses.with_axis(y:sum(-1).shape, 1)), y, 0) or y
   end
-  local counts = kept and kept:cast(rows.dtype)
-  local y = counts and (rows * counts:reshape(core.losses.with_axis(counts.shape, 1))):sum(-2) or rows:sum(-2)
+  local y = core.losses.only(kept, rows):sum(-2)
   if mode == "sum" then
     return y
-  elseif not counts then
+  elseif not kept then
     return y / rows:size(-2)
   end
-  return y / counts:sum { axis = -1, keep = true }:maximum(1)
+  return y / kept:cast(rows.dtype):sum { axis = -1, keep = true }:maximum(1)
 end
 
 -- Bags that begin at offsets. What does not count is a bag of its own behind them.
@@ -98,10 +97,10 @@ function EmbeddingBag:forward(positions, options)
   end
   local rows = dc.take(self.weight, positions, 1)
   local narrow, wide, weights = core.in_f32(rows, factors)
-  if weights then
-    wide = wide * weights:reshape(core.losses.with_axis(shape, 1))
-  end
   local kept = self.padding_idx and positions:ne(self.padding_idx) or nil
+  if weights then
+    wide = core.losses.only(kept, wide) * weights:reshape(core.losses.with_axis(shape, 1))
+  end
   local y = narrow(offsets and by_offsets(self, wide, positions, kept, offsets) or combine(self.mode, wide, kept))
   return y
 end

@@ -45,13 +45,18 @@ local function with_blanks(labels, blank)
   return both, skips
 end
 
--- Minus the log probability for each element of the batch.
+-- Minus the log probability for each element of the batch. What is behind a sequence is not looked at, and a logarithm
+-- of 0 is NEVER, too.
 local function negative_log(log_probs, labels, input_lengths, target_lengths, blank)
   local time, batch, classes = table.unpack(log_probs.shape)
   local states, skips = with_blanks(labels, blank)
   local n = states:size(2)
+  if input_lengths then
+    local within = dc.iota(time):reshape(-1, 1):lt(input_lengths:reshape(1, -1))
+    log_probs = dc.where(within:reshape(time, batch, 1), log_probs, 0)
+  end
   local at = (states + dc.iota(batch):reshape(-1, 1) * classes):reshape(-1)
-  local emitted = log_probs:reshape(time, batch * classes):take(at, 2):reshape(time, batch, n)
+  local emitted = log_probs:reshape(time, batch * classes):take(at, 2):reshape(time, batch, n):maximum(NEVER)
   local place = dc.iota(n):reshape(1, -1)
   local start = dc.where(place:eq(0), dc.zeros(emitted[1]), NEVER)
   local last = dc.scan(function(alpha, element, i)
@@ -80,7 +85,7 @@ end
 ---@param targets deepc.Tensor integers[batch, length]
 ---@param input_lengths? deepc.Tensor integers[batch]
 ---@param target_lengths? deepc.Tensor integers[batch]
----@param options? { blank?: integer, reduction?: "mean"|"sum"|"none", zero_infinity?: boolean } 0, "mean", false
+---@param options? table blank (0), reduction ("mean"), zero_infinity (false), mask (bool[batch])
 ---@return deepc.Tensor # a scalar
 function nn.ctc_loss(log_probs, targets, input_lengths, target_lengths, options)
   local op = "ctc_loss"
@@ -110,17 +115,19 @@ function nn.ctc_loss(log_probs, targets, input_lengths, target_lengths, options)
   if target_lengths ~= nil then
     check_integers(op, "target lengths", target_lengths, one_each, "log_probs", log_probs)
   end
+  local mask = l.counting(op, options, one_each, log_probs, "log_probs")
+  mask = mask and mask:reshape(batch)
   local classes, blank = shape[#shape], options.blank or 0
   if math.type(blank) ~= "integer" or blank < 0 or blank >= classes then
     core.fail("ARG", op, ("blank is %s; the classes are 0 to %d"):format(core.shown(blank), classes - 1))
   end
   targets = targets:cast("i32"):reshape(batch, size)
   if input_lengths then
-    input_lengths = input_lengths:cast("i32"):reshape(batch)
+    input_lengths = l.only(mask, input_lengths:cast("i32"):reshape(batch))
     core.check_length(input_lengths, shape[1], op)
   end
   if target_lengths then
-    target_lengths = target_lengths:cast("i32"):reshape(batch)
+    target_lengths = l.only(mask, target_lengths:cast("i32"):reshape(batch))
     core.check_length(target_lengths, size, op)
     targets = dc.where(dc.iota(size):reshape(1, -1):lt(target_lengths:reshape(-1, 1)), targets, blank)
   else
@@ -130,14 +137,16 @@ function nn.ctc_loss(log_probs, targets, input_lengths, target_lengths, options)
     core.check_class(targets, classes, op)
   end
   local narrow, wide = core.in_f32(log_probs)
-  local losses = negative_log(wide:reshape(shape[1], batch, classes), targets, input_lengths, target_lengths, blank)
+  wide = wide:reshape(shape[1], batch, classes)
+  wide = mask and dc.where(mask:reshape(1, batch, 1), wide, 0) or wide
+  local losses = negative_log(wide, targets, input_lengths, target_lengths, blank)
   local never = losses:gt(-NEVER / 2)
   losses = dc.where(never, options.zero_infinity and 0 or math.huge, losses)
   if (options.reduction or "mean") == "mean" then
     losses = losses / target_lengths:maximum(1):cast(losses.dtype)
   elseif not batched then
-    losses = losses:reshape {}
+    losses, mask = losses:reshape {}, mask and mask:reshape {}
   end
-  local loss = narrow(l.reduce(op, losses, options, nil, log_probs, "log_probs"))
+  local loss = narrow(l.reduce(losses, options.reduction, mask))
   return loss
 end

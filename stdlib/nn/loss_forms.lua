@@ -50,10 +50,10 @@ function nn.nll_loss(log_probs, labels, options)
   local kept = l.kept_rows(op, log_probs, labels, options)
   local hit = l.hits(op, labels, kept, classes)
   local narrow, wide, weight = core.in_f32(log_probs, options.weight)
+  wide = l.only(kept, wide)
   local terms = dc.where(hit, weight and wide * weight or wide, 0)
   local each = weight and dc.where(hit, weight, 0):sum(-1)
-  options = { mask = kept, reduction = options.reduction }
-  local loss = narrow(l.reduce(op, -terms:sum(-1), options, each, log_probs, "logits"))
+  local loss = narrow(l.reduce(-terms:sum(-1), options.reduction, kept, each))
   return loss
 end
 
@@ -76,20 +76,24 @@ function nn.kl_div(prediction, target, options)
     core.options(op, options, "reduction", "mask", "log_target")
     options = { reduction = "sum", mask = options.mask, log_target = options.log_target }
   end
-  options = l.check_loss(op, prediction, target, options, "log_target")
+  local mask
+  options, mask = l.check_loss(op, prediction, target, options, "log_target")
   core.check_flags(op, options, "log_target")
   if by_batch and #prediction.shape == 0 then
     core.fail("DIMS", op, "batchmean needs a first axis", nil, "prediction", prediction)
   end
   local narrow, a, b = core.in_f32(prediction, target)
+  a, b = l.only(mask, a), l.only(mask, b)
   local losses
   if options.log_target then
-    losses = b:exp() * (b - a)
+    local some = b:gt(-math.huge)
+    b = dc.where(some, b, 0)
+    losses = dc.where(some, b:exp() * (b - dc.where(some, a, 0)), 0)
   else
     local some = b:gt(0)
-    losses = dc.where(some, b * dc.where(some, b, 1):log(), 0) - b * a
+    losses = dc.where(some, b * dc.where(some, b, 1):log(), 0) - b * dc.where(b:ne(0), a, 0)
   end
-  local loss = l.reduce(op, losses, options, nil, prediction, "prediction")
+  local loss = l.reduce(losses, options.reduction, mask)
   loss = narrow(by_batch and loss / prediction:size(1) or loss)
   return loss
 end
@@ -107,10 +111,12 @@ end
 ---@return deepc.Tensor # a scalar
 function nn.poisson_nll_loss(prediction, target, options)
   local op = "poisson_nll_loss"
-  options = l.check_loss(op, prediction, target, options, "log_input", "full", "eps")
+  local mask
+  options, mask = l.check_loss(op, prediction, target, options, "log_input", "full", "eps")
   core.check_flags(op, options, "log_input", "full")
   check_number(op, "eps", options.eps or 0)
   local narrow, a, b = core.in_f32(prediction, target)
+  a, b = l.only(mask, a, 1), l.only(mask, b)
   local losses
   if options.log_input == false then
     losses = a - b * (a + (options.eps or 1e-8)):log()
@@ -122,7 +128,7 @@ function nn.poisson_nll_loss(prediction, target, options)
     local n = dc.where(large, b, 1)
     losses = losses + dc.where(large, n * n:log() - n + (n * (2 * math.pi)):log() * 0.5, 0)
   end
-  local loss = narrow(l.reduce(op, losses, options, nil, prediction, "prediction"))
+  local loss = narrow(l.reduce(losses, options.reduction, mask))
   return loss
 end
 
@@ -141,7 +147,8 @@ end
 ---@return deepc.Tensor # a scalar
 function nn.gaussian_nll_loss(prediction, target, variance, options)
   local op = "gaussian_nll_loss"
-  options = l.check_loss(op, prediction, target, options, "full", "eps")
+  local mask
+  options, mask = l.check_loss(op, prediction, target, options, "full", "eps")
   core.check_flags(op, options, "full")
   local eps = options.eps or 1e-6
   check_number(op, "eps", eps)
@@ -158,12 +165,13 @@ function nn.gaussian_nll_loss(prediction, target, variance, options)
     end
   end
   local narrow, a, b, v = core.in_f32(prediction, target, variance)
+  a, b, v = l.only(mask, a), l.only(mask, b), l.only(mask, v, 1)
   -- the limit counts for the value alone: gradients reach the variance, as in PyTorch
   v = v + dc.stop_gradient(v:maximum(eps) - v)
   local off = a - b
   local losses = (v:log() + off * off / v) * 0.5
   losses = options.full and losses + 0.5 * math.log(2 * math.pi) or losses
-  local loss = narrow(l.reduce(op, losses, options, nil, prediction, "prediction"))
+  local loss = narrow(l.reduce(losses, options.reduction, mask))
   return loss
 end
 
@@ -223,12 +231,14 @@ function nn.cosine_embedding_loss(a, b, target, options)
   check_rows(op, "target", target, "a", a)
   options = l.check_options(op, options, "margin")
   check_number(op, "margin", options.margin or 0)
+  local mask = l.counting(op, options, target.shape, a, "a")
   local narrow, x, y = core.in_f32(a, b)
+  x, y = l.only(mask, x), l.only(mask, y)
   -- as PyTorch has it: squares are moved away from 0 by a little
   local cosine = dot(x, y) / ((dot(x, x) + 1e-12) * (dot(y, y) + 1e-12)):sqrt()
   local losses = dc.where(target:eq(1), 1 - cosine, l.above_zero(cosine - (options.margin or 0)))
   losses = dc.where(target:eq(1) | target:eq(-1), losses, 0)
-  local loss = narrow(l.reduce(op, losses, options, nil, a, "a"))
+  local loss = narrow(l.reduce(losses, options.reduction, mask))
   return loss
 end
 
@@ -242,7 +252,7 @@ end
 ---@param anchor deepc.Tensor floats[rows, n]
 ---@param positive deepc.Tensor of the same type
 ---@param negative deepc.Tensor of the same type
----@param options? { reduction?: string, margin?: number, p?: number, eps?: number, swap?: boolean } 1, 2, 1e-6, false
+---@param options? table reduction, mask, margin (1), p (2), eps (1e-6), swap (false)
 ---@return deepc.Tensor # a scalar
 function nn.triplet_margin_loss(anchor, positive, negative, options)
   local op = "triplet_margin_loss"
@@ -255,20 +265,19 @@ function nn.triplet_margin_loss(anchor, positive, negative, options)
   core.check_flags(op, options, "swap")
   local margin, p, eps = options.margin or 1, options.p or 2, options.eps or 1e-6
   check_number(op, "margin", margin)
-  check_number(op, "p", p)
+  core.check_order(op, p)
   check_number(op, "eps", eps)
+  local shape = anchor.shape
+  local mask = l.counting(op, options, { table.unpack(shape, 1, #shape - 1) }, anchor, "anchor")
   local narrow, a, b, c = core.in_f32(anchor, positive, negative)
+  a, b, c = l.only(mask, a), l.only(mask, b), l.only(mask, c)
   local function distance(x, y)
-    local off = x - y + eps
-    if p == 2 then
-      return dot(off, off):sqrt()
-    end
-    return (off:abs() ^ p):sum(-1) ^ (1 / p)
+    return core.p_norm(x - y + eps, p, -1)
   end
   local far = distance(a, c)
   far = options.swap and far:minimum(distance(b, c)) or far
   local losses = l.above_zero(distance(a, b) - far + margin)
-  local loss = narrow(l.reduce(op, losses, options, nil, anchor, "anchor"))
+  local loss = narrow(l.reduce(losses, options.reduction, mask))
   return loss
 end
 
@@ -285,13 +294,15 @@ end
 ---@return deepc.Tensor # a scalar
 function nn.margin_ranking_loss(a, b, target, options)
   local op = "margin_ranking_loss"
-  options = l.check_loss(op, a, target, options, "margin")
+  local mask
+  options, mask = l.check_loss(op, a, target, options, "margin")
   check_floats(op, "b", b, a)
   check_same_shape(op, "a", a, "b", b)
   check_number(op, "margin", options.margin or 0)
   local narrow, x, y, t = core.in_f32(a, b, target)
+  x, y, t = l.only(mask, x), l.only(mask, y), l.only(mask, t)
   local losses = l.above_zero(t * (y - x) + (options.margin or 0))
-  local loss = narrow(l.reduce(op, losses, options, nil, a, "prediction"))
+  local loss = narrow(l.reduce(losses, options.reduction, mask))
   return loss
 end
 
@@ -307,11 +318,13 @@ end
 ---@return deepc.Tensor # a scalar
 function nn.hinge_embedding_loss(prediction, target, options)
   local op = "hinge_embedding_loss"
-  options = l.check_loss(op, prediction, target, options, "margin")
+  local mask
+  options, mask = l.check_loss(op, prediction, target, options, "margin")
   check_number(op, "margin", options.margin or 1)
   local narrow, x, t = core.in_f32(prediction, target)
+  x, t = l.only(mask, x), l.only(mask, t)
   local losses = dc.where(t:eq(1), 0, l.above_zero((options.margin or 1) - x)) + dc.where(t:eq(-1), 0, x)
-  local loss = narrow(l.reduce(op, losses, options, nil, prediction, "prediction"))
+  local loss = narrow(l.reduce(losses, options.reduction, mask))
   return loss
 end
 
@@ -326,9 +339,11 @@ end
 ---@return deepc.Tensor # a scalar
 function nn.soft_margin_loss(prediction, target, options)
   local op = "soft_margin_loss"
-  options = l.check_loss(op, prediction, target, options)
+  local mask
+  options, mask = l.check_loss(op, prediction, target, options)
   local narrow, x, t = core.in_f32(prediction, target)
-  local loss = narrow(l.reduce(op, (-(x * t)):softplus(), options, nil, prediction, "prediction"))
+  x, t = l.only(mask, x), l.only(mask, t)
+  local loss = narrow(l.reduce((-(x * t)):softplus(), options.reduction, mask))
   return loss
 end
 
@@ -355,14 +370,16 @@ function nn.multi_margin_loss(scores, labels, options)
   end
   check_number(op, "margin", margin)
   l.check_weight(op, options.weight, classes)
-  local hit = l.hits(op, labels, nil, classes)
+  local kept = l.kept_rows(op, scores, labels, options)
+  local hit = l.hits(op, labels, kept, classes)
   local narrow, x, weight = core.in_f32(scores, options.weight)
+  x = l.only(kept, x)
   local own = dc.where(hit, x, 0):sum { axis = -1, keep = true }
   local off = l.above_zero(margin - own + x)
   off = p == 2 and off * off or off
   off = weight and off * dc.where(hit, weight, 0):sum { axis = -1, keep = true } or off
   local losses = dc.where(hit, 0, off):sum(-1) * (1 / classes)
-  local loss = narrow(l.reduce(op, losses, options, nil, scores, "logits"))
+  local loss = narrow(l.reduce(losses, options.reduction, kept))
   return loss
 end
 
@@ -378,13 +395,16 @@ end
 ---@return deepc.Tensor # a scalar
 function nn.multilabel_soft_margin_loss(logits, target, options)
   local op = "multilabel_soft_margin_loss"
-  options = l.check_loss(op, logits, target, options, "weight")
+  l.check_pair(op, logits, target)
+  options = l.check_options(op, options, "weight")
   check_vectors(op, "logits", logits)
   l.check_weight(op, options.weight, logits:size(-1))
+  local mask = l.counting(op, options, { table.unpack(logits.shape, 1, #logits.shape - 1) }, logits, "logits")
   local narrow, x, y, weight = core.in_f32(logits, target, options.weight)
+  x, y = l.only(mask, x), l.only(mask, y)
   local terms = y * (-x):softplus() + (1 - y) * x:softplus()
   terms = weight and terms * weight or terms
-  local loss = narrow(l.reduce(op, terms:mean(-1), options, nil, logits, "logits"))
+  local loss = narrow(l.reduce(terms:mean(-1), options.reduction, mask))
   return loss
 end
 
@@ -409,9 +429,12 @@ function nn.multilabel_margin_loss(scores, labels, options)
   check_same_shape(op, "labels", labels, "scores", scores)
   options = l.check_options(op, options)
   local classes = scores:size(-1)
+  local mask = l.counting(op, options, { table.unpack(scores.shape, 1, #scores.shape - 1) }, scores, "scores")
+  labels = l.only(mask, labels, -1)
   local there = labels:lt(0):cast("i32"):cumsum(-1):eq(0)
   local hit = l.hits(op, labels, there, classes) & there:reshape(l.with_axis(there.shape, 1)) -- [rows, label, class]
   local narrow, x = core.in_f32(scores)
+  x = l.only(mask, x)
   local shape = x.shape
   local by_label, by_class = l.with_axis(shape, 1), { table.unpack(shape, 1, #shape - 1) }
   by_class[#by_class + 1], by_class[#by_class + 2] = 1, shape[#shape]
@@ -420,7 +443,7 @@ function nn.multilabel_margin_loss(scores, labels, options)
   local off = l.above_zero(1 - own + x:reshape(by_class))
   local counts = there:reshape(by_label) & ~target
   local losses = dc.where(counts, off, 0):sum { -2, -1 } * (1 / classes)
-  local loss = narrow(l.reduce(op, losses, options, nil, scores, "scores"))
+  local loss = narrow(l.reduce(losses, options.reduction, mask))
   return loss
 end
 
@@ -450,24 +473,27 @@ function nn.focal_loss(logits, target, options)
     local classes = l.check_labels(op, logits, target)
     options = l.check_options(op, options, "gamma", "alpha")
     l.check_weight(op, alpha, classes, "alpha")
-    local hit = l.hits(op, target, nil, classes)
+    local kept = l.kept_rows(op, logits, target, options)
+    local hit = l.hits(op, target, kept, classes)
     local narrow, x, weight = core.in_f32(logits, alpha)
-    local log_p = x:log_softmax(-1)
+    local log_p = l.only(kept, x):log_softmax(-1)
     local terms = log_p * l.power(1 - log_p:exp(), gamma)
     terms = dc.where(hit, weight and terms * weight or terms, 0)
-    local loss = narrow(l.reduce(op, -terms:sum(-1), options, nil, logits, "logits"))
+    local loss = narrow(l.reduce(-terms:sum(-1), options.reduction, kept))
     return loss
   end
-  options = l.check_loss(op, logits, target, options, "gamma", "alpha")
+  local mask
+  options, mask = l.check_loss(op, logits, target, options, "gamma", "alpha")
   if alpha ~= nil then
     check_number(op, "alpha", alpha)
   end
   local narrow, x, y = core.in_f32(logits, target)
+  x, y = l.only(mask, x), l.only(mask, y)
   local p = x:sigmoid()
   local wrong = p * (1 - y) + (1 - p) * y
   local losses = (x:maximum(0) - x * y + (-x:abs()):exp():log1p()) * l.power(wrong, gamma)
   losses = alpha and losses * (y * alpha + (1 - y) * (1 - alpha)) or losses
-  local loss = narrow(l.reduce(op, losses, options, nil, logits, "prediction"))
+  local loss = narrow(l.reduce(losses, options.reduction, mask))
   return loss
 end
 
@@ -484,7 +510,8 @@ end
 ---@return deepc.Tensor # a scalar
 function nn.dice_loss(probabilities, target, options)
   local op = "dice_loss"
-  options = l.check_loss(op, probabilities, target, options, "smooth", "squared")
+  l.check_pair(op, probabilities, target)
+  options = l.check_options(op, options, "smooth", "squared")
   core.check_flags(op, options, "squared")
   local smooth = options.smooth or 1
   check_number(op, "smooth", smooth)
@@ -496,9 +523,11 @@ function nn.dice_loss(probabilities, target, options)
   for i = 3, #shape do
     axes[i - 2] = i
   end
+  local mask = l.counting(op, options, { shape[1], shape[2] }, probabilities, "probabilities")
   local narrow, p, t = core.in_f32(probabilities, target)
+  p, t = l.only(mask, p, 1), l.only(mask, t, 1)
   local below = options.squared and p * p + t * t or p + t
   local losses = 1 - ((p * t):sum(axes) * 2 + smooth) / (below:sum(axes) + smooth)
-  local loss = narrow(l.reduce(op, losses, options, nil, probabilities, "probabilities"))
+  local loss = narrow(l.reduce(losses, options.reduction, mask))
   return loss
 end

@@ -6,11 +6,13 @@
 local dc = require "deepc"
 local nn = require "deepc.nn.class"
 local _, core = ...
+require "deepc.distances"
 
 -- ---- losses ----
 
 ---How losses become one number. `mask` has the shape of the losses, or of their first axes; where it is
----false, or 0, nothing counts, and the mean is over the rest: 0 if there is none.
+---false, or 0, nothing counts, whatever is there, NaN and infinities too: the mean is over the rest, 0 if there is
+---none, and gradients are 0 there.
 ---@alias deepc.nn.LossOptions { reduction?: "mean"|"sum"|"none", mask?: deepc.Tensor }
 
 ---Those of cross_entropy besides.
@@ -54,13 +56,28 @@ local function stretch_mask(op, mask, shape, about, what)
   return mask.dtype == "bool" and mask or (mask:ne(0))
 end
 
--- The losses as the options say. `weight` is what each counts in the mean, 1 unless given.
-local function reduce(op, losses, options, weight, about, what)
-  local mask, how = options.mask, options.reduction or "mean"
-  if mask then
-    mask = stretch_mask(op, mask, losses.shape, about, what)
-    losses = dc.where(mask, losses, 0)
+-- Which losses of a shape count, as bools with as many axes; nil where all do.
+local function counting(op, options, shape, about, what)
+  return options.mask and stretch_mask(op, options.mask, shape, about, what) or nil
+end
+
+-- An operand x of losses where they count, and `instead` (0) elsewhere. What is left out of the result alone would be
+-- multiplied by 0 in gradients, which NaN and infinities survive. x may have more axes than the losses, behind theirs.
+local function only(mask, x, instead)
+  if not mask then
+    return x
   end
+  local shape = mask.shape
+  for i = #shape + 1, #x.shape do
+    shape[i] = 1
+  end
+  return dc.where(mask:reshape(shape), x, instead or 0)
+end
+
+-- The losses as the option says, of those in the mask. `weight` is what each counts in the mean, 1 unless given.
+local function reduce(losses, how, mask, weight)
+  losses = only(mask, losses)
+  how = how or "mean"
   if how == "none" then
     return losses
   elseif how == "sum" then
@@ -92,11 +109,11 @@ local function check_pair(op, prediction, target)
   end
 end
 
--- Both, and the options.
+-- Of a loss for each element: the options, and where losses count.
 local function check_loss(op, prediction, target, options, ...)
   check_pair(op, prediction, target)
   options = check_options(op, options, ...)
-  return options
+  return options, counting(op, options, prediction.shape, prediction, "prediction")
 end
 
 -- ---- losses of classes ----
@@ -174,12 +191,13 @@ end
 
 -- Where rows count: not those with the ignored label, nor those outside the mask. nil: everywhere.
 local function kept_rows(op, logits, labels, options)
-  local mask = options.mask and stretch_mask(op, options.mask, labels.shape, logits, "logits"):expand(labels.shape)
-  local kept = options.ignore_index and labels:ne(options.ignore_index)
-  if mask and kept then
-    return mask & kept
+  local mask = counting(op, options, labels.shape, logits, "logits")
+  local kept = options.ignore_index and labels:ne(options.ignore_index) or nil
+  if mask then
+    mask = mask:expand(labels.shape)
+    return kept and mask & kept or mask
   end
-  return mask or kept or nil
+  return kept
 end
 
 -- A shape with one more axis behind it.
@@ -205,12 +223,14 @@ local function soft_cross_entropy(op, logits, target, options)
     core.fail("ARG", op, "ignore_index is for labels that are integers; targets are probabilities here", "a mask")
   end
   local smoothing = options.label_smoothing or 0
+  local mask = counting(op, options, { table.unpack(logits.shape, 1, #logits.shape - 1) }, logits, "logits")
   local narrow, wide, y, weight = core.in_f32(logits, target, options.weight)
+  wide, y = only(mask, wide), only(mask, y)
   if smoothing > 0 then
     y = y * (1 - smoothing) + smoothing / classes
   end
   local terms = wide:log_softmax(-1) * (weight and y * weight or y)
-  return (narrow(reduce(op, -terms:sum(-1), options, nil, logits, "logits")))
+  return (narrow(reduce(-terms:sum(-1), options.reduction, mask)))
 end
 
 ---Of each row, -log softmax(logits) at its label, from 0; the mean over rows. Logits may have more axes:
@@ -239,7 +259,7 @@ function nn.cross_entropy(logits, labels, options)
   local kept = kept_rows(op, logits, labels, options)
   local hit = hits(op, labels, kept, classes)
   local narrow, wide, weight = core.in_f32(logits, options.weight)
-  local terms = wide:log_softmax(-1)
+  local terms = only(kept, wide):log_softmax(-1)
   if weight then
     terms = terms * weight
   end
@@ -251,8 +271,7 @@ function nn.cross_entropy(logits, labels, options)
     return loss
   end
   local each = weight and dc.where(hit, weight, 0):sum(-1)
-  options = { mask = kept, reduction = options.reduction }
-  local loss = narrow(reduce(op, -terms:sum(-1), options, each, logits, "logits"))
+  local loss = narrow(reduce(-terms:sum(-1), options.reduction, kept, each))
   return loss
 end
 
@@ -270,8 +289,10 @@ end
 ---@return deepc.Tensor # a scalar
 function nn.bce_with_logits(logits, target, options)
   local op = "bce_with_logits"
-  options = check_loss(op, logits, target, options, "pos_weight")
+  local mask
+  options, mask = check_loss(op, logits, target, options, "pos_weight")
   local narrow, x, y, positive = core.in_f32(logits, target, options.pos_weight)
+  x, y = only(mask, x), only(mask, y)
   local low = (-x:abs()):exp():log1p() -- log(1 + exp(-|x|))
   local losses
   if positive == nil then
@@ -279,7 +300,7 @@ function nn.bce_with_logits(logits, target, options)
   else
     losses = (1 - y) * x + (1 + (positive - 1) * y) * (low + (-x):maximum(0))
   end
-  local loss = narrow(reduce(op, losses, options, nil, logits, "prediction"))
+  local loss = narrow(reduce(losses, options.reduction, mask))
   return loss
 end
 
@@ -288,20 +309,30 @@ local function above_zero(x)
   return dc.where(x:gt(0), x, 0)
 end
 
--- x^n for x from 0 on, by products where n is small and whole: a power of 0 has a derivative then.
+-- x^n for x from 0 on and n not below 0, whose derivative at 0 is finite.
 local function power(x, n)
   if n == 0 then
     return 1
   elseif n == 1 then
     return x
   end
-  return n == 2 and x * x or x ^ n
+  return n == 2 and x * x or core.power(x, n)
 end
 
 -- What other files with losses need.
 core.losses = { type_of = type_of, check_options = check_options, check_pair = check_pair, check_loss = check_loss,
   check_labels = check_labels, check_weight = check_weight, check_class_options = check_class_options,
-  kept_rows = kept_rows, hits = hits, reduce = reduce, with_axis = with_axis, above_zero = above_zero, power = power }
+  counting = counting, only = only, kept_rows = kept_rows, hits = hits, reduce = reduce, with_axis = with_axis,
+  above_zero = above_zero, power = power }
+
+-- -y log(p) - (1 - y) log(1 - p), logarithms no smaller than -100. Where p is 0 or 1, a line: its slope is 0 where p is
+-- right, as PyTorch has it, and steep where it is wrong.
+local function minus_logs(p, y)
+  local none, all = p:eq(0), p:eq(1)
+  local q = dc.where(none | all, 0.5, p)
+  local losses = y * (-q:log()):minimum(100) + (1 - y) * (-(-q):log1p()):minimum(100)
+  return dc.where(none, y * (100 - p * 1e12), dc.where(all, (1 - y) * (100 - (1 - p) * 1e12), losses))
+end
 
 ---Binary cross entropy of probabilities: -y log(p) - (1 - y) log(1 - p), logarithms no smaller than -100; the mean over
 ---elements. nn.bce_with_logits takes what comes before the sigmoid, and loses no digits.
@@ -317,10 +348,11 @@ core.losses = { type_of = type_of, check_options = check_options, check_pair = c
 ---@return deepc.Tensor # a scalar
 function nn.bce_loss(probabilities, target, options)
   local op = "bce_loss"
-  options = check_loss(op, probabilities, target, options)
+  local mask
+  options, mask = check_loss(op, probabilities, target, options)
   local narrow, p, y = core.in_f32(probabilities, target)
-  local losses = -(y * p:log():maximum(-100) + (1 - y) * (-p):log1p():maximum(-100))
-  local loss = narrow(reduce(op, losses, options, nil, probabilities, "prediction"))
+  local losses = minus_logs(only(mask, p), only(mask, y))
+  local loss = narrow(reduce(losses, options.reduction, mask))
   return loss
 end
 
@@ -337,10 +369,11 @@ end
 ---@param options? deepc.nn.LossOptions
 ---@return deepc.Tensor # a scalar
 function nn.mse_loss(prediction, target, options)
-  options = check_loss("mse_loss", prediction, target, options)
+  local mask
+  options, mask = check_loss("mse_loss", prediction, target, options)
   local narrow, a, b = core.in_f32(prediction, target)
-  local off = a - b
-  local loss = narrow(reduce("mse_loss", off * off, options, nil, prediction, "prediction"))
+  local off = only(mask, a - b)
+  local loss = narrow(reduce(off * off, options.reduction, mask))
   return loss
 end
 
@@ -355,9 +388,10 @@ end
 ---@param options? deepc.nn.LossOptions
 ---@return deepc.Tensor # a scalar
 function nn.l1_loss(prediction, target, options)
-  options = check_loss("l1_loss", prediction, target, options)
+  local mask
+  options, mask = check_loss("l1_loss", prediction, target, options)
   local narrow, a, b = core.in_f32(prediction, target)
-  local loss = narrow(reduce("l1_loss", (a - b):abs(), options, nil, prediction, "prediction"))
+  local loss = narrow(reduce(only(mask, a - b):abs(), options.reduction, mask))
   return loss
 end
 
@@ -374,15 +408,16 @@ end
 ---@return deepc.Tensor # a scalar
 function nn.huber_loss(prediction, target, options)
   local op = "huber_loss"
-  options = check_loss(op, prediction, target, options, "delta")
+  local mask
+  options, mask = check_loss(op, prediction, target, options, "delta")
   local delta = options.delta or 1
   if type(delta) ~= "number" or delta ~= delta or delta <= 0 then
     core.fail("ARG", op, ("delta is a positive number, not %s"):format(core.shown(delta)))
   end
   local narrow, a, b = core.in_f32(prediction, target)
-  local d = (a - b):abs()
+  local d = only(mask, a - b):abs()
   local near = d:minimum(delta)
-  local loss = narrow(reduce(op, near * (d - near * 0.5), options, nil, prediction, "prediction"))
+  local loss = narrow(reduce(near * (d - near * 0.5), options.reduction, mask))
   return loss
 end
 
@@ -399,14 +434,15 @@ end
 ---@return deepc.Tensor # a scalar
 function nn.smooth_l1_loss(prediction, target, options)
   local op = "smooth_l1_loss"
-  options = check_loss(op, prediction, target, options, "beta")
+  local mask
+  options, mask = check_loss(op, prediction, target, options, "beta")
   local beta = options.beta or 1
   if type(beta) ~= "number" or beta ~= beta or beta < 0 then
     core.fail("ARG", op, ("beta is a number from 0, not %s"):format(core.shown(beta)))
   end
   local narrow, a, b = core.in_f32(prediction, target)
-  local d = (a - b):abs()
+  local d = only(mask, a - b):abs()
   local losses = beta == 0 and d or dc.where(d:lt(beta), d * d * (0.5 / beta), d - 0.5 * beta)
-  local loss = narrow(reduce(op, losses, options, nil, prediction, "prediction"))
+  local loss = narrow(reduce(losses, options.reduction, mask))
   return loss
 end

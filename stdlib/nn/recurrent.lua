@@ -132,9 +132,12 @@ local function stack_states(kind, list)
   return { h = dc.stack(h, 1), c = dc.stack(c, 1) }
 end
 
--- x is [time, batch, inputs], lengths [batch, 1].
+-- x is [time, batch, inputs], lengths [batch, 1]. What is behind a length counts nothing, nor in gradients of weights.
 local function go_through(self, kind, x, state, lengths)
   local lasts, directions = {}, self.bidirectional and 2 or 1
+  if lengths and #x ~= 0 then
+    x = dc.where(dc.iota(#x):reshape(-1, 1, 1):lt(lengths), x, 0)
+  end
   for k = 0, self.layers - 1 do
     local ys = {}
     for d = 1, directions do

@@ -357,6 +357,7 @@ function TestReductions:test_logsumexp_far_out()
   same(dc.tensor({ -inf, -inf }):logsumexp():item(), -inf, "nothing")
   same(dc.tensor({ inf, 0 }):logsumexp():item(), inf, "infinite")
   same(slopes(dc.logsumexp, { 1000, 1000 })[1], 0.5, "gradient")
+  lu.assertEquals(slopes(dc.logsumexp, { -inf, -inf }), { 0, 0 })
   raises("logsumexp: i32[2]: a float is needed", "DC0202", dc.logsumexp, dc.zeros "i32[2]")
 end
 

@@ -3,6 +3,7 @@
 local lu = require "luaunit"
 local dc = require "deepc"
 local nn = require "deepc.nn"
+local optim = require "deepc.optim"
 local check = require "tests.lua.check"
 
 local fails = check.fails
@@ -34,6 +35,107 @@ function TestLossForms:test_masks()
     function(a, b, _, o) return nn.cross_entropy(a, b, o) end,
   } do
     close(f(x, y, labels, { mask = mask }):item(), f(some(x), some(y), some(labels)):item(), 1e-6)
+  end
+end
+
+-- Every loss that takes a mask, of a, b f32[rows, 4] and labels i32[rows].
+local masked = {
+  ["cross_entropy of probabilities"] = function(a, b, _, o) return nn.cross_entropy(a, b, o) end,
+  ["focal_loss of classes"] = function(a, _, l, o) return nn.focal_loss(a, l, o) end,
+  multilabel_margin_loss = function(a, _, l, o)
+    return nn.multilabel_margin_loss(a, dc.stack({ l, l * 0 - 1, l, l }, 2), o)
+  end,
+  gaussian_nll_loss = function(a, b, _, o) return nn.gaussian_nll_loss(a, b, b + 1, o) end,
+  cosine_embedding_loss = function(a, b, l, o) return nn.cosine_embedding_loss(a, b, l:minimum(1):cast "f32", o) end,
+  triplet_margin_loss = function(a, b, _, o) return nn.triplet_margin_loss(a, b, b * 0.5, o) end,
+  margin_ranking_loss = function(a, b, _, o) return nn.margin_ranking_loss(a, b, b, o) end,
+  dice_loss = function(a, b, _, o) return nn.dice_loss(a:reshape(-1, 2, 2), b:reshape(-1, 2, 2), o) end,
+  ctc_loss = function(a, _, l, o)
+    return nn.ctc_loss(a:reshape(-1, 2, 2):transpose(1, 2), l:reshape(-1, 1), l * 0 + 2, l * 0 + 1, o)
+  end,
+}
+for _, name in ipairs { "mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "bce_with_logits", "bce_loss", "kl_div",
+  "poisson_nll_loss", "soft_margin_loss", "multilabel_soft_margin_loss", "focal_loss", "hinge_embedding_loss" } do
+  masked[name] = function(a, b, _, o) return nn[name](a, b, o) end
+end
+for _, name in ipairs { "cross_entropy", "nll_loss", "multi_margin_loss" } do
+  masked[name] = function(a, _, l, o) return nn[name](a, l, o) end
+end
+
+-- Losses that are left out count nothing, whatever is there: the loss and its gradients are those of the other rows.
+function TestLossForms:test_nothing_of_what_is_left_out()
+  for name in pairs(nn) do
+    lu.assertTrue(not name:match "_loss$" or masked[name] ~= nil, name)
+  end
+  local options = { mask = dc.tensor({ true, false, true }, "bool") }
+  local a, b = randn("f32[2, 4]", 1):sigmoid(), randn("f32[2, 4]", 2):sigmoid()
+  local labels, all_labels = dc.tensor({ 1, 0 }, "i32"), dc.tensor({ 1, 99, 0 }, "i32")
+  local function with_row(t, x)
+    return dc.concat { t[{ { 1, 1 } }], dc.full("f32[1, 4]", x), t[{ { 2, 2 } }] }
+  end
+  local function gradients(f, x, y, l, o)
+    local loss = f(x, y, l, o)
+    return { loss:reshape(1), dc.grad(loss, { x, y }, { unused = "zero" }) }
+  end
+  for name, f in pairs(masked) do
+    local few = f == masked.ctc_loss and dc.tensor({ 1, 1 }, "i32") or labels
+    local more = f == masked.ctc_loss and dc.tensor({ 1, 99, 1 }, "i32") or all_labels
+    local want = gradients(f, a:watch(), b:watch(), few)
+    for _, x in ipairs { 0 / 0, math.huge, -math.huge } do
+      local got = gradients(f, with_row(a, x):watch(), with_row(b, x):watch(), more, options)
+      close(got[1]:item(), want[1]:item(), 1e-6, name)
+      for i = 1, 2 do
+        close(got[2][i]:totable(), with_row(want[2][i], 0):totable(), 1e-6, name)
+      end
+    end
+  end
+end
+
+-- So compiled, with a label that is ignored, and with the step that a NaN would have lost.
+function TestLossForms:test_nothing_of_what_is_ignored()
+  local w = dc.param("f32[3, 3]", dc.ones "f32[3, 3]")
+  local sgd = optim.SGD({ w }, { lr = 1 })
+  local step = dc.fn("step(x: f32[3, 3], y: i32[3]) -> f32[]", function(x, y)
+    local loss = nn.cross_entropy(w + x, y, { ignore_index = -100 })
+    sgd:step(loss)
+    return loss
+  end)
+  local nan = 0 / 0
+  close(step({ { 0, 0, 0 }, { nan, math.huge, 0 }, { 2, 2, 2 } }, { 0, -100, 1 }):item(), math.log(3), 1e-6)
+  lu.assertEquals(w[2]:totable(), { 1, 1, 1 })
+  close(w[1]:totable(), { 4 / 3, 5 / 6, 5 / 6 }, 1e-6)
+end
+
+-- Probabilities of 0 and 1: a loss of 100 at most, and a slope that is finite, as PyTorch's.
+function TestLossForms:test_bce_at_the_ends()
+  local p, t = dc.tensor({ 0, 1, 0, 1, 0.5, 0 }):watch(), dc.tensor({ 0, 1, 1, 0, 1, 0.25 }):watch()
+  local loss = nn.bce_loss(p, t, { reduction = "none" })
+  close(loss:totable(), { 0, 0, 100, 100, math.log(2), 25 }, 1e-5)
+  local dp, dt = table.unpack(dc.grad(loss:sum(), { p, t }))
+  lu.assertEquals((dp / 1e12):cast("f32"):round():totable(), { 0, 0, -1, 1, 0, 0 })
+  close({ dp[5]:item(), dp[6]:item() / 1e12 }, { -2, -0.25 }, 1e-6)
+  close(dt:totable(), { 100, -100, 100, -100, 0, 100 }, 1e-5)
+  local x = dc.tensor({ -9, -3, 0, 2, 9 }):watch() -- through a sigmoid as of logits
+  local y = dc.tensor { 1, 1, 0, 1, 0 }
+  close(dc.grad(nn.bce_loss(x:sigmoid(), y), x):totable(), dc.grad(nn.bce_with_logits(x, y), x):totable(), 1e-6)
+  local w = dc.param("f32[2]", { 30, 0.5 })
+  local sgd = optim.SGD({ w }, { lr = 0.1 })
+  dc.fn("step(target: f32[2]) -> f32[]", function(target)
+    local value = nn.bce_loss(w:sigmoid(), target)
+    sgd:step(value)
+    return value
+  end) { 1, 1 }
+  close(w:totable(), { 30, 0.5189 }, 1e-4)
+end
+
+-- A probability of 0 counts nothing where the target is 0, too.
+function TestLossForms:test_divergence_of_nothing()
+  local inf = math.huge
+  local p, t = dc.tensor({ -1, -2, -inf }):watch(), dc.tensor { 0, 1, 0 }
+  for _, log_target in ipairs { false, true } do
+    local loss = nn.kl_div(p, log_target and t:log() or t, { reduction = "sum", log_target = log_target })
+    lu.assertEquals(loss:item(), 2)
+    lu.assertEquals((dc.grad(loss, p) * 1):totable(), { 0, -1, 0 })
   end
 end
 
@@ -83,6 +185,15 @@ function TestLossForms:test_mistakes()
 end
 
 TestCtc = {}
+
+-- What is behind a sequence counts nothing, and a class that cannot be is no NaN.
+function TestCtc:test_gradients_are_finite()
+  local inf, nan = math.huge, 0 / 0
+  local x = dc.tensor({ { { -inf, 0 } }, { { 0, -inf } }, { { nan, nan } } }):watch()
+  local loss = nn.ctc_loss(x, dc.tensor({ { 1 } }, "i32"), dc.tensor({ 2 }, "i32"))
+  close(loss:item(), 0, 1e-6)
+  close(dc.grad(loss, x):totable(), { { { 0, -1 } }, { { -1, 0 } }, { { 0, 0 } } }, 1e-6)
+end
 
 -- The sum over all sequences of classes that make the text, in doubles.
 local function by_hand(probs, text, blank)

@@ -169,6 +169,26 @@ function TestPyTorch:test_numbers()
   end
 end
 
+-- What is behind a length counts nothing, in the gradients of weights either.
+function TestPyTorch:test_behind_a_length()
+  local nan = 0 / 0
+  for _, kind in ipairs(kinds) do
+    local net = nn[kind](2, 3, { batch_first = true, bidirectional = true })
+    local run = both("run(x: f32[b, t, 2], n: i32[b])", function(x, n)
+      local y = net(x, nil, { lengths = n })
+      return y, table.unpack(dc.grad((y * y):sum(), { x, net.weight_ih_l0, net.weight_hh_l0_reverse }))
+    end)
+    for _, f in ipairs(run) do
+      local n, good = dc.tensor({ 3, 1 }, "i32"), fill({ 2, 3, 2 }, 50)
+      local bad = dc.where(dc.iota(3):lt(n:reshape(-1, 1)):reshape(2, 3, 1), good, nan)
+      local want, got = { f(good, n) }, { f(bad, n) }
+      for i = 1, 4 do
+        lu.assertEquals(flat(got[i]), flat(want[i]), kind)
+      end
+    end
+  end
+end
+
 -- ---- beside cells ----
 
 TestCells = {}
