@@ -22,6 +22,12 @@ function core.check_tensor(op, x, what)
     what or "", core.describe(x)), hint)
 end
 
+-- Whether a `for` begins with this call of its iterator, whose arguments these are; not where it goes on, nor where a
+-- script calls the iterator itself.
+function core.begins(...)
+  return select("#", ...) == 2 and select(2, ...) == nil
+end
+
 local floats = { f16 = true, bf16 = true, f32 = true, f64 = true }
 local short = { f16 = true, bf16 = true }
 

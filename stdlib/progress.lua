@@ -5,6 +5,7 @@
 -- the loop is left, by whatever way: the fourth value that `for` receives is closed then.
 
 local _, core = ...
+require "deepc.operands"
 
 local progress = {}
 
@@ -199,6 +200,15 @@ function Loop:finish(broken)
   end
 end
 
+-- Begins, as often as a `for` does.
+function Loop:begin(total)
+  self:finish()
+  self.total, self.over, self.done, self.shown, self.first, self.width = total, false, -1, nil, nil, 0
+  self.started = core.clock()
+  self.drawn = self.started
+  self.watched = core.loop_begin(type(self.title) == "string" and self.title or nil, total, self.size)
+end
+
 -- ---- what is looped over ----
 
 local function callable(v)
@@ -219,10 +229,8 @@ local function read_source(source, ...)
     local f, s, c = count_to(source)
     return { f, s, c }, math.max(source, 0)
   elseif callable(source) then
-    local known = (core.lengths or {})[source] or {}
     local mt = getmetatable(source)
-    local total = known[1] or type(mt) == "table" and mt.__len and #source or nil
-    return { source, ... }, total, known[2]
+    return { source, ... }, type(mt) == "table" and mt.__len and #source or nil, (core.batch_sizes or {})[source]
   elseif type(source) == "table" then
     local f, s, c = ipairs(source)
     return { f, s, c }, #source
@@ -292,15 +300,12 @@ function progress.progress(source, ...)
   else
     values, total, size = read_source(source)
   end
-  local now = core.clock()
   local show = choose(o.show)
-  local loop = setmetatable({
-    total = o.total or total, size = o.size or size, title = o.title, metrics = o.metrics, show = show,
-    every = o.every or EVERY[show], out = io and io.stderr, started = now, drawn = now, done = -1, width = 0,
-  }, Loop)
-  loop.watched = core.loop_begin(type(o.title) == "string" and o.title or nil, loop.total, loop.size)
+  local loop = setmetatable({ size = o.size or size, title = o.title, metrics = o.metrics, show = show,
+    every = o.every or EVERY[show], out = io and io.stderr, over = true }, Loop)
+  loop:begin(o.total or total)
 
-  local f, state, control = values[1], values[2], values[3]
+  local f, state, control, begun = values[1], values[2], values[3], false
   local function pass(first, ...)
     loop:tick()
     if first == nil then
@@ -316,7 +321,13 @@ function progress.progress(source, ...)
       close_source(values, err)
     end,
   })
-  return function()
+  return function(...)
+    if begun and core.begins(...) then
+      local _, again = read_source(source, table.unpack(more, 1, more.n > 1 and more.n or 0))
+      control = values[3]
+      loop:begin(o.total or again)
+    end
+    begun = true
     return pass(f(state, control))
   end, nil, nil, closer
 end

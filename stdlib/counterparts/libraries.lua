@@ -38,7 +38,7 @@ random.permutation, random.shuffle | torch.randperm, - | jax.random.permutation,
 
 # Data
 data.set | torch.utils.data.TensorDataset | - | -
-set:batches | torch.utils.data.DataLoader | - | - | an iterator; one table of options
+set:batches | torch.utils.data.DataLoader | - | - | an iterator, of an epoch for each `for`; one table of options
 set:rows, set:random_split | torch.utils.data.Subset, torch.utils.data.random_split | - | -
 set:k_fold, set:position, set:restore | - | - | -
 data.stream, stream:batches, stream:position, stream:restore | torch.utils.data.IterableDataset, torch.utils.data.DataLoader, -, - | - | -

@@ -2,6 +2,7 @@
 
 local dc = require "deepc"
 local _, core = ...
+require "deepc.operands"
 
 ---Data sets.
 ---
@@ -25,12 +26,12 @@ end
 ---@class deepc.data.Set
 ---@field x deepc.Tensor the first of its values, where they have no names
 ---@field y deepc.Tensor the second
----@field epoch integer the one that batches were asked for last, from 1; 0 before
+---@field epoch integer the one that was begun last, from 1; 0 before
 local Set = {}
 Set.__index = Set
 
--- Of iterators: how many values they give, and of how many rows each.
-core.lengths = setmetatable({}, { __mode = "k" })
+-- Of iterators: how many rows each value has.
+core.batch_sizes = setmetatable({}, { __mode = "k" })
 
 ---Rows that do not lie in a tensor: of a file, decoded from many, or of several lengths. They stand in a set as
 ---tensors do. `#rows` is their number.
@@ -113,7 +114,7 @@ local function new_set(parts, names)
         core.kind(parts[1]) and parts[1] or nil, shown[i], core.kind(part) and part or nil)
     end
   end
-  local set = setmetatable({ epoch = 0, _parts = parts, _names = names, _count = #parts[1] }, Set)
+  local set = setmetatable({ epoch = 0, _turn = 0, _parts = parts, _names = names, _count = #parts[1] }, Set)
   for i, part in ipairs(parts) do
     if names and Set[names[i]] == nil and rawget(set, names[i]) == nil then
       set[names[i]] = part
@@ -318,7 +319,6 @@ local settings = { "rows", "size", "shuffle", "seed", "last" }
 -- Where a restored position says to go on: how many batches to leave out.
 local function leave_out(set, now)
   local from = set._restored
-  set._restored = nil
   if not from then
     return 0
   end
@@ -335,12 +335,23 @@ local function leave_out(set, now)
   return from.epoch == now.epoch and from.batch or 0
 end
 
--- A loop over batches: called by `for`, closed by it, also where it is left early.
+-- A loop over batches: called by `for`, closed by it, also where it is left early. Each `for` is an epoch. The first is
+-- made ready when the batches are asked for, and made anew if the set has begun another one or was restored since.
 local Loop = {}
 Loop.__index = Loop
 
+-- Whether the next `for` makes an epoch ready, of all rows or of those that a restored position leaves.
+local function is_stale(loop)
+  return loop.over or loop.fresh and loop.turn ~= loop.set._turn
+end
+
+-- How many batches the epoch has, or the next one where this is over.
 function Loop:__len()
-  return self.count
+  if not is_stale(self) then
+    return self.count
+  end
+  local restored, epoch = self.set._restored, self.options.epoch or self.set.epoch + 1
+  return self.whole - (restored and restored.epoch == epoch and restored.batch or 0)
 end
 
 local function give_back(loop)
@@ -355,6 +366,7 @@ end
 function Loop:__close()
   give_back(self)
   core.batch_close(self.batches)
+  self.over = true
   if self.set._loop == self then
     self.set._loop = nil
   end
@@ -392,18 +404,56 @@ local function keep(loop, ...)
   return shown(loop, ...)
 end
 
-function Loop:__call()
+-- Makes the next epoch ready: its order, and the first batches on other threads.
+local function make_ready(loop)
+  local set, options = loop.set, loop.options
+  local now = {
+    epoch = options.epoch or set.epoch + 1, batch = 0, rows = options.draws or #set, size = options.size,
+    shuffle = options.shuffle and true or false, seed = options.seed or core.seed(), last = options.last or "drop",
+  }
+  now.batch = leave_out(set, now)
+  local order, n = order_of(set, options, now)
+  core.agree_on_batches(loop.places, now, order)
+  if core.checking() then
+    n = math.min(n, now.size) -- one is as good as all
+  end
+  local parts = {}
+  for i, part in ipairs(set._parts) do
+    parts[i] = core.is_rows(part) and part._source or part
+  end
+  loop.whole = (now.last == "drop" and n or n + now.size - 1) // now.size
+  loop.count = math.max(loop.whole - now.batch, 0)
+  loop.batches = core.batches(parts, order, n, now.size, now.last, now.batch, loop.place, loop.places)
+  loop.now, loop.turn, loop.fresh, loop.over = now, set._turn, true, false
+end
+
+-- The epoch that is ready is what the set is in from now on.
+local function begin(loop)
+  local set, now = loop.set, loop.now
+  set.epoch, set._turn = now.epoch, set._turn + 1
+  set._loop, set._last, set._restored = loop, now, nil
+  loop.fresh = false
+end
+
+function Loop:__call(...)
   give_back(self)
+  if core.begins(...) and not self.fresh or self.fresh and is_stale(self) then
+    self:__close()
+    make_ready(self)
+  end
+  if self.fresh then
+    begin(self)
+  end
   return keep(self, core.batch_next(self.batches))
 end
 
 ---Iterates over batches, each with a value for every tensor of the set, on loan until the next batch, which is
 ---gathered meanwhile; rows of files are read and decoded on other threads. Shuffled orders depend on the seed and on
----the epoch: how often batches were asked for, or the option. Where the rows are no whole number of batches, `last`
+---the epoch: how often one was begun, or the option. Where the rows are no whole number of batches, `last`
 ---says what becomes of the rest: "drop" leaves it out, "keep" makes a smaller batch of it, "pad" fills it up with
 ---zeros and gives a mask behind the values, f32[size], with 1 for rows that are there and 0 for those that are not.
 ---"drop" with fewer rows than one batch is an error, since nothing would be left. `#` of what is returned first is
----the number of batches.
+---the number of batches. Each `for` over that is an epoch of its own, so it may be made before the loop over epochs.
 ---
 ---    for x, y in set:batches { size = 64, shuffle = true, last = "drop" } do print(x, y) end
 ---    for x, y, mask in set:batches { size = 64, last = "pad" } do print(x, y, mask) end
@@ -436,33 +486,18 @@ function Set:batches(options)
       ('%d rows are less than a batch of %d, and last = "drop" leaves them out'):format(n, size),
       'a smaller size; last = "keep" makes a smaller batch of them, "pad" fills one up')
   end
-  local now = {
-    epoch = options.epoch or self.epoch + 1, batch = 0, rows = n, size = size,
-    shuffle = options.shuffle and true or false, seed = options.seed or core.seed(), last = options.last or "drop",
-  }
-  if now.last == "keep" and n % size % places ~= 0 then
+  if options.last == "keep" and n % size % places ~= 0 then
     core.fail("SHARDING", "batches", ("%d rows leave a last batch of %d: %d ranks along '%s' cannot share it equally")
       :format(n, n % size, places, over), 'last = "drop" leaves it out, "pad" fills it up')
   end
-  now.batch = leave_out(self, now)
-  local order
-  order, n = order_of(self, options, now)
-  core.agree_on_batches(places, now, order)
-  if core.checking() then
-    n = math.min(n, size) -- one is as good as all
+  local own = {}
+  for key, value in pairs(options) do
+    own[key] = value
   end
-  local parts = {}
-  for i, part in ipairs(self._parts) do
-    parts[i] = core.is_rows(part) and part._source or part
-  end
-  local loop = setmetatable({
-    set = self, now = now, map = options.map, given = { n = 0 },
-    count = math.max((now.last == "drop" and n or n + size - 1) // size - now.batch, 0),
-    batches = core.batches(parts, order, n, size, now.last, now.batch, place, places),
-  }, Loop)
-  self.epoch = now.epoch
-  self._loop, self._last = loop, now
-  core.lengths[loop] = { loop.count, size } -- for dc.progress
+  local loop = setmetatable({ set = self, options = own, map = own.map, given = { n = 0 }, place = place,
+    places = places }, Loop)
+  make_ready(loop)
+  core.batch_sizes[loop] = size -- for dc.progress
   return loop, nil, nil, loop
 end
 
@@ -572,8 +607,8 @@ function Set:k_fold(k, options)
     core.fail("ARG", "k_fold", ("k is an integer from 2 to the %d rows, not %s"):format(n, core.shown(k)))
   end
   local order, i = core.order(n, check_seed("k_fold", options), 0, self._rows), 0
-  return function()
-    i = i + 1
+  return function(...)
+    i = core.begins(...) and 1 or i + 1
     if i > k then
       return nil
     end
@@ -620,7 +655,7 @@ function Set:restore(position)
   for key, value in pairs(position) do
     from[key] = value
   end
-  self._loop, self._last = nil, nil
+  self._loop, self._last, self._turn = nil, nil, self._turn + 1
   self._restored = inside and from or nil
   self.epoch = inside and from.epoch - 1 or from.epoch
 end

@@ -6,7 +6,7 @@ local _, core = ...
 
 ---Rows that a function gives one after the other.
 ---@class deepc.data.Stream
----@field epoch integer the one that batches were asked for last, from 1; 0 before
+---@field epoch integer the one that was begun last, from 1; 0 before
 local Stream = {}
 Stream.__index = Stream
 
@@ -23,7 +23,7 @@ function data.stream(source)
   if not core.control_callable(source) then
     core.fail("ARG", "stream", "a function is needed that gives an iterator, not " .. core.describe(source))
   end
-  return setmetatable({ epoch = 0, _source = source }, Stream)
+  return setmetatable({ epoch = 0, _turn = 0, _source = source }, Stream)
 end
 
 local lasts = { drop = true, keep = true }
@@ -108,7 +108,6 @@ local settings = { "size", "shuffle", "seed" }
 
 local function leave_out(stream, now)
   local from = stream._restored
-  stream._restored = nil
   if not from then
     return 0
   end
@@ -124,7 +123,7 @@ end
 ---Iterates over batches of `size` rows: tensors are stacked, numbers and tables of numbers made tensors (i32 and
 ---f32), other values are lists; or what `collate(rows)` makes of a list of rows, each a list of its values. `shuffle
 ---= n` gives rows by chance out of the next n. `last` says what becomes of the rest: "drop" or "keep", the usual
----one.
+---one. Each `for` over what is returned is an epoch of its own, which asks the source anew.
 ---
 ---    local s = data.stream(function() local i = 0 return function() i = i + 1 if i <= 8 then return i end end end)
 ---    for x in s:batches { size = 4, shuffle = 8 } do print(x) end
@@ -137,32 +136,35 @@ end
 ---@return fun(): any
 function Stream:batches(options)
   check_options(self, options)
-  local now = {
-    epoch = options.epoch or self.epoch + 1, batch = 0, size = options.size, shuffle = options.shuffle or 0,
-    seed = options.seed or core.seed(),
-  }
   local place, places, over = core.share_of_batches(options)
   if places > 1 and options.last ~= "drop" then
     core.fail("SHARDING", "batches", ("nobody knows whether %d ranks along '%s' can share the last rows equally")
       :format(places, over), 'last = "drop" leaves out what fills no batch')
   end
-  local skip = leave_out(self, now)
-  core.agree_on_batches(places, now)
-  local source = self._source(now.epoch)
-  if not core.control_callable(source) then
-    core.fail("ARG", "batches", "the source gives an iterator, not " .. core.describe(source))
-  end
-  local function row()
-    local values = table.pack(source())
-    if values[1] ~= nil then
-      return values
+  local size, last, window, map, pack = options.size, options.last, options.shuffle, options.map,
+    options.collate or collate
+  local share, epoch, seed = size // places, options.epoch, options.seed
+  local now, next_row, ended, fresh, turn
+  local function make_ready()
+    now = { epoch = epoch or self.epoch + 1, size = size, shuffle = window or 0, seed = seed or core.seed() }
+    now.batch = leave_out(self, now)
+    core.agree_on_batches(places, now)
+    local source = self._source(now.epoch)
+    if not core.control_callable(source) then
+      core.fail("ARG", "batches", "the source gives an iterator, not " .. core.describe(source))
     end
+    local function row()
+      local values = table.pack(source())
+      if values[1] ~= nil then
+        return values
+      end
+    end
+    next_row = window and shuffled(row, window, now.seed, now.epoch) or row
+    ended, fresh, turn = false, true, self._turn
   end
-  local next_row = options.shuffle and shuffled(row, options.shuffle, now.seed, now.epoch) or row
-  local ended, share = false, options.size // places
   local function next_rows() -- of all ranks; those of this one
     local rows, n = {}, 0
-    while not ended and n < options.size do
+    while not ended and n < size do
       local values = next_row()
       ended = values == nil
       if not ended then
@@ -170,14 +172,23 @@ function Stream:batches(options)
         n = n + 1
       end
     end
-    return n > 0 and (n == options.size or options.last ~= "drop") and rows or nil
+    return n > 0 and (n == size or last ~= "drop") and rows or nil
   end
-  for _ = 1, skip do
-    next_rows()
+  local function begin()
+    self.epoch, self._turn, self._last, self._inside, self._restored = now.epoch, self._turn + 1, now, true, nil
+    fresh = false
+    for _ = 1, now.batch do
+      next_rows()
+    end
   end
-  now.batch = skip
-  self.epoch, self._last, self._inside = now.epoch, now, true
-  return function()
+  make_ready()
+  return function(...)
+    if core.begins(...) and not fresh or fresh and turn ~= self._turn then
+      make_ready()
+    end
+    if fresh then
+      begin()
+    end
     local rows = next_rows()
     if not rows then
       if self._last == now then
@@ -186,10 +197,10 @@ function Stream:batches(options)
       return nil
     end
     now.batch = now.batch + 1
-    if options.map then
-      return options.map((options.collate or collate)(rows))
+    if map then
+      return map(pack(rows))
     end
-    return (options.collate or collate)(rows)
+    return pack(rows)
   end
 end
 
@@ -228,7 +239,7 @@ function Stream:restore(position)
   for key, value in pairs(position) do
     from[key] = value
   end
-  self._last, self._inside = nil, false
+  self._last, self._inside, self._turn = nil, false, self._turn + 1
   self._restored = inside and from or nil
   self.epoch = inside and epoch - 1 or epoch
 end

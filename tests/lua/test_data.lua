@@ -310,6 +310,60 @@ function TestPrefetch:test_behind_the_end()
   lu.assertNil(next_batch())
 end
 
+-- Batches that are asked for once: each `for` is the epoch that asking anew would have given.
+function TestPrefetch:test_made_before_the_epochs()
+  local options = { size = 4, shuffle = true, seed = 3, last = "keep" }
+  local function rows(loop, most, progress)
+    local list, n = {}, 0
+    for _, y in progress and dc.progress(loop, { show = "off" }) or loop do
+      table.move(y:totable(), 1, #y, #list + 1, list)
+      n = n + 1
+      if n == most then
+        break
+      end
+    end
+    return list
+  end
+  local one, other = numbers(10), numbers(10)
+  local loop = one:batches(options)
+  lu.assertEquals(one.epoch, 0)
+  for epoch, most in ipairs { 9, 2, 9, 1, 9 } do -- some are left early
+    lu.assertEquals(#loop, 3)
+    lu.assertEquals(rows(loop, most, epoch % 2 == 0), rows(other:batches(options), most))
+    lu.assertEquals({ one.epoch, other.epoch }, { epoch, epoch })
+  end
+  local position = { one:position(), other:position() } -- the set goes on elsewhere, and the batches with it
+  lu.assertEquals(position[1], position[2])
+  rows(loop, 1)
+  position = one:position()
+  local again = numbers(10)
+  local made_before = again:batches(options)
+  again:restore(position)
+  lu.assertEquals(#made_before, 2)
+  lu.assertEquals(rows(made_before, 9, true), { table.unpack(rows(other:batches(options)), 5) })
+  lu.assertEquals(#made_before, 3)
+  lu.assertEquals(rows(made_before), rows(other:batches(options)))
+  lu.assertEquals(again.epoch, 7)
+end
+
+-- Each of two that take turns has its own epochs; one whose epoch is said has that one again.
+function TestPrefetch:test_several_made_before()
+  local set = numbers(6)
+  local a, b = set:batches { size = 3, shuffle = true, seed = 1 }, set:batches { size = 3, shuffle = true, seed = 1 }
+  local epochs = {}
+  for _ in a do
+    epochs[#epochs + 1] = set.epoch
+    for _ in b do epochs[#epochs + 1] = set.epoch end
+  end
+  lu.assertEquals(epochs, { 1, 2, 2, 2, 3, 3 })
+  local c, seen = set:batches { size = 6, shuffle = true, seed = 1, epoch = 2 }, {}
+  for i = 1, 2 do
+    for _, y in c do seen[i] = y:totable() end
+  end
+  lu.assertEquals(seen[1], seen[2])
+  lu.assertEquals(set.epoch, 2)
+end
+
 TestPositions = {}
 
 local function take(set, options, most)

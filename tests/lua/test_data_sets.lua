@@ -115,6 +115,11 @@ function TestParts:test_k_fold()
     lu.assertTrue(i <= 3)
   end
   lu.assertEquals(sorted(seen), upto(10))
+  local folds, numbers = set:k_fold(3, { seed = 1 }), {}
+  for _ = 1, 2 do
+    for i in folds do numbers[#numbers + 1] = i end
+  end
+  lu.assertEquals(numbers, { 1, 2, 3, 1, 2, 3 })
   fails("k is an integer from 2 to the 10 rows, not 11", set.k_fold, set, 11)
 end
 
@@ -251,6 +256,27 @@ function TestStreams:test_collated()
   end
   fails("a function is needed that gives an iterator, not the number 1", data.stream, 1)
   fails("size is a positive integer, not nil", counting(1).batches, counting(1), {})
+end
+
+-- Asked for once: each `for` asks the source anew, also where the one before was left early.
+function TestStreams:test_made_before_the_epochs()
+  local stream = counting(5)
+  local batches, seen = stream:batches { size = 2 }, {}
+  for most = 1, 3 do
+    for i, _, pair in most == 2 and dc.progress(batches, { show = "off" }) or batches do
+      seen[#seen + 1] = { i:totable()[1], pair:totable()[1][2], stream.epoch }
+      if #seen == most then
+        break
+      end
+    end
+  end
+  lu.assertEquals(seen, { { 0, 1, 1 }, { 0, 2, 2 }, { 0, 3, 3 } })
+  local again = counting(5)
+  batches = again:batches { size = 2 }
+  again:restore(stream:position())
+  for i in batches do seen[#seen + 1] = i:totable() end
+  lu.assertEquals({ seen[4], seen[5], seen[6] }, { { 2, 3 }, { 4 } })
+  lu.assertEquals(again.epoch, 3)
 end
 
 function TestStreams:test_shuffled_and_resumed()

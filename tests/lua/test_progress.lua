@@ -51,6 +51,32 @@ function TestLoops:test_values_are_handed_on()
   for _ in dc.progress({}, quiet) do error "none" end
 end
 
+-- Made before the loops: each shows itself from its beginning, also behind one that was left.
+function TestLoops:test_again()
+  local set = data.set(dc.iota "i32[6]")
+  local text = written(function()
+    local shown = dc.progress(set:batches { size = 2 }, { show = "lines", every = 100 })
+    local seen = {}
+    for most = 2, 4 do
+      local n = 0
+      for x in shown do
+        seen[#seen + 1] = x:totable()[1]
+        n = n + 1
+        if n == most then break end
+      end
+    end
+    lu.assertEquals(seen, { 0, 2, 0, 2, 4, 0, 2, 4 })
+    seen = {}
+    local count = dc.progress(2, { show = "off" })
+    for _ = 1, 2 do
+      for i in count do seen[#seen + 1] = i end
+    end
+    lu.assertEquals(seen, { 1, 2, 1, 2 })
+  end)
+  lu.assertEquals(select(2, text:gsub("3/3  100%%", "")), 1, text)
+  lu.assertEquals(select(2, text:gsub("1/3   33%%", "")), 1, text)
+end
+
 function TestLoops:test_iterators_of_several_values()
   local text = written(function()
     local seen = {}
