@@ -23,6 +23,9 @@ void dc_dsl_own(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg);
 /* Waits for what runs; raises what a check of data found after its call had returned. To be called at the end of a script. */
 int dc_dsl_settle(lua_State *L);
 
+/* The script has ended: notes of comparisons that nothing has read, unless it failed; none from here on. */
+void dc_dsl_finish(lua_State *L, bool failed);
+
 /* Is the value at idx a typed function? */
 bool dc_dsl_is_function(lua_State *L, int idx);
 

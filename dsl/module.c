@@ -600,6 +600,13 @@ int dc_dsl_settle(lua_State *L)
     return 0;
 }
 
+void dc_dsl_finish(lua_State *L, bool failed)
+{
+    dc_dsl *d = dc_dsl_in(L);
+    if (d != NULL && d->rt != NULL)
+        dc_uses_finish(d, failed);
+}
+
 dc_rt *dc_dsl_rt(lua_State *L)
 {
     const dc_dsl *d = dc_dsl_in(L);

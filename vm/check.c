@@ -391,6 +391,7 @@ void dc_check_prepare(lua_State *L, dc_check *c)
     lua_pushlightuserdata(L, c);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &KEY);
     watch_definitions(L);
+    dc_dsl_finish(L, true); /* the check tells it itself */
     dc_check_silence(L);
 }
 

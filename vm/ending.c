@@ -51,7 +51,7 @@ static bool end_modules(lua_State *L)
     return good;
 }
 
-bool dc_ending(lua_State *L)
+bool dc_ending(lua_State *L, bool failed)
 {
     dc_rt *rt = dc_dsl_rt(L);
     bool good = true;
@@ -60,6 +60,7 @@ bool dc_ending(lua_State *L)
     if (dc_viz_push_end(L))
         good = call_or_say(L);
     good = end_modules(L) && good;
+    dc_dsl_finish(L, failed);
     dc_monitor_close(rt); /* a state that is left open would leave the socket there */
     return dc_trace_end(rt) && good;
 }
@@ -68,9 +69,9 @@ bool dc_ending(lua_State *L)
 static int l_exit(lua_State *L)
 {
     const int narg = lua_gettop(L);
-    const bool ended = dc_ending(L);
     const bool fails =
         lua_isboolean(L, 1) ? !lua_toboolean(L, 1) : narg > 0 && lua_tointeger(L, 1) != 0;
+    const bool ended = dc_ending(L, fails);
     if (!(dc_ending_output() && ended) && !fails) {
         lua_settop(L, narg > 0 ? narg : 1);
         lua_pushinteger(L, 1);

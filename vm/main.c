@@ -189,6 +189,7 @@ typedef struct command {
     const char *ranks; /* --ranks; NULL */
     const char *viz;   /* --viz; NULL */
     const char *trace; /* --trace; NULL */
+    bool prompt;       /* there was one */
     int status;
 } command;
 
@@ -299,7 +300,7 @@ static int run_tool(lua_State *L, const command *c)
 }
 
 /* The script, or what stands in its place. */
-static int run_rest(lua_State *L, const command *c)
+static int run_rest(lua_State *L, command *c)
 {
     if (c->tool != NULL)
         return run_tool(L, c);
@@ -311,11 +312,10 @@ static int run_rest(lua_State *L, const command *c)
         if (run_file(L, is_stdin ? NULL : name, argc, c->argv + c->script + 1) != LUA_OK && !c->i)
             return 1;
     }
-    if (c->i)
-        return dc_prompt_run(L, c->rt);
-    if (script || c->e || c->v)
+    if (!c->i && (script || c->e || c->v))
         return 0;
-    return isatty(STDIN_FILENO) ? dc_prompt_run(L, c->rt) : run_file(L, NULL, 0, NULL) != LUA_OK;
+    c->prompt = c->i || isatty(STDIN_FILENO);
+    return c->prompt ? dc_prompt_run(L, c->rt) : run_file(L, NULL, 0, NULL) != LUA_OK;
 }
 
 typedef struct recording {
@@ -351,7 +351,8 @@ static int docall_viz(lua_State *L, command *c)
 
 static int end_script(lua_State *L)
 {
-    lua_pushboolean(L, dc_ending(L));
+    const command *c = lua_touserdata(L, 1);
+    lua_pushboolean(L, dc_ending(L, c->status != 0 || c->prompt));
     return 1;
 }
 
@@ -373,7 +374,8 @@ static int run_command(lua_State *L)
     if (c->status == 0)
         c->status = run_rest(L, c);
     lua_pushcfunction(L, end_script);
-    if (docall(L, 0, 1) != LUA_OK || !lua_toboolean(L, -1))
+    lua_pushlightuserdata(L, c);
+    if (docall(L, 1, 1) != LUA_OK || !lua_toboolean(L, -1))
         c->status = c->status != 0 ? c->status : 1;
     dc_profile_report_all(c->rt);
     return 0;

@@ -33,6 +33,8 @@ bool dc_handle_was(lua_State *L, int idx)
 dc_handle *dc_handle_test(lua_State *L, int idx)
 {
     dc_handle *h = dc_udata_test(L, idx, &dc_handle_utype);
+    if (h != NULL && h->unread)
+        dc_uses_read(h);
     if (h != NULL && h->d->watch != NULL && h->kind != DC_HANDLE_TRACED)
         dc_uses_mark(h);
     return h;
@@ -121,6 +123,8 @@ void dc_handle_close(dc_handle *h)
     const dc_handle_kind kind = h->kind;
     if (kind == DC_HANDLE_CLOSED || dc_dsl_gone(h->d))
         return;
+    if (h->unread)
+        dc_uses_tell_unread(h);
     h->kind = DC_HANDLE_CLOSED;
     h->closed = NULL;
     if (kind != DC_HANDLE_VALUE && kind != DC_HANDLE_LAZY && kind != DC_HANDLE_CELL)
@@ -145,6 +149,7 @@ void dc_handle_empty(dc_handle *h)
     const uint64_t scope = h->scope;
     if (h->kind == DC_HANDLE_CLOSED)
         return;
+    h->unread = false;
     dc_handle_close(h);
     h->scope = scope; /* where closing says that it was closed */
 }

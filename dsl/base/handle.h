@@ -22,6 +22,7 @@ struct dc_handle {
     dc_handle_kind kind;
     bool loan;     /* of a batch: says so when used after closing */
     bool by_scope; /* closed by one */
+    bool unread;   /* LAZY or VALUE: of bool, made by the script, and nothing has read it yet */
     dc_dsl *d;
     const char *origin; /* "made at train.lua:14", "argument 'x' of step, train.lua:12"; interned */
     union {
@@ -32,11 +33,14 @@ struct dc_handle {
     dc_handle *next, *prev;
     dc_tensor *tensor;
     dc_cell *cell;
-    const char *compiled; /* VALUE that is a result of this typed function; interned */
-    dc_lazy *lazy;        /* of LAZY; of VALUE once it was an operand: its identity for gradients */
-    dc_val val;           /* TRACED only: other kinds end before it */
-    uint64_t serial;      /* of the trace */
-    const char *fn;       /* name of the function traced; interned */
+    union {
+        const char *compiled; /* VALUE that is a result of this typed function; interned */
+        const char *test;     /* LAZY that was unread: the operation; static or interned */
+    };
+    dc_lazy *lazy;   /* of LAZY; of VALUE once it was an operand: its identity for gradients */
+    dc_val val;      /* TRACED only: other kinds end before it */
+    uint64_t serial; /* of the trace */
+    const char *fn;  /* name of the function traced; interned */
     uint32_t
         use; /* its place in the trace's dc_uses, from 1; 0 none. In `deepc check` of all kinds */
 };

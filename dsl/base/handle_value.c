@@ -80,6 +80,7 @@ int dc_handle_leave(lua_State *L)
         return 0;
     const dc_place place = dc_place_find(L, h->d);
     h->loan = false;
+    h->unread = false;
     dc_handle_close(h);
     h->closed = place.where;
     return 0;

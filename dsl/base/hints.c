@@ -36,7 +36,7 @@ static names fields[] = {
     {"detach", "dc.stop_gradient(x)"},
     {"dim", "#x.shape"},
     {"double", ":cast \"f64\""},
-    {"equal", ":eq(y), and :eq(y):all()"},
+    {"equal", ":eq(y) element by element, :eq(y):all():item() of all"},
     {"elu", "nn.elu(x), of require \"deepc.nn\""},
     {"erfinv", ":erf_inv()"},
     {"fill", "dc.full(type, value)"},

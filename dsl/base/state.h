@@ -11,6 +11,7 @@
 #include "core/runtime/rt.h"
 #include "core/runtime/storage.h"
 #include "dsl/base/udata.h"
+#include "dsl/base/uses.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -55,6 +56,7 @@ typedef struct dc_dsl {
     struct dc_work *loader; /* threads that read and decode rows of files; NULL before the first */
     struct dc_gather *gathers;   /* what gathers them on other devices than the host, linked */
     struct dc_uses_watch *watch; /* for `deepc check`; or NULL */
+    dc_uses_places places;
     dc_scope *scope;             /* the open ones, innermost first */
     uint64_t scopes;             /* made so far */
     lua_CFunction ipairs;        /* its iterator */

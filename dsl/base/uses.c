@@ -3,6 +3,7 @@
 #include "dsl/base/trace.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void dc_uses_add(dc_uses *u, dc_handle *h, const char *op, const char *where, bool test)
 {
@@ -33,6 +34,72 @@ void dc_uses_mark(dc_handle *h)
     dc_uses *u = uses_of(h);
     if (u != NULL && !u->folded && h->use <= u->at.n)
         u->at.at[h->use - 1].used = true;
+}
+
+/* Is the place of h known? It is from here on; where there is no room for it, it was. */
+static bool is_place_known(const dc_handle *h)
+{
+    enum { NEAR = 8 };
+    dc_uses_places *p = &h->d->places;
+    const uintptr_t key = (uintptr_t)h->origin ^ ((uintptr_t)h->test << 1);
+    const size_t hash = (size_t)((key * UINT64_C(0x9E3779B97F4A7C15)) >> 40);
+    for (size_t i = 0; i < NEAR; i++) {
+        const size_t at = (hash + i) % DC_USES_PLACES;
+        if (p->known[at].origin == h->origin && p->known[at].op == h->test)
+            return true;
+        if (p->known[at].origin == NULL) {
+            p->known[at].origin = h->origin;
+            p->known[at].op = h->test;
+            return false;
+        }
+    }
+    return true;
+}
+
+void dc_uses_unread(dc_handle *h, const char *op)
+{
+    if (h->origin == NULL || h->d->places.silent)
+        return;
+    h->test = op;
+    h->unread = true;
+}
+
+void dc_uses_read(dc_handle *h)
+{
+    h->unread = false;
+    is_place_known(h);
+}
+
+/* The place in "made at train.lua:3" and "result of f, train.lua:3". */
+static const char *place_in(const dc_handle *h)
+{
+    static const char made[] = "made at ", result[] = "result of ";
+    const char *origin = h->origin;
+    if (strncmp(origin, made, sizeof made - 1) == 0)
+        return origin + sizeof made - 1;
+    const size_t skip = sizeof result - 1 + strlen(h->test) + 2;
+    return h->kind == DC_HANDLE_VALUE && strlen(origin) > skip ? origin + skip : origin;
+}
+
+void dc_uses_tell_unread(dc_handle *h)
+{
+    h->unread = false;
+    if (!h->d->places.silent && !is_place_known(h))
+        dc_logf(&h->d->rt->log, DC_CH_NOTE,
+                "%s: nothing uses the value of %s; as a condition a tensor is always true, "
+                "x:item() asks for one value",
+                place_in(h), h->test);
+}
+
+void dc_uses_finish(dc_dsl *d, bool failed)
+{
+    dc_handle *h = d->live;
+    while (h != NULL && h->next != NULL)
+        h = h->next;
+    for (; h != NULL && !failed; h = h->prev) /* in the order of the script */
+        if (h->unread)
+            dc_uses_tell_unread(h);
+    d->places.silent = true;
 }
 
 void dc_uses_free(dc_uses *u)

@@ -52,4 +52,23 @@ typedef struct dc_uses_watch {
  */
 void dc_uses_end(dc_uses *u, dc_uses *seen, dc_uses_tell *tell, void *arg);
 
+/*
+ * Results outside traces that nothing has read: a note where one of them goes, once for each place, unless one of the
+ * same place was read before.
+ */
+enum { DC_USES_PLACES = 512 };
+typedef struct dc_uses_places {
+    struct {
+        const char *origin, *op;
+    } known[DC_USES_PLACES]; /* by hash; told, or read */
+    bool silent;             /* no notes: `deepc check`, or the script has failed */
+} dc_uses_places;
+
+/* h is a new value of bool, the result of this operation or typed function. */
+void dc_uses_unread(dc_handle *h, const char *op);
+void dc_uses_read(dc_handle *h);
+void dc_uses_tell_unread(dc_handle *h);
+/* Notes of all that is left, at the end of a script; and no notes from here on. */
+void dc_uses_finish(dc_dsl *d, bool failed);
+
 #endif

@@ -405,6 +405,8 @@ int dc_fn_give(lua_State *L, const dc_fn *fn, const dc_spec *s, int spec_idx, in
         dc_dim_print_show(L, lua_gettop(L), first + (int)s->nresult);
         lua_pop(L, 1);
     }
+    if (s->nresult == 1 && s->out[0].dtype == DC_BOOL && s->out[0].rank == 0)
+        dc_uses_unread(dc_handle_look(L, first), fn->name);
     if (s->nout == s->nresult && fn->flat_results)
         return (int)s->nresult;
     return dc_fn_push_results(L, fn, s->out_shape, first, (int)s->nresult);

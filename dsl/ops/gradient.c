@@ -170,7 +170,7 @@ static DC_NORETURN void no_graph(lua_State *L, dc_dsl *d, const dc_handle *loss)
         .h = (dc_handle *)(uintptr_t)loss, .role = "loss", .type = *dc_handle_type(loss)};
     dc_blame b = {.in = &in, .n = 1};
     dc_fact f = {.op = "grad", .word = {"loss"}};
-    if (loss->compiled != NULL) {
+    if (loss->kind == DC_HANDLE_VALUE && loss->compiled != NULL) {
         f.word[0] = lua_pushfstring(L, "loss is a result of compiled '%s' and", loss->compiled);
         b.hint = "take the gradient inside it";
     } else if (loss->kind == DC_HANDLE_LAZY) {

@@ -457,9 +457,27 @@ static int l_isclose(lua_State *L)
     return close_to(L, "isclose", build_isclose);
 }
 
+/* A boolean, for conditions; where values are not computed nothing is known to differ. */
 static int l_allclose(lua_State *L)
 {
-    return close_to(L, "allclose", build_allclose);
+    dc_dsl *d = dc_dsl_of(L);
+    close_to(L, "allclose", build_allclose);
+    dc_handle *h = dc_handle_check(L, d, lua_gettop(L), "allclose");
+    if (h->kind == DC_HANDLE_TRACED) {
+        const dc_operand in = {.h = h, .role = "of", .type = *dc_handle_type(h)};
+        dc_error_fact(
+            L, d, DC_ERR_NO_VALUE,
+            &(dc_fact){.op = "allclose", .type = {in.type}, .word = {dc_trace_current(L, d)->name}},
+            &(dc_blame){.in = &in, .n = 1, .hint = "a:isclose(b):all() is a tensor"});
+    }
+    if (d->watch != NULL) {
+        lua_pushboolean(L, 1);
+        return 1;
+    }
+    bool all;
+    memcpy(&all, dc_handle_read(L, d, h, "allclose"), sizeof all);
+    lua_pushboolean(L, all);
+    return 1;
 }
 
 /* What stands for NaN, infinity, -infinity. */

@@ -378,14 +378,15 @@ dc.lerp = Tensor.lerp
 function Tensor:isclose(b, options) end
 dc.isclose = Tensor.isclose
 
----Whether all elements are close, as x:isclose says (torch.allclose, np.allclose).
+---Whether all elements are close, as x:isclose says (torch.allclose, np.allclose): a boolean, for conditions. A tensor,
+---also in a typed function, is x:isclose(b):all().
 ---
----    dc.tensor { 1, 2 }:allclose(dc.tensor { 1, 2.00001 }, { rtol = 1e-4 })
+---    assert(dc.tensor { 1, 2 }:allclose(dc.tensor { 1, 2.00001 }, { rtol = 1e-4 }))
 ---
----Errors: as x:isclose.
+---Errors: as x:isclose; DC0602 in a typed function.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@param options? { rtol?: number, atol?: number, equal_nan?: boolean } 1e-5, 1e-8, false
----@return deepc.Tensor # bool[]
+---@return boolean
 function Tensor:allclose(b, options) end
 dc.allclose = Tensor.allclose
 

@@ -4,6 +4,7 @@
 -- Each program runs in a process of its own. Its first line may say how:
 --
 --   -- run: deepc check        the text is what this command prints about the file
+--   -- run: script             the text is all that it prints, notes too
 --   -- env: DEEPC_ALLOW=compute    settings that it runs with
 --
 -- Else it is run as a script, and the text is that of the error value; a second part of the output says
@@ -55,9 +56,10 @@ function golden.names()
   return list
 end
 
----Without what is not the same in every run, and notes of the log.
-local function normalize(text)
-  return (text:gsub("/tmp/lua_%w+", "/tmp/file"):gsub("%[note%][^\n]*\n", ""))
+---Without what is not the same in every run, and notes of the log unless they are what is asked for.
+local function normalize(text, notes)
+  text = text:gsub("/tmp/lua_%w+", "/tmp/file")
+  return notes and text or (text:gsub("%[note%][^\n]*\n", ""))
 end
 
 ---Runs a program: its message, and "usable" or what is wrong with the context afterwards.
@@ -67,6 +69,10 @@ function golden.run(name)
   if how then
     local text = output(("cd %s && %s %s %s"):format(golden.folder, quote(program), how, name .. ".lua"))
     return normalize(text), "usable"
+  end
+  if read(path):match "^%-%- run: script\n" then
+    return normalize(output(("cd %s && DEEPC_PROGRESS=off %s %s"):format(golden.folder, quote(program), name .. ".lua")),
+      true), "usable"
   end
   local text = output(("%s %s tests/lua/golden_one.lua %s %s"):format(settings_of(read(path)), quote(program), name,
     path))

@@ -657,7 +657,7 @@ for case, o in pairs(FILES) do
       for i, named in ipairs(same:named_parameters()) do
         local ours = net:named_parameters()[i]
         lu.assertEquals(ours[1], named[1])
-        lu.assertTrue(ours[2]:allclose(named[2], { atol = 1e-6 }):item(), named[1])
+        lu.assertTrue(ours[2]:allclose(named[2], { atol = 1e-6 }), named[1])
       end
     else
       for _, n in ipairs { 1, 7, 13 } do

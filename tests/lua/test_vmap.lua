@@ -141,7 +141,7 @@ local unary = [[abs asinh atan cbrt ceil cos cosh erf erfc exp exp2 expm1 floor 
   sin sinh softplus square tan tanh trunc deg2rad rad2deg frac sinc nan_to_num logical_not]]
 local positive = "log log1p log2 log10 rsqrt sqrt lgamma digamma"
 local below_1 = "asin acos atanh erf_inv"
-local binary = [[add atan2 copysign hypot logaddexp logaddexp2 heaviside isclose allclose logical_and logical_or
+local binary = [[add atan2 copysign hypot logaddexp logaddexp2 heaviside isclose logical_and logical_or
   logical_xor div eq ge gt le lt maximum minimum mul ne sub floor_div rem mod]]
 local whole = "bit_and bit_or bit_xor shift_left shift_right"
 local reductions = [[max mean min norm prod std sum var logsumexp nansum nanprod nanmean nanmax nanmin nanvar nanstd
@@ -321,8 +321,8 @@ end
 
 -- Not of tensors, or not for tensors of a typed function.
 local others = { custom_grad = true, remat = true } -- below
-for name in ([[autocast bytes checkpoint check_numbers close dim fn frombytes generator item load move ops options
-    param print progress save scope seed set state static stats to totable tune]]):gmatch "[%w_]+" do
+for name in ([[allclose autocast bytes checkpoint check_numbers close dim fn frombytes generator item load move ops
+    options param print progress save scope seed set state static stats to totable tune]]):gmatch "[%w_]+" do
   others[name] = true
 end
 
