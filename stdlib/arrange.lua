@@ -187,7 +187,7 @@ function arrange.kron(a, b)
   end
   local left, right, out = {}, {}, {}
   for k = 1, rank do
-    local n, m = a.shape[k - rank + #a.shape] or 1, b.shape[k - rank + #b.shape] or 1
+    local n, m = rawget(a.shape, k - rank + #a.shape) or 1, rawget(b.shape, k - rank + #b.shape) or 1
     left[2 * k - 1], left[2 * k], right[2 * k - 1], right[2 * k] = n, 1, 1, m
     out[k] = n * m
   end

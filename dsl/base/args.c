@@ -9,6 +9,7 @@
 #include "core/graph/signature.h"
 #include "dsl/base/error.h"
 #include "dsl/base/run.h"
+#include "dsl/base/shape.h"
 #include "dsl/base/size.h"
 #include "dsl/base/trace.h"
 
@@ -374,8 +375,5 @@ bool dc_args_is_plain(lua_State *L, int idx)
 {
     if (lua_type(L, idx) != LUA_TTABLE)
         return false;
-    if (!lua_getmetatable(L, idx))
-        return true;
-    lua_pop(L, 1);
-    return false;
+    return !lua_getmetatable(L, idx) || dc_shape_pop_is(L);
 }

@@ -7,6 +7,7 @@
 #include "dsl/base/binding.h"
 #include "dsl/base/hints.h"
 #include "dsl/base/interrupt.h"
+#include "dsl/base/shape.h"
 #include "dsl/base/size.h"
 #include "dsl/base/trace.h"
 #include "dsl/ops/ops.h"
@@ -24,15 +25,6 @@ static const char *field_hint(lua_State *L, const char *name)
     return known != NULL ? known : dc_hint_spelling(L, lua_upvalueindex(2), fields, name);
 }
 
-static void push_shape(lua_State *L, const dc_type *t)
-{
-    lua_createtable(L, t->rank, 0);
-    for (int k = 0; k < t->rank; k++) {
-        dc_size_push(L, t->dim[k]);
-        lua_rawseti(L, -2, k + 1);
-    }
-}
-
 /* Does the iterator of ipairs ask for the element behind the last? Then there is none. */
 static bool ends_ipairs(lua_State *L, const dc_dsl *d, const dc_type *t)
 {
@@ -46,26 +38,26 @@ static bool ends_ipairs(lua_State *L, const dc_dsl *d, const dc_type *t)
     return is;
 }
 
-/* Second upvalue: the methods. */
+/* Second upvalue: the methods; as "shape" it has the metatable of shapes. */
 static int l_index(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     if (lua_type(L, 2) == LUA_TSTRING && lua_istable(L, lua_upvalueindex(2))) {
         lua_pushvalue(L, 2);
-        if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL)
+        const int type = lua_rawget(L, lua_upvalueindex(2));
+        if (type == LUA_TTABLE) {
+            dc_shape_push(L, dc_handle_type(dc_handle_check(L, d, 1, "index")), lua_gettop(L));
+            return 1;
+        }
+        if (type != LUA_TNIL)
             return 1;
     }
     dc_handle *h = dc_handle_check(L, d, 1, "index");
     if (lua_type(L, 2) != LUA_TSTRING)
         return ends_ipairs(L, d, dc_handle_type(h)) ? 0 : dc_subscript_get(L, d, h);
     const char *name = lua_tostring(L, 2);
-    const dc_type own = *dc_handle_type(h), *t = &own;
-    if (strcmp(name, "shape") == 0) {
-        push_shape(L, t);
-        return 1;
-    }
     if (strcmp(name, "dtype") == 0) {
-        lua_pushstring(L, dc_dtype_name((dc_dtype)t->dtype));
+        lua_pushstring(L, dc_dtype_name((dc_dtype)dc_handle_type(h)->dtype));
         return 1;
     }
     if (strcmp(name, "device") == 0) {
@@ -350,6 +342,8 @@ void dc_tensor_open(lua_State *L, dc_dsl *d, int methods, int meta)
     d->ipairs = find_ipairs(L);
     lua_rawgetp(L, LUA_REGISTRYINDEX, d);
     lua_pushvalue(L, methods);
+    dc_shape_open(L, d);
+    lua_setfield(L, -2, "shape");
     lua_pushcclosure(L, l_index, 2);
     lua_setfield(L, meta, "__index");
 }

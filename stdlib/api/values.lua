@@ -43,7 +43,7 @@ local dc = {}
 ---
 ---`==` of two tensors and `<` raise: Lua makes them true or false. See x:eq and x:lt.
 ---@class deepc.Tensor
----@field shape integer[] sizes of the axes, a new list each time
+---@field shape integer[] sizes of the axes, a new list each time; == compares it with another one or a list
 ---@field dtype string "f32"
 ---@field device string where it lies: "cpu", "opencl:0"
 ---@operator add(deepc.Operand): deepc.Tensor

@@ -121,7 +121,7 @@ local function joint_batch(a, b, n)
   local na, nb = #a - n, #b - n
   local out = {}
   for i = 1, math.max(na, nb) do
-    local x, y = a[na + 1 - i] or 1, b[nb + 1 - i] or 1
+    local x, y = rawget(a, na + 1 - i) or 1, rawget(b, nb + 1 - i) or 1 -- below 1 a shape raises
     if x ~= y and x ~= 1 and y ~= 1 then
       return nil, i, x, y
     end

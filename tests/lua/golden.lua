@@ -71,8 +71,8 @@ function golden.run(name)
     return normalize(text), "usable"
   end
   if read(path):match "^%-%- run: script\n" then
-    return normalize(output(("cd %s && DEEPC_PROGRESS=off %s %s"):format(golden.folder, quote(program), name .. ".lua")),
-      true), "usable"
+    local line = ("cd %s && DEEPC_PROGRESS=off %s %s.lua"):format(golden.folder, quote(program), name)
+    return normalize(output(line), true), "usable"
   end
   local text = output(("%s %s tests/lua/golden_one.lua %s %s"):format(settings_of(read(path)), quote(program), name,
     path))

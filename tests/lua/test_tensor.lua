@@ -150,3 +150,55 @@ function TestLife:test_collector_is_told_of_memory()
   end
   lu.assertTrue(dc.stats().bytes_live - before < 200 * 2 ^ 20)
 end
+
+-- ---- shapes ----
+
+TestShapeValue = {}
+
+function TestShapeValue:test_equality()
+  local x, y = dc.ones "f32[b=2, 3]", dc.zeros "i32[2, 3]"
+  lu.assertTrue(x.shape == y.shape)
+  lu.assertTrue(x.shape == { 2, 3 } and { 2, 3 } == x.shape)
+  lu.assertFalse(x.shape == y:transpose().shape or x.shape == dc.ones "f32[2, 3, 1]".shape or x.shape == {})
+  lu.assertTrue(dc.tensor(1).shape == {})
+  lu.assertFalse(x.shape == nil or x.shape == "[2, 3]")
+end
+
+function TestShapeValue:test_text()
+  lu.assertEquals(tostring(dc.ones "f32[2, 3]".shape), "[2, 3]")
+  lu.assertEquals("of " .. dc.tensor(1).shape .. ".", "of [].")
+  local seen = {}
+  dc.fn("f(x: f32[n <= 8, 3]) -> f32[n, 3]", function(x)
+    seen[1], seen[2] = tostring(x.shape), x.shape == (x * 2).shape
+    return x
+  end)
+  lu.assertEquals(seen, { "[n (up to 8), 3]", true })
+end
+
+function TestShapeValue:test_positions()
+  local s = dc.ones "f32[2, 3]".shape
+  lu.assertEquals({ s[1], s[2], #s }, { 2, 3, 2 })
+  fails("index 0 outside 1..2 of the shape [2, 3]", function() return s[0] end)
+  fails("index -1 outside 1..2 of the shape [2, 3]", function() return s[-1] end)
+  lu.assertNil(s[3])
+  lu.assertNil(s.batch)
+  lu.assertNil(dc.tensor(1).shape[0])
+end
+
+-- A table like any other one, for who makes another shape of it.
+function TestShapeValue:test_as_a_table()
+  local x = dc.iota "f32[6]":reshape(2, 3)
+  local s, seen = x.shape, {}
+  for i, n in ipairs(s) do seen[i] = n end
+  lu.assertEquals(seen, { 2, 3 })
+  lu.assertEquals({ table.unpack(s) }, { 2, 3 })
+  lu.assertEquals(table.concat(s, "x"), "2x3")
+  s[1] = 3
+  s[2] = 2
+  lu.assertEquals(x:reshape(s):totable(), { { 0, 1 }, { 2, 3 }, { 4, 5 } })
+  lu.assertEquals(x.shape[1], 2)
+  table.insert(s, 1, 1)
+  lu.assertEquals(x:reshape(s).shape, { 1, 3, 2 })
+  lu.assertEquals(dc.tensor(x.shape):totable(), { 2, 3 })
+  lu.assertEquals(dc.ones "f32[3]":expand(x.shape):sum():item(), 6)
+end
