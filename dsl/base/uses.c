@@ -36,20 +36,19 @@ void dc_uses_mark(dc_handle *h)
         u->at.at[h->use - 1].used = true;
 }
 
-/* Is the place of h known? It is from here on; where there is no room for it, it was. */
-static bool is_place_known(const dc_handle *h)
+bool dc_uses_is_known(dc_dsl *d, const char *place, const char *what)
 {
     enum { NEAR = 8 };
-    dc_uses_places *p = &h->d->places;
-    const uintptr_t key = (uintptr_t)h->origin ^ ((uintptr_t)h->test << 1);
+    dc_uses_places *p = &d->places;
+    const uintptr_t key = (uintptr_t)place ^ ((uintptr_t)what << 1);
     const size_t hash = (size_t)((key * UINT64_C(0x9E3779B97F4A7C15)) >> 40);
     for (size_t i = 0; i < NEAR; i++) {
         const size_t at = (hash + i) % DC_USES_PLACES;
-        if (p->known[at].origin == h->origin && p->known[at].op == h->test)
+        if (p->known[at].place == place && p->known[at].what == what)
             return true;
-        if (p->known[at].origin == NULL) {
-            p->known[at].origin = h->origin;
-            p->known[at].op = h->test;
+        if (p->known[at].place == NULL) {
+            p->known[at].place = place;
+            p->known[at].what = what;
             return false;
         }
     }
@@ -67,7 +66,7 @@ void dc_uses_unread(dc_handle *h, const char *op)
 void dc_uses_read(dc_handle *h)
 {
     h->unread = false;
-    is_place_known(h);
+    dc_uses_is_known(h->d, h->origin, h->test);
 }
 
 /* The place in "made at train.lua:3" and "result of f, train.lua:3". */
@@ -84,7 +83,7 @@ static const char *place_in(const dc_handle *h)
 void dc_uses_tell_unread(dc_handle *h)
 {
     h->unread = false;
-    if (!h->d->places.silent && !is_place_known(h))
+    if (!h->d->places.silent && !dc_uses_is_known(h->d, h->origin, h->test))
         dc_logf(&h->d->rt->log, DC_CH_NOTE,
                 "%s: nothing uses the value of %s; as a condition a tensor is always true, "
                 "x:item() asks for one value",

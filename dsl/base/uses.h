@@ -59,11 +59,16 @@ void dc_uses_end(dc_uses *u, dc_uses *seen, dc_uses_tell *tell, void *arg);
 enum { DC_USES_PLACES = 512 };
 typedef struct dc_uses_places {
     struct {
-        const char *origin, *op;
-    } known[DC_USES_PLACES]; /* by hash; told, or read */
+        const char *place, *what;
+    } known[DC_USES_PLACES]; /* by hash */
     bool silent;             /* no notes: `deepc check`, or the script has failed */
 } dc_uses_places;
 
+/*
+ * Has this been told of this place, or is not to be? It has from here on; where there is no room for it, too. Both are
+ * interned or static.
+ */
+bool dc_uses_is_known(dc_dsl *d, const char *place, const char *what);
 /* h is a new value of bool, the result of this operation or typed function. */
 void dc_uses_unread(dc_handle *h, const char *op);
 void dc_uses_read(dc_handle *h);

@@ -313,6 +313,8 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
     }
     if (status != DC_OK)
         raise_failure(L, &x, status);
+    if (a->pairs && dc_pairs_any(a) && is_of_script(L, a))
+        dc_pairs_look(L, d, a, x.out[0], &place);
     if (!tracing && a->nout == 1 && is_test(x.out[0]) && !a->step && is_of_script(L, a))
         dc_uses_unread(x.out[0], a->op);
 }

@@ -21,6 +21,7 @@ typedef struct dc_apply {
     bool product; /* of f32, dc.autocast computes it in 16 bits */
     bool once;    /* of several steps: floats of 16 bits are f32 between them, and rounded once */
     bool alike;   /* three operands, all of one dtype, and not a condition and two */
+    bool pairs;   /* operands are broadcast: where both grow that is noted */
     bool step;    /* of what the script called: that its result is not used is not reported */
     dc_build_fn *build;
     const void *arg;
@@ -36,6 +37,15 @@ void dc_apply_step(lua_State *L, dc_dsl *d, const char *op, const int *idx, int 
                    bool last); /* ... which others may follow */
 /* Takes the values at idx[0..n-1] as operands; numbers get the dtype that the tensors have. */
 void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, const int *idx, int n);
+
+/*
+ * pairs.c. Do two operands both grow, to all pairs of their elements, and not all those axes have names? Then: an error
+ * where one of them has, otherwise a note, once for each place. Masks are made so (`positions:lt(lengths:reshape(-1, 1))`):
+ * comparisons are noted alone, and only where the operands have the same sizes.
+ */
+bool dc_pairs_any(const dc_apply *a);
+void dc_pairs_look(lua_State *L, dc_dsl *d, const dc_apply *a, const dc_handle *out,
+                   const dc_place *place);
 
 /* Steps of composites. */
 dc_status dc_ops_1(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val *out);

@@ -446,7 +446,7 @@ static int close_to(lua_State *L, const char *name, dc_build_fn *build)
                             dc_handle_describe(L, lua_gettop(L)));
         c.nan = lua_toboolean(L, -1);
     }
-    dc_apply a = {.build = build, .arg = &c, .once = true};
+    dc_apply a = {.build = build, .arg = &c, .once = true, .pairs = true};
     dc_apply_operands(L, d, &a, name, (const int[]){1, 2}, 2);
     dc_apply_run(L, d, &a);
     return 1;

@@ -415,7 +415,7 @@ static int l_row(lua_State *L)
     const dc_op op = (dc_op)(dc_binding_of(L) - row_of_op);
     const dc_op_row *row = dc_op_row_of(op);
     static const int at[DC_APPLY_IN] = {1, 2, 3, 4};
-    dc_apply a = {.build = build_row, .arg = &op, .alike = op != DC_OP_WHERE};
+    dc_apply a = {.build = build_row, .arg = &op, .alike = op != DC_OP_WHERE, .pairs = true};
     luaL_checkstack(L, DC_APPLY_IN, "operands");
     if (lua_gettop(L) > row->n)
         lua_settop(L, row->n);
@@ -444,8 +444,12 @@ int dc_ops_composite(lua_State *L)
     lua_settop(L, c->bound.most);
     const power e = {lua_type(L, 1) == LUA_TNUMBER, lua_type(L, 2) == LUA_TNUMBER,
                      lua_tonumber(L, 1), lua_tonumber(L, 2)};
-    dc_apply a = {
-        .build = c->build, .arg = &e, .as_f32 = c->as_f32, .once = c->once, .alike = true};
+    dc_apply a = {.build = c->build,
+                  .arg = &e,
+                  .as_f32 = c->as_f32,
+                  .once = c->once,
+                  .alike = true,
+                  .pairs = true};
     dc_apply_operands(L, d, &a, c->bound.name, at, c->bound.most);
     dc_apply_run(L, d, &a);
     return 1;

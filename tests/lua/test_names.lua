@@ -61,15 +61,32 @@ function TestNames:test_broadcasting_gives_no_name_twice()
   raises("sub: " .. twice .. "f32[n=4, n=4]", "DC0305", function()
     dc.fn("f(p: f32[n, 1], y: f32[n]) -> f32[]", function(p, y) return (p - y):sum() end, { n = 4 })
   end)
+  local pairs_of = "both operands would stretch, to "
+  raises("sub: " .. pairs_of .. "f32[n=4, 4]: each element with each", "DC0305", function()
+    return z "f32[n=4, 1]" - z "f32[4]"
+  end)
+  raises("sub: " .. pairs_of .. "f32[4, n=4]: each element with each", "DC0305", function()
+    return z "f32[4, 1]" - z "f32[n=4]"
+  end)
+  raises("mul: " .. pairs_of .. "f32[n=4, 3]: each element with each", "DC0305", function()
+    return z "f32[n=4, 1]" * z "f32[3]"
+  end)
+  raises("where: " .. pairs_of .. "f32[4, n=4, 3]: each element with each", "DC0305", function()
+    return dc.where(z "bool[4, 1, 3]", z "f32[n=4, 3]", 0)
+  end)
   check { -- by hand, and where an operand has it twice, they meet
     { "f32[n=4, 1]", function(x) return x - z "f32[n=4]":reshape "[n, 1]" end, "f32[n=4, 1]" },
     { "f32[n=4, 1]", function(x) return x - z "f32[n=4]":rename { n = "m" } end, "f32[n=4, m=4]" },
-    { "f32[n=4, 1]", function(x) return x - z "f32[n=4]":rename { n = false } end, "f32[n=4, 4]" },
-    { "f32[n=4, 1]", function(x) return (x - z "f32[4]"):rename { [2] = "n" } end, "f32[n=4, n=4]" },
+    { "f32[n=4, 1]", function(x) return x - z "f32[1, 4]" end, "f32[n=4, 4]" },
+    { "f32[n=4, 1]", function(x) return (x - z "f32[m=4]"):rename { [2] = "n" } end, "f32[n=4, n=4]" },
     { "f32[n=4, n=4]", function(x) return x - z "f32[n=4]" + z "f32[n=4, 1]" end, "f32[n=4, n=4]" },
     { "f32[n=4, 2]", function(x) return x:matmul(x:transpose()) end, "f32[n=4, n=4]" },
     { "f32[n=4, 1]", function(x) return x:expand "[n, n]" end, "f32[n=4, n=4]" },
     { "f32[n=4, n=4]", function(x) return dc.einsum("..., ... -> ...", x, z "f32[n=4]") end, "f32[n=4, n=4]" },
+    { "f32[n=4, 1, 1]", function(x) return x * z "f32[t=4, s=4]" end, "f32[n=4, t=4, s=4]" },
+    { "f32[n=4, 3]", function(x) return x * z "f32[3]" + z "f32[4, 1]" end, "f32[n=4, 3]" },
+    { "f32[4, 1]", function(x) return x * z "f32[4]" end, "f32[4, 4]" },
+    { "f32[n=4, 1]", function(x) return z "f32[5]":lt(x) end, "bool[n=4, 5]" },
   }
 end
 
