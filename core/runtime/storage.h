@@ -92,6 +92,7 @@ typedef struct dc_cell {
     char *label;           /* "net.2.weight"; replaced when a path is known */
     bool trainable;        /* dc.param, not dc.state */
     bool frozen;           /* a parameter that is not trained for a while */
+    bool optimised;        /* an optimiser was made for it */
     bool agreed;           /* all ranks had the same value, when it was first used */
     bool torn;             /* a failed device run may have left half a value */
     const char *job;       /* function whose call or job is about to set it; NULL: none */

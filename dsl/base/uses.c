@@ -16,6 +16,14 @@ void dc_uses_add(dc_uses *u, dc_handle *h, const char *op, const char *where, bo
     h->use = u->at.n;
 }
 
+void dc_uses_add_argument(dc_uses *u, dc_handle *h, const char *what, const char *where)
+{
+    if (where == NULL || what == NULL || u->folded)
+        return;
+    DC_PUSH(u->at, ((dc_use){where, what, u->at.n, 1, false, false}));
+    h->use = u->at.n;
+}
+
 /* Where the results that h is one of are noted; NULL nowhere, or no more. */
 static dc_uses *uses_of(const dc_handle *h)
 {

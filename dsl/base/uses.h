@@ -28,6 +28,8 @@ typedef struct dc_uses {
 
 /* h becomes a result of op at this place; test: it is a tensor of bool. */
 void dc_uses_add(dc_uses *u, dc_handle *h, const char *op, const char *where, bool test);
+/* h is an argument of the function traced; what: "argument 'x'", interned. */
+void dc_uses_add_argument(dc_uses *u, dc_handle *h, const char *what, const char *where);
 /* Something reads h. */
 void dc_uses_mark(dc_handle *h);
 void dc_uses_free(dc_uses *u);

@@ -6,6 +6,7 @@
  *   watch(table, name)        the function being traced depends on the fields of the table
  *   tracing()                 is a typed function being traced?
  *   trainable(cell, whether)  of a parameter; a state is never trained
+ *   optimised(params)         an optimiser was made for them
  *   cell_kind(cell)           "param", frozen or not, "state", or "growing"
  */
 #include "dsl/base/binding.h"
@@ -47,6 +48,17 @@ static int l_trainable(lua_State *L)
     return 0;
 }
 
+/* optimised(params): an optimiser trains them */
+static int l_optimised(lua_State *L)
+{
+    for (lua_Integer i = 1; lua_rawgeti(L, 1, i) != LUA_TNIL; i++, lua_pop(L, 1)) {
+        const dc_handle *h = dc_handle_test(L, -1);
+        if (h != NULL && h->kind == DC_HANDLE_CELL)
+            h->cell->optimised = true;
+    }
+    return 0;
+}
+
 static int l_cell_kind(lua_State *L)
 {
     const dc_handle *h = dc_handle_test(L, 1);
@@ -63,6 +75,7 @@ static const dc_binding bindings[] = {
     {"watch", l_watch, DC_ANY, DC_IN_LIBRARY},
     {"tracing", l_tracing, DC_ANY, DC_IN_LIBRARY},
     {"trainable", l_trainable, DC_ANY, DC_IN_LIBRARY},
+    {"optimised", l_optimised, DC_ANY, DC_IN_LIBRARY},
     {"cell_kind", l_cell_kind, DC_ANY, DC_IN_LIBRARY},
 };
 

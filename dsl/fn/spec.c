@@ -95,7 +95,7 @@ typedef struct argument {
     dc_spec *s;
     dc_handle *h;
     const dc_sig_type *declared;
-    const char *label;
+    const char *label, *what; /* "batch.x"; "argument 'batch'", NULL: need not be used */
     dc_type type;
 } argument;
 
@@ -108,6 +108,7 @@ static dc_status trace_argument_body(dc_job *j, void *arg)
     DC_PUSH(t->arg, v.ref);
     DC_PUSH(a->s->declared, a->declared);
     dc_handle_trace(a->h, t, &v);
+    dc_uses_add_argument(&t->uses, a->h, a->what, t->where);
     return DC_OK;
 }
 
@@ -124,6 +125,8 @@ static void push_argument(void *ctx, lua_State *L, const dc_sig_type *declared, 
         dc_error_raisef(L, a->d, DC_ERR_ARG_KIND, a->fn->name,
                         "argument '%s' of type %s has no size", label, text);
     }
+    const int whole = (int)strcspn(label, ".["); /* of a record or a list, "batch.x" */
+    a->what = *label != '_' ? dc_place_intern(a->d, "argument '%.*s'", whole, label) : NULL;
     dc_run(L, a->d, trace_argument_body, a);
 }
 
@@ -313,8 +316,8 @@ static dc_status compile_body(dc_job *j, void *arg)
     }
     if (dc_spec_is_split(a->fn, t) && s->rt != a->d->rt)
         return dc_failf(j, DC_ERR_DEVICES, a->fn->name,
-                        "values in parts are on %s, and '%s' computes on %s",
-                        a->d->rt->device_name, a->fn->name, s->rt->device_name);
+                        "values in parts are on %s, and '%s' computes on %s", a->d->rt->device_name,
+                        a->fn->name, s->rt->device_name);
     if (dc_spec_is_split(a->fn, t))
         DC_TRY(dc_spec_partition(j, a->fn, s, &desc));
     else

@@ -21,6 +21,7 @@ typedef struct gradient {
     dc_handle **wrt, **out;
     int n;
     bool zero, list, tracing;
+    const char *optimiser; /* whose step takes them, "optim.Adam"; or NULL */
     const dc_place *place;
 } gradient;
 
@@ -291,19 +292,37 @@ static const char *wrt_name(lua_State *L, const gradient *a, int i)
     return h->kind == DC_HANDLE_CELL ? "the cell" : "the tensor";
 }
 
+/* A layer that was replaced has taken its path along: stdlib/nn/class.lua. */
+static const char *unused_hint(lua_State *L, const gradient *a, const dc_handle *h)
+{
+    const char *label = h->kind == DC_HANDLE_CELL ? h->cell->label : NULL;
+    if (label != NULL && strstr(label, " (replaced)") != NULL)
+        return lua_pushfstring(L,
+                               "%s was made before another layer took this place; a new one for "
+                               "net:parameters() trains those of now",
+                               a->optimiser);
+    return "opt:step(loss, { unused = \"zero\" }) takes zeros for it";
+}
+
 static DC_NORETURN void raise_failure(lua_State *L, dc_dsl *d, const gradient *a)
 {
     dc_err *e = &d->rt->job.err;
     const int at = e->fact.operand;
     dc_operand in[2] = {{.h = a->loss, .role = "loss", .type = *dc_handle_type(a->loss)}};
+    const char *hint = NULL;
     int n = 1;
     luaL_checkstack(L, 8, "a failure");
     if (at > 0 && at <= a->n && a->wrt[at - 1]->kind != DC_HANDLE_CLOSED) {
         dc_handle *h = a->wrt[at - 1];
         e->fact.word[0] = wrt_name(L, a, at - 1); /* stays on the stack */
         in[n++] = (dc_operand){.h = h, .role = "wrt", .type = *dc_handle_type(h)};
+        if (e->id == DC_ERR_GRAD_UNUSED && a->optimiser != NULL) {
+            hint = unused_hint(L, a, h);
+            e->fact.word[0] =
+                lua_pushfstring(L, "%s, which %s trains", e->fact.word[0], a->optimiser);
+        }
     }
-    dc_handle_raise(L, d, &(dc_blame){.in = in, .n = n, .place = a->place});
+    dc_handle_raise(L, d, &(dc_blame){.in = in, .n = n, .place = a->place, .hint = hint});
 }
 
 /* Of which of its numbers? */
@@ -320,11 +339,51 @@ static void refuse_complex(lua_State *L, dc_dsl *d, dc_handle *loss)
                                 "tensor is dL/dre + i dL/dim"});
 }
 
-static int l_grad(lua_State *L)
+static size_t layer_of(const char *label)
+{
+    const char *dot = label != NULL ? strrchr(label, '.') : NULL;
+    return dot != NULL ? (size_t)(dot - label) : 0;
+}
+
+/* A parameter of the list that belongs to the layer of c, which is none of it. */
+static const dc_cell *find_sibling(const gradient *a, const dc_cell *c)
+{
+    const dc_cell *found = NULL;
+    const size_t n = layer_of(c->label);
+    for (int i = 0; i < a->n; i++) {
+        const dc_cell *p = a->wrt[i]->kind == DC_HANDLE_CELL ? a->wrt[i]->cell : NULL;
+        if (p == c)
+            return NULL;
+        if (n > 0 && p != NULL && layer_of(p->label) == n && memcmp(p->label, c->label, n) == 0)
+            found = p;
+    }
+    return found;
+}
+
+/* Parameters that the function reads and no optimiser trains, although this one trains others of their layer. */
+static void note_left_out(dc_dsl *d, const gradient *a)
+{
+    const dc_trace *t = d->trace;
+    for (uint32_t i = 0; i < t->cell.n && a->place->where != NULL; i++) {
+        const dc_cell *c = t->cell.at[i].cell;
+        if (!c->trainable || c->frozen || c->optimised)
+            continue;
+        const dc_cell *with = find_sibling(a, c);
+        if (with == NULL ||
+            dc_uses_is_known(d, a->place->where, dc_place_intern(d, "%s", c->label)))
+            continue;
+        dc_logf(&d->rt->log, DC_CH_NOTE,
+                "%s: %s trains %s and not %s, and no other optimiser does: net:parameters() has "
+                "all, net:freeze() those that are to stay",
+                a->place->where, a->optimiser, with->label, c->label);
+    }
+}
+
+static int take(lua_State *L, const char *optimiser)
 {
     dc_dsl *d = dc_dsl_of(L);
     lua_settop(L, 3);
-    gradient a = {.d = d, .loss = dc_handle_check(L, d, 1, "grad")};
+    gradient a = {.d = d, .loss = dc_handle_check(L, d, 1, "grad"), .optimiser = optimiser};
     refuse_complex(L, d, a.loss);
     check_loss(L, d, a.loss);
     a.tracing = a.loss->kind == DC_HANDLE_TRACED;
@@ -339,10 +398,26 @@ static int l_grad(lua_State *L)
     a.loss = dc_handle_check(L, d, 1, "grad"); /* a finalizer may have closed it */
     if (run_gradient(L, &a) != DC_OK)
         raise_failure(L, d, &a);
+    if (a.tracing && optimiser != NULL)
+        note_left_out(d, &a);
     lua_settop(L, 5);
     if (!a.list)
         lua_rawgeti(L, 5, 1);
     return 1;
+}
+
+static int l_grad(lua_State *L)
+{
+    return take(L, NULL);
+}
+
+/* step_grad(optimiser, loss, params, options): dc.grad for a step of an optimiser of this name */
+static int l_step_grad(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *name = dc_place_name(L, d, "%s", luaL_checkstring(L, 1));
+    lua_remove(L, 1);
+    return take(L, name);
 }
 
 /* ---- starts of gradients --------------------------------------------------------------------- */
@@ -394,6 +469,7 @@ static int l_watch(lua_State *L)
 
 static const dc_binding bindings[] = {
     {"grad", l_grad, 3, DC_IN_MODULE},
+    {"step_grad", l_step_grad, DC_ANY, DC_IN_LIBRARY},
     {"watch", l_watch, 1, DC_IN_BOTH},
 };
 

@@ -156,6 +156,17 @@ local function check_kind(what, kind, also)
   end
 end
 
+-- A first line of numbers alone is most likely a record.
+local function note_numbers(path, names)
+  for _, name in ipairs(names) do
+    if not tonumber(name) then
+      return
+    end
+  end
+  core.note(("read_csv: %s: the first line, %s, gives the columns their names; { header = false } reads it as a record")
+    :format(path, core.foreign(table.concat(names, ", ", 1, math.min(#names, 5)) .. (#names > 5 and ", ..." or ""))))
+end
+
 -- Names of the columns of a file: its header, those given, or none.
 local function names_of(path, first, options)
   local names = options.names
@@ -165,6 +176,7 @@ local function names_of(path, first, options)
     end
   elseif options.header ~= false then
     names = first
+    note_numbers(path, names)
   else
     names = {}
     for i = 1, #first do
@@ -186,8 +198,10 @@ end
 local function column_at(path, names, at, key)
   local i = math.type(key) == "integer" and names[key] and key or at[key]
   if not i then
+    local near = type(key) == "string" and core.near(at, key)
     core.fail("ARG", "read_csv", ("%s has no column %s"):format(path, core.shown(key)),
-      type(key) == "string" and core.near(at, key) or nil)
+      near or ("its columns are %s%s"):format(table.concat(names, ", ", 1, math.min(#names, 12)),
+        #names > 12 and (", and %d more"):format(#names - 12) or ""))
   end
   return i
 end

@@ -117,13 +117,16 @@ local function short_name(layer)
   return (getmetatable(layer).__name:gsub("^.*%.", ""))
 end
 
+-- What stands behind the path of a cell whose place another one has taken, for who still trains it.
+local REPLACED = " (replaced)"
+
 -- Gives the layer and everything below it the path that errors show; the first one stays.
 local function assign_paths(layer, root)
   rawset(layer, "_path", root)
   walk(layer, root, function(part, path)
     if is_layer(part) then
       rawset(part, "_path", rawget(part, "_path") or path)
-    elseif not core.label(part) then
+    elseif (core.label(part) or REPLACED):sub(-#REPLACED) == REPLACED then
       core.label(part, path)
     end
   end, { [layer] = true })
@@ -140,7 +143,7 @@ local function forget_paths(part, at)
     elseif core.kind(p) == "param" or core.kind(p) == "state" then
       local label = core.label(p)
       if label and (label == at or label:sub(1, #at + 1) == at .. ".") then
-        core.label(p, false)
+        core.label(p, label .. REPLACED)
       end
     end
   end
@@ -280,6 +283,10 @@ local function assign(layer, key, value)
     end
     return assign_private(layer, key, value)
   end
+  if key == "training" and type(value) == "boolean" then
+    core.fail("ARG", nil, ("%s.training is read, not assigned"):format(path_of(layer)),
+      (value and "net:train()" or "net:eval()") .. " switches it and all layers below")
+  end
   local cell = core.kind(fields[key])
   if cell and cell ~= "tensor" and (core.kind(value) == "tensor" or type(value) == "number") then
     refuse_tensor(layer, key, value)
@@ -349,6 +356,26 @@ local function chooser(op, options)
   end
 end
 
+local floats = { f16 = true, bf16 = true, f32 = true, f64 = true, c64 = true, c128 = true }
+
+-- Layers of the script's classes whose fields were looked at.
+local looked_at = setmetatable({}, { __mode = "k" })
+
+-- A float as a field of a layer that is no cell is never trained, nor saved, which is told once.
+local function note_tensors(layer)
+  if looked_at[layer] or getmetatable(layer).__name:find "%." then -- those of the library know what they do
+    return
+  end
+  looked_at[layer] = true
+  for _, key in ipairs(part_keys(own(layer))) do
+    local v = own(layer)[key]
+    if core.kind(v) == "tensor" and floats[v.dtype] then
+      core.note(("%s.%s is a tensor, neither trained nor saved: dc.param(value) is trained, dc.state(value) is saved")
+        :format(path_of(layer), key))
+    end
+  end
+end
+
 -- A pattern that finds nothing is a mistake.
 local function refuse_no_match(op, layer, options)
   local named = layer:named_cells()
@@ -371,6 +398,7 @@ function Layer:parameters(options)
   check_self("parameters", self)
   local list, paths, chosen = {}, {}, chooser("parameters", options)
   assign_paths(self, path_of(self))
+  core.each_layer(self, note_tensors)
   for _, named in ipairs(self:named_parameters()) do
     if chosen(named[1]) then
       list[#list + 1], paths[named[2]] = named[2], named[1]

@@ -434,6 +434,7 @@ function class.new(spec)
         last = setmetatable({}, { __mode = "v" }) }
       own.params, own.group_of, own.paths = flatten(name, groups)
       own.params = #groups == 1 and groups[1].params or own.params
+      core.optimised(own.params)
       for _, p in ipairs(own.params) do
         own.dtype = working_dtype(p) == "f64" and "f64" or own.dtype
       end

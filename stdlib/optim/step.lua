@@ -221,7 +221,7 @@ function methods:_gradients(op, loss, options, scale)
   if scale then
     loss = loss.dtype == "f64" and loss * as(scale, "f64") or as(loss, "f32") * scale
   end
-  for k, g in ipairs(dc.grad(loss, trained, { unused = options.unused })) do
+  for k, g in ipairs(core.step_grad(getmetatable(self).__name, loss, trained, { unused = options.unused })) do
     if scale then
       local dtype = working_dtype(trained[k])
       g = is_complex(g) and g * as(1 / scale, dtype):cast(g.dtype) or as(g, dtype) * as(1 / scale, dtype)
