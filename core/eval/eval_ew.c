@@ -4,6 +4,7 @@
  * the result is rounded or cut to its dtype.
  */
 #include "core/eval/eval_impl.h"
+#include "core/graph/power.h"
 #include "core/graph/special.h"
 
 #include <math.h>
@@ -100,7 +101,11 @@ static void chunk_f(dc_eval_state *s, const chunk *c, void *to)
         const dc_dtype t = (dc_dtype)dc_node_at(s->f, c->n->in[k])->dtype;
         dc_eval_get_f(s->mode, t, s->value[c->n->in[k]], c->at, c->count, in[k]);
     }
-    loop_f((dc_op)c->n->op, c->count, in[0], in[nin > 1 ? 1 : 0], in[nin > 2 ? 2 : 0], out);
+    if (c->n->op == DC_OP_POW && !dc_eval_holds_double(s->mode, c->rt))
+        for (int64_t i = 0; i < c->count; i++)
+            out[i] = (double)dc_power_f32((float)in[0][i], (float)in[1][i]);
+    else
+        loop_f((dc_op)c->n->op, c->count, in[0], in[nin > 1 ? 1 : 0], in[nin > 2 ? 2 : 0], out);
     dc_eval_put_f(s->mode, c->rt, to, c->at, c->count, out);
 }
 

@@ -4,6 +4,8 @@
  */
 #include "core/graph/grad_impl.h"
 
+#include <math.h>
+
 /* What a rule reads, as f32 where it has 16 bits: the operand, the result, the cotangent. */
 typedef struct slope {
     dc_func *f;
@@ -253,6 +255,41 @@ void dc_grad_atan2(const dc_vjp *v)
         give(v, 0, &s, mul(&s, g, x));
     if (dc_vjp_wants(v, 1))
         give(v, 1, &s, apply(&s, DC_OP_NEG, mul(&s, g, y)));
+}
+
+/*
+ * b a^(b - 1) and r log a. Where b is 0 the first is 0, also where 1 / a is infinite or a is: the power is 1 there then. The
+ * second is 0 where r is: of 0, of infinity with a negative b. NaN for a negative base.
+ */
+void dc_grad_pow(const dc_vjp *v)
+{
+    const slope s = slope_of(v);
+    dc_func *f = s.f;
+    const dc_ref a = s.a, b = widened(f, v->n.in[1]), zero = number(&s, 0), one = number(&s, 1);
+    const dc_ref most = number(&s, INFINITY);
+    if (dc_vjp_wants(v, 0)) {
+        dc_ref less = sub(&s, b, one);
+        if (dc_node_at(f, b)->op != DC_OP_CONST) {
+            const dc_ref size = apply(&s, DC_OP_ABS, a);
+            const dc_ref least = number(&s, s.t == DC_F64 ? 0x1p-1022 : 0x1p-126);
+            const dc_ref inside = dc_graph_op2(f, DC_OP_AND, dc_graph_op2(f, DC_OP_LE, least, size),
+                                               dc_graph_op2(f, DC_OP_LT, size, most));
+            const dc_ref flat = dc_graph_op2(f, DC_OP_EQ, b, zero);
+            const dc_ref there = dc_graph_op3(f, DC_OP_WHERE, inside, less, zero);
+            less = dc_graph_op3(f, DC_OP_WHERE, flat, there, less);
+        }
+        const dc_ref power = dc_graph_op2(f, DC_OP_POW, a, less);
+        give(v, 0, &s, mul(&s, s.g, mul(&s, b, power)));
+    }
+    if (dc_vjp_wants(v, 1)) {
+        const dc_ref falls = dc_graph_op2(f, DC_OP_LT, b, zero);
+        const dc_ref of_zero = dc_graph_op2(f, DC_OP_EQ, a, zero);
+        const dc_ref of_most = dc_graph_op2(f, DC_OP_EQ, a, most);
+        const dc_ref at_one =
+            dc_graph_op3(f, DC_OP_WHERE, falls, dc_graph_op3(f, DC_OP_WHERE, of_most, one, a),
+                         dc_graph_op3(f, DC_OP_WHERE, of_zero, one, a));
+        give(v, 1, &s, mul(&s, s.g, mul(&s, s.r, apply(&s, DC_OP_LOG, at_one))));
+    }
 }
 
 /* 1 or -1, 0 where a is 0; the sign of b is flat. */

@@ -5,6 +5,8 @@
  * for signed, 0 or 1 for bool. Floats are computed in double and rounded once.
  */
 #include "core/graph/op.h"
+
+#include "core/graph/power.h"
 #include "core/graph/special.h"
 
 #include <math.h>
@@ -164,6 +166,19 @@ static uint64_t dc_int_rem(uint64_t a, uint64_t b, int w, bool sg)
     return sg && (int64_t)a < 0 ? 0 - r : r;
 }
 
+/* By squaring. */
+static uint64_t dc_int_pow(uint64_t a, uint64_t b, bool sg)
+{
+    const bool odd = b & 1;
+    uint64_t r = 1;
+    if (sg && (int64_t)b < 0)
+        return a == 0 ? UINT64_MAX : a == 1 ? 1 : a == UINT64_MAX ? (odd ? a : 1) : 0;
+    for (; b != 0; b >>= 1, a *= a)
+        if (b & 1)
+            r *= a;
+    return r;
+}
+
 /* The amount counts as unsigned, so a negative one is larger than the width. */
 static uint64_t dc_int_shl(uint64_t a, uint64_t b, int w)
 {
@@ -286,5 +301,7 @@ uint64_t dc_op_eval(dc_op op, dc_dtype t, dc_dtype rt, const uint64_t *in)
     const double a = dc_value_of(t, in[0]);
     const double b = n > 1 ? dc_value_of(t, in[1]) : 0;
     const double c = n > 2 ? dc_value_of(t, in[2]) : 0;
+    if (op == DC_OP_POW && t != DC_F64)
+        return dc_bits_of(rt, (double)dc_power_f32((float)a, (float)b));
     return dc_bits_of(rt, dc_op_evalf(op, a, b, c));
 }

@@ -128,121 +128,55 @@ static dc_status whole_power(dc_job *j, dc_func *f, dc_val a, int n, dc_val *out
     return n % 2 ? dc_ops_2(j, f, DC_OP_MUL, *out, a, out) : DC_OK;
 }
 
-/* The operands of a power where they are numbers. */
+/* The exponent of a power where it is a number. */
 typedef struct power {
-    bool base_known, known;
-    double base, value;
+    bool known;
+    double value;
 } power;
 
-enum { WHOLE_POWER = 1024 }; /* up to here by squaring */
+enum { WHOLE_POWER = 1024 }; /* of complex numbers up to here by squaring */
 
-static dc_status number_power(dc_job *j, dc_func *f, dc_val a, double n, dc_val *out)
+/* 1 in the shape of a, whatever is in it. */
+static dc_status power_of_none(dc_job *j, dc_func *f, dc_val a, dc_val *out)
 {
     dc_val one, zero;
-    if (n == 0.5)
-        return dc_ops_1(j, f, DC_OP_SQRT, a, out);
     DC_TRY(dc_ops_number(j, f, a, 1, &one));
-    if (n == 0) { /* 1 in the shape of a, whatever is in it */
-        DC_TRY(dc_ops_number(j, f, a, 0, &zero));
-        DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, zero, out));
-        return dc_ops_where(j, f, *out, one, one, out);
-    }
-    DC_TRY(whole_power(j, f, a, (int)fabs(n), out));
-    return n > 0 ? DC_OK : dc_ops_2(j, f, DC_OP_DIV, one, *out, out);
-}
-
-/* exp(b log a), a > 0 */
-static dc_status positive_power(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out)
-{
-    DC_TRY(dc_ops_1(j, f, DC_OP_LOG, a, out));
-    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, b, out));
-    return dc_ops_1(j, f, DC_OP_EXP, *out, out);
-}
-
-/* Negative bases have whole powers: p is |a|^b, out has its sign, or is NaN. */
-static dc_status negative_base(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val p, dc_val *out)
-{
-    dc_val zero, two, nan, neg, whole, odd, minus;
     DC_TRY(dc_ops_number(j, f, a, 0, &zero));
-    DC_TRY(dc_ops_number(j, f, a, 2, &two));
-    DC_TRY(dc_ops_number(j, f, a, NAN, &nan));
-    DC_TRY(dc_ops_2(j, f, DC_OP_LT, a, zero, &neg));
-    DC_TRY(dc_ops_1(j, f, DC_OP_FLOOR, b, &whole));
-    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, whole, b, &whole));
-    DC_TRY(dc_ops_2(j, f, DC_OP_REM, b, two, &odd));
-    DC_TRY(dc_ops_2(j, f, DC_OP_NE, odd, zero, &odd));
-    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, p, &minus));
-    DC_TRY(dc_ops_where(j, f, odd, minus, p, &minus));
-    DC_TRY(dc_ops_where(j, f, whole, minus, nan, &minus));
-    return dc_ops_where(j, f, neg, minus, p, out);
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, zero, out));
+    return dc_ops_where(j, f, *out, one, one, out);
 }
 
-/* Of 0: 0^0 is 1, 0^b is 0 or infinite. Its gradients are zero. */
-static dc_status power_of_zero(dc_job *j, dc_func *f, dc_val b, dc_val *out)
+static dc_status whole_number_power(dc_job *j, dc_func *f, dc_val a, double n, dc_val *out)
 {
-    dc_val zero, one, inf, test;
-    DC_TRY(dc_ops_number(j, f, b, 0, &zero));
-    DC_TRY(dc_ops_number(j, f, b, 1, &one));
-    DC_TRY(dc_ops_number(j, f, b, INFINITY, &inf));
-    DC_TRY(dc_ops_2(j, f, DC_OP_LT, b, zero, &test));
-    DC_TRY(dc_ops_where(j, f, test, inf, zero, out));
-    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, b, zero, &test));
-    return dc_ops_where(j, f, test, one, *out, out);
-}
-
-/* NaN^0 and 1^NaN are 1. */
-static dc_status power_of_nan(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out)
-{
-    dc_val zero, one, test, other;
-    DC_TRY(dc_ops_number(j, f, b, 0, &zero));
+    dc_val one;
+    if (n == 0)
+        return power_of_none(j, f, a, out);
+    DC_TRY(whole_power(j, f, a, (int)fabs(n), out));
+    if (n > 0)
+        return DC_OK;
     DC_TRY(dc_ops_number(j, f, a, 1, &one));
-    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, b, zero, &test));
-    DC_TRY(dc_ops_2(j, f, DC_OP_NE, a, a, &other));
-    DC_TRY(dc_ops_2(j, f, DC_OP_AND, test, other, &other));
-    DC_TRY(dc_ops_where(j, f, other, one, *out, out));
-    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, one, &test));
-    DC_TRY(dc_ops_2(j, f, DC_OP_NE, b, b, &other));
-    DC_TRY(dc_ops_2(j, f, DC_OP_AND, test, other, &other));
-    return dc_ops_where(j, f, other, one, *out, out);
+    return dc_ops_2(j, f, DC_OP_DIV, one, *out, out);
 }
 
 /* exp(b log a) of complex numbers; of 0 it is 0, to the power of 0 it is 1. */
-static dc_status complex_power(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out)
+static dc_status complex_power(dc_job *j, dc_func *f, const power *e, dc_val a, dc_val b,
+                               dc_val *out)
 {
     dc_val zero, one, is_zero, none, of_zero;
+    if (e->known && e->value == 0.5)
+        return dc_ops_1(j, f, DC_OP_SQRT, a, out);
+    if (e->known && e->value == floor(e->value) && fabs(e->value) <= WHOLE_POWER)
+        return whole_number_power(j, f, a, e->value, out);
     DC_TRY(dc_ops_number(j, f, a, 0, &zero));
     DC_TRY(dc_ops_number(j, f, a, 1, &one));
     DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, zero, &is_zero));
     DC_TRY(dc_ops_2(j, f, DC_OP_EQ, b, zero, &none));
     DC_TRY(dc_ops_where(j, f, is_zero, one, a, &a));
-    DC_TRY(positive_power(j, f, a, b, out));
+    DC_TRY(dc_ops_1(j, f, DC_OP_LOG, a, out));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, b, out));
+    DC_TRY(dc_ops_1(j, f, DC_OP_EXP, *out, out));
     DC_TRY(dc_ops_where(j, f, none, one, zero, &of_zero));
     return dc_ops_where(j, f, is_zero, of_zero, *out, out);
-}
-
-static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
-{
-    const power *e = arg;
-    const bool whole = e->value == floor(e->value) && fabs(e->value) <= WHOLE_POWER;
-    dc_val a, b, zero, one, is_zero, p, of_zero;
-    DC_TRY(dc_ops_float(j, f, in[0], &a));
-    if (e->known && (whole || e->value == 0.5))
-        return number_power(j, f, a, e->value, out);
-    DC_TRY(dc_ops_float(j, f, in[1], &b));
-    if (dc_dtype_is_complex((dc_dtype)a.type.dtype))
-        return complex_power(j, f, a, b, out);
-    if (e->base_known && e->base > 0)
-        return positive_power(j, f, a, b, out);
-    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
-    DC_TRY(dc_ops_number(j, f, a, 1, &one));
-    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, zero, &is_zero));
-    DC_TRY(dc_ops_1(j, f, DC_OP_ABS, a, &p));
-    DC_TRY(dc_ops_where(j, f, is_zero, one, p, &p));
-    DC_TRY(positive_power(j, f, p, b, &p));
-    DC_TRY(negative_base(j, f, a, b, p, &p));
-    DC_TRY(power_of_zero(j, f, b, &of_zero));
-    DC_TRY(dc_ops_where(j, f, is_zero, of_zero, p, out));
-    return power_of_nan(j, f, a, b, out);
 }
 
 /*
@@ -258,6 +192,57 @@ static dc_status by_result(dc_job *j, dc_func *f, const dc_val *a, dc_val *y,
     dc_custom_given(f, &a->ref, 1, y->ref, &c);
     const dc_ref dx = slope(f, c.y_again, c.dy);
     return dc_custom_end(j, &c, &dx, &y->ref);
+}
+
+static dc_ref root_slope(dc_func *f, dc_ref y, dc_ref dy)
+{
+    const dc_ref half = dc_graph_op2(f, DC_OP_MUL, dy, dc_graph_like(f, dy, 0.5));
+    return dc_graph_op2(f, DC_OP_DIV, half, y);
+}
+
+/* The root, but for -infinity, whose power is infinite, and -0. */
+static dc_status root_power(dc_job *j, dc_func *f, dc_val a, dc_val *out)
+{
+    dc_val least, is_least, most, root;
+    DC_TRY(dc_ops_number(j, f, a, -INFINITY, &least));
+    DC_TRY(dc_ops_number(j, f, a, INFINITY, &most));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, least, &is_least));
+    DC_TRY(dc_ops_1(j, f, DC_OP_SQRT, a, &root));
+    DC_TRY(dc_ops_1(j, f, DC_OP_ABS, root, &root));
+    DC_TRY(dc_ops_where(j, f, is_least, most, root, out));
+    return by_result(j, f, &a, out, root_slope);
+}
+
+/* Exponents of which products, a quotient or a root are as good as the row, or faster by much and nearly as good (3). */
+static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const power *e = arg;
+    const bool few =
+        e->value == -1 || e->value == 0 || e->value == 1 || e->value == 2 || e->value == 3;
+    dc_val a, b;
+    DC_TRY(dc_ops_float(j, f, in[0], &a));
+    DC_TRY(dc_ops_float(j, f, in[1], &b));
+    if (dc_dtype_is_complex((dc_dtype)a.type.dtype))
+        return complex_power(j, f, e, a, b, out);
+    if (e->known && few)
+        return whole_number_power(j, f, a, e->value, out);
+    if (e->known && e->value == 0.5)
+        return root_power(j, f, a, out);
+    return dc_ops_2(j, f, DC_OP_POW, a, b, out);
+}
+
+static dc_status build_integer_pow(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                                   dc_val *out)
+{
+    DC_UNUSED(arg);
+    for (int i = 0; i < 2; i++)
+        if (dc_dtype_is_smooth((dc_dtype)in[i].type.dtype) || in[i].type.dtype == DC_BOOL)
+            return dc_fail(j, DC_ERR_DTYPE,
+                           &(dc_fact){.op = "integer_pow",
+                                      .type = {in[i].type},
+                                      .word = {"an integer"},
+                                      .operand = i + 1});
+    return dc_ops_2(j, f, DC_OP_POW, in[0], in[1], out);
 }
 
 static dc_ref relu_slope(dc_func *f, dc_ref y, dc_ref dy)
@@ -429,6 +414,7 @@ static const dc_composite composites[] = {
     {{"floor_div", dc_ops_composite, 2, DC_IN_BOTH}, build_floor_div, false, true},
     {{"mod", dc_ops_composite, 2, DC_IN_BOTH}, build_mod, false, true},
     {{"pow", dc_ops_composite, 2, DC_IN_BOTH}, build_pow, true, true},
+    {{"integer_pow", dc_ops_composite, 2, DC_IN_BOTH}, build_integer_pow, false, false},
     {{"gt", dc_ops_composite, 2, DC_IN_BOTH}, build_gt, false, false},
     {{"ge", dc_ops_composite, 2, DC_IN_BOTH}, build_ge, false, false},
     {{"relu", dc_ops_composite, 1, DC_IN_BOTH}, build_relu, false, false},
@@ -442,8 +428,7 @@ int dc_ops_composite(lua_State *L)
     const dc_composite *c = (const dc_composite *)dc_binding_of(L); /* its first member */
     static const int at[3] = {1, 2, 3};
     lua_settop(L, c->bound.most);
-    const power e = {lua_type(L, 1) == LUA_TNUMBER, lua_type(L, 2) == LUA_TNUMBER,
-                     lua_tonumber(L, 1), lua_tonumber(L, 2)};
+    const power e = {lua_type(L, 2) == LUA_TNUMBER, lua_tonumber(L, 2)};
     dc_apply a = {.build = c->build,
                   .arg = &e,
                   .as_f32 = c->as_f32,

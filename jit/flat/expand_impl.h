@@ -11,6 +11,7 @@
  *   expand_hyper.c sinh, cosh and their inverses, that of tanh
  *   expand_log.c   log, log2, log10, the cube root
  *   expand_gamma.c lgamma, digamma
+ *   expand_pow.c   powers
  *   expand_half.c  conversions of 16-bit floats
  *
  * Functions of floats see f32 and f64 only: 16-bit floats are memory (jit/lower/lower.c).
@@ -182,6 +183,7 @@ dc_fv dc_expand_asin(const use *u);
 dc_fv dc_expand_acos(const use *u);
 dc_fv dc_expand_atan(const use *u);
 dc_fv dc_expand_atan2(const use *u);
+dc_fv dc_expand_pow(const use *u);
 dc_fv dc_expand_sinh(const use *u);
 dc_fv dc_expand_cosh(const use *u);
 dc_fv dc_expand_asinh(const use *u);

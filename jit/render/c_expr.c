@@ -73,6 +73,7 @@ static void put_float_op(dc_c_text *r, dc_fv v)
     case DC_K_ADD:
     case DC_K_SUB:
     case DC_K_MUL:
+    case DC_K_MUL_ALONE:
     case DC_K_DIV:
         if (r->plan.product[v] != 0)
             put_contracted(r, v, r->plan.product[v]);

@@ -286,6 +286,7 @@ static const row rows[DC_K__COUNT] = {
     [DC_K_ADD] = {add_f, add_d, add_s, add_u},
     [DC_K_SUB] = {sub_f, sub_d, sub_s, sub_u},
     [DC_K_MUL] = {mul_f, mul_d, mul_s, mul_u},
+    [DC_K_MUL_ALONE] = {mul_f, mul_d, NULL, NULL},
     [DC_K_DIV] = {div_f, div_d, div_rem_s, div_rem_u},
     [DC_K_REM] = {NULL, NULL, div_rem_s, div_rem_u},
     [DC_K_NEG] = {neg, neg, NULL, NULL},

@@ -80,15 +80,31 @@ dc.mod = Tensor.mod
 function Tensor:rem(b) end
 dc.rem = Tensor.rem
 
----a ^ b. Integers become f32; a negative base has whole powers, others are NaN.
+---a ^ b, as IEEE 754 has it: at most 1 ulp off, exact where the power is a float, the same bits on every device; x ^ 3 is
+---x * x * x, at most 1.5 ulp off. A negative base has whole powers, others are NaN. Integers become f32; x:integer_pow stays
+---with integers.
 ---
 ---    dc.tensor { 1, 2, 3 } ^ 2
+---
+---The gradient of a negative base with respect to the exponent is NaN.
 ---
 ---Errors: as x:add, but for booleans, which become f32, too.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:pow(b) end
 dc.pow = Tensor.pow
+
+---a to the power of b, of integers, by multiplication: it wraps, as `*` does. a to the power of 0 is 1. With a negative
+---exponent it is 1 divided by the power of -b, as :rem's division truncates: 0, but 1 or -1 for the bases 1 and -1; -1 for the
+---base 0, as 1 // 0.
+---
+---    dc.tensor({ 3, -3 }, "i64"):integer_pow(39)
+---
+---Errors: DC0202 for floats and booleans, which `^` takes; as x:add.
+---@param b deepc.Operand integers of the same dtype; a number takes it
+---@return deepc.Tensor of the dtype of a
+function Tensor:integer_pow(b) end
+dc.integer_pow = Tensor.integer_pow
 
 ----x.
 ---

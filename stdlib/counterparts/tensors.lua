@@ -55,6 +55,7 @@ x:tril, x:triu | torch.tril, torch.triu | jnp.tril, jnp.triu | torch.tril, torch
 # Arithmetic
 x:add, x:sub, x:mul, x:div | torch.add, torch.sub, torch.mul, torch.div | jnp.add, jnp.subtract, jnp.multiply, jnp.divide | torch.add, torch.csub, torch.cmul, torch.cdiv | also `+ - * /`
 x:floor_div, x:mod, x:rem | torch.floor_divide, torch.remainder, torch.fmod | jnp.floor_divide, jnp.remainder, jnp.fmod | -, torch.remainder, torch.fmod | also `//` and `%`
+x:integer_pow | - | jax.lax.integer_pow | - | of integers, tensors as exponents; wraps
 x:pow, x:neg | torch.pow, torch.neg | jnp.power, jnp.negative | torch.pow, torch.neg | also `^` and `-`
 x:abs, x:sign, x:square | torch.abs, torch.sign, torch.square | jnp.abs, jnp.sign, jnp.square | torch.abs, torch.sign, torch.square
 x:floor, x:ceil, x:trunc, x:round, x:frac | torch.floor, torch.ceil, torch.trunc, torch.round, torch.frac | jnp.floor, jnp.ceil, jnp.trunc, jnp.round, - | torch.floor, torch.ceil, torch.trunc, torch.round, torch.frac

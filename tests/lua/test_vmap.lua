@@ -143,7 +143,7 @@ local positive = "log log1p log2 log10 rsqrt sqrt lgamma digamma"
 local below_1 = "asin acos atanh erf_inv"
 local binary = [[add atan2 copysign hypot logaddexp logaddexp2 heaviside isclose logical_and logical_or
   logical_xor div eq ge gt le lt maximum minimum mul ne sub floor_div rem mod]]
-local whole = "bit_and bit_or bit_xor shift_left shift_right"
+local whole = "integer_pow bit_and bit_or bit_xor shift_left shift_right"
 local reductions = [[max mean min norm prod std sum var logsumexp nansum nanprod nanmean nanmax nanmin nanvar nanstd
   count_nonzero]]
 local along = "argmax argmin softmax log_softmax cumsum cumprod cummax cummin logcumsumexp sort argsort"

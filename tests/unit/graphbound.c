@@ -130,6 +130,13 @@ static double angle(const site *s)
     return crosses || !(off < far / 2) ? INFINITY : 1.6 * off / (far - off);
 }
 
+/* Of a positive base alone. */
+static double power(const site *s)
+{
+    const double a = s->a[0], b = s->a[1], ea = s->e[0], eb = s->e[1];
+    return a > ea ? s->v * expm1((fabs(b) + eb) * ea / (a - ea) + eb * fabs(log(a))) : INFINITY;
+}
+
 /* Largest change of the operation when its operands move within their bounds; all are finite. */
 static double moved(const site *s)
 {
@@ -197,6 +204,8 @@ static double moved(const site *s)
         return ends(s);
     case DC_OP_ATAN2:
         return exact(s) ? 0 : angle(s);
+    case DC_OP_POW:
+        return exact(s) ? 0 : power(s);
     case DC_OP_SQRT:
         return a >= ea ? ea / (s->v > 0 ? s->v : 1) : INFINITY;
     default:
@@ -240,6 +249,7 @@ static double rounding(const site *s, double so_far)
     case DC_OP_CBRT:
     case DC_OP_ERFC:
     case DC_OP_ERF_INV:
+    case DC_OP_POW:
         return 2 * near_limit(s->op) * u * size + least;
     case DC_OP_LGAMMA:
     case DC_OP_DIGAMMA: /* where they are near 0 the interpreter has the error of terms near 1 */

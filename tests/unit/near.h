@@ -122,6 +122,8 @@ static inline double near_limit(dc_op op)
         return 4;
     case DC_OP_DIGAMMA:
         return 6;
+    case DC_OP_POW:
+        return 1;
     default:
         return 2;
     }

@@ -1,0 +1,66 @@
+/*
+ * The expansion of pow: of floats the steps of core/graph/power_steps.h, of integers products.
+ */
+#include "core/graph/power.h"
+#include "jit/flat/expand_impl.h"
+
+#include <math.h>
+
+#define CTX              const use *u,
+#define PASS             u,
+#define FLT              dc_fv
+#define INT              dc_fv
+#define TEST             dc_fv
+#define ADD(a, b)        op2(u, DC_K_ADD, a, b)
+#define SUB(a, b)        op2(u, DC_K_SUB, a, b)
+#define MUL(a, b)        op2(u, DC_K_MUL_ALONE, a, b)
+#define DIV(a, b)        op2(u, DC_K_DIV, a, b)
+#define LT(a, b)         op2(u, DC_K_LT, a, b)
+#define LE(a, b)         op2(u, DC_K_LE, a, b)
+#define EQ(a, b)         op2(u, DC_K_EQ, a, b)
+#define BOTH(a, b)       op2(u, DC_K_AND, a, b)
+#define EITHER(a, b)     op2(u, DC_K_OR, a, b)
+#define DIFFER(a, b)     op2(u, DC_K_XOR, a, b)
+#define PICK(c, a, b)    pick(u, c, a, b)
+#define NUM(v)           flt(u, v)
+#define WORD(v)          bits(u, signed_word(u), v)
+#define IADD(a, b)       op2(u, DC_K_ADD, a, b)
+#define ISUB(a, b)       op2(u, DC_K_SUB, a, b)
+#define IAND(a, b)       op2(u, DC_K_AND, a, b)
+#define IOR(a, b)        op2(u, DC_K_OR, a, b)
+#define ISHL(a, b)       op2(u, DC_K_SHL, a, b)
+#define ISHR(a, b)       op2(u, DC_K_SHR, a, b)
+#define BITS(a)          as(u, a, signed_word(u))
+#define FROM_BITS(i)     as(u, i, u->t)
+#define TO_FLT(i)        dc_fb_convert(u->b, i, u->t)
+#define POWER_NAME(part) part##_of
+#include "core/graph/power_steps.h"
+
+/* dc_int_pow of core/graph/op.c: by squaring, a bit of the exponent after the other. */
+static dc_fv integer_power(const use *u)
+{
+    const bool has_sign = dc_dtype_is_signed(u->t);
+    const dc_fv a = u->in[0], n = u->in[1], zero = bits(u, u->t, 0), one = bits(u, u->t, 1);
+    const dc_fv minus_one = bits(u, u->t, UINT64_MAX);
+    dc_fv r = one, square = a;
+    const int width = dc_dtype_bits(u->t) - (has_sign ? 1 : 0);
+    for (int i = 0; i < width; i++) {
+        const dc_fv bit = op2(u, DC_K_AND, n, bits(u, u->t, (uint64_t)1 << i));
+        r = pick(u, op2(u, DC_K_NE, bit, zero), op2(u, DC_K_MUL, r, square), r);
+        square = op2(u, DC_K_MUL, square, square);
+    }
+    if (!has_sign)
+        return r;
+    const dc_fv odd = op2(u, DC_K_NE, op2(u, DC_K_AND, n, one), zero);
+    dc_fv inverse = pick(u, op2(u, DC_K_EQ, a, one), one, zero);
+    inverse = pick(u, op2(u, DC_K_EQ, a, minus_one), pick(u, odd, minus_one, one), inverse);
+    inverse = pick(u, op2(u, DC_K_EQ, a, zero), minus_one, inverse);
+    return pick(u, op2(u, DC_K_LT, n, zero), inverse, r);
+}
+
+dc_fv dc_expand_pow(const use *u)
+{
+    if (!dc_dtype_is_float(u->t))
+        return integer_power(u);
+    return power_of(u, u->t == DC_F64 ? &dc_power_of_f64 : &dc_power_of_f32, u->in[0], u->in[1]);
+}
