@@ -59,21 +59,40 @@ bool dc_pred_implied(dc_pred p, dc_pred a, dc_pred b)
 }
 
 /*
- * The digit of a position for each dim of a fact; false where the dims overlap. Where a step is no multiple of the shorter
- * one, as that of padded rows, the shorter one divides what the longer one leaves.
+ * A digit of a position for each dim of a fact. Where a step is no multiple of the shorter one, as that of padded rows, the
+ * shorter one divides what the longer one leaves. Dims may overlap, where tests keep iterations apart: whether the digits
+ * make the position is for the caller to ask.
  */
-static bool find_digits(const following *w, const fact *f, dc_ix position, dc_ix *digit)
+static void find_digits(const following *w, const fact *f, dc_ix position, dc_ix *digit)
 {
     dc_kernel *k = w->v->k;
     for (int i = f->n - 1; i >= 0; i--) {
         const int64_t step = f->dim[i].step, next = i + 1 < f->n ? f->dim[i + 1].step : 0;
-        if (next != 0 && next < step * f->dim[i].count)
-            return false;
         if (next % step != 0)
             position = dc_ix_mod(k, position, next);
         digit[i] = dc_ix_div(k, position, step);
         if (next != 0 && next % step == 0)
             digit[i] = dc_ix_mod(k, digit[i], next / step);
+    }
+}
+
+/*
+ * Is each digit of the position an iteration of its loop? The one of the longest step is the position, divided: so what tests
+ * say of the position holds for it, too.
+ */
+static bool are_iterations(const following *w, const fact *f, const dc_access *x, dc_ix position,
+                           const dc_ix *digit)
+{
+    for (int i = 0; i < f->n; i++) {
+        int64_t lo, hi, first, last;
+        dc_nest_range(w->v, digit[i], dc_access_tests(x), x->pred, &lo, &hi);
+        if (i == f->n - 1) {
+            dc_nest_range(w->v, position, dc_access_tests(x), x->pred, &first, &last);
+            lo = first >= 0 ? dc_max_i64(lo, 0) : lo;
+            hi = last >= 0 ? dc_min_i64(hi, last / f->dim[i].step) : hi;
+        }
+        if (lo < 0 || hi >= f->dim[i].count)
+            return false;
     }
     return true;
 }
@@ -88,13 +107,12 @@ static bool is_written_in(const following *w, const fact *f, const dc_access *x)
     const dc_ix rest = dc_ix_add(k, x->at, dc_ix_mul(k, f->base, -1));
     dc_pred tests = f->pred;
     dc_ix at = f->at, to[MAX_DIMS];
-    if (f->one || x->tile || !find_digits(w, f, rest, to))
+    if (f->one || x->tile)
+        return false;
+    find_digits(w, f, rest, to);
+    if (!are_iterations(w, f, x, rest, to))
         return false;
     for (int i = 0; i < f->n; i++) {
-        int64_t lo, hi;
-        dc_nest_range(w->v, to[i], dc_access_tests(x), x->pred, &lo, &hi);
-        if (lo < 0 || hi >= f->dim[i].count)
-            return false;
         for (int j = 0; j < i; j++) /* one axis after the other is replaced */
             if (dc_ix_uses(k, to[j], f->dim[i].axis) && to[i] != dc_ix_axis(k, f->dim[i].axis))
                 return false;
