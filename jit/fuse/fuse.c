@@ -160,20 +160,6 @@ static bool goes_with_product(const fusing *w, dc_ref r, const demand *d)
     return d->home < MANY_HOME && w->group.at[d->home].rows > 0 && w->node[r].on_product;
 }
 
-/*
- * Integers that index a gather are loaded before any test, so an axis along which they lie is cut by its divisors
- * only: a contraction of 23 rows would have no tiles. Such a gather is a kernel beside the contraction. Where what one of
- * them picks is a tile or more, as a page of keys, their axis is none of those that are cut.
- */
-static bool hinders_tiles(const fusing *w, dc_ref r, const demand *d)
-{
-    const dc_node *n = fuse_at(w, r);
-    if (n->op != DC_OP_GATHER || d->home >= MANY_HOME || !w->group.at[d->home].never_row_wise)
-        return false;
-    const int64_t picks = dc_node_count(fuse_at(w, n->in[1]));
-    return picks > 1 && (w->groups || dc_node_count(n) < DC_TUNE_PICKED_TILE * picks);
-}
-
 /* Why r is stored because of what it is, whatever it costs; NULL: it need not be. */
 static const char *why_by_kind(fusing *w, dc_ref r, const demand *d)
 {
@@ -193,7 +179,8 @@ static const char *why_by_kind(fusing *w, dc_ref r, const demand *d)
         return "an update of what it is made of";
     if (dc_fuse_stores_operand(w, r, d->operand))
         return "operand of a contraction";
-    return hinders_tiles(w, r, d) ? "gathered by positions, beside a contraction" : NULL;
+    return dc_fuse_hinders_tiles(w, r, d->home) ? "gathered by positions, beside a contraction"
+                                                : NULL;
 }
 
 /* Read where it is used, or read under another name. */
@@ -422,7 +409,7 @@ static void place_node(fusing *w, dc_ref r)
     dc_fuse_record_stored(w, r, why);
     fuse_rows rows = {0};
     const bool alone = x->once || fuse_is_scatter(w, r) || fuse_is_transform(w, r) ||
-                       fuse_at(w, r)->op == DC_OP_JOIN || hinders_tiles(w, r, &d);
+                       fuse_at(w, r)->op == DC_OP_JOIN;
     uint32_t home = alone ? NO_HOME : dc_fuse_group_to_join(w, r, &rows);
     if (home == NO_HOME)
         home = new_group(w, r);

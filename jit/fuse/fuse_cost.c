@@ -69,6 +69,7 @@ static void measure_operand(fusing *w, dc_ref r, int i)
         x->on_reduction |= (fuse_is_reduction(w, o) && !(fuse_is_product(w, o) && in->nuser > 1)) ||
                            (in->on_reduction && !stored);
         x->on_product |= ends_product(w, o) || (in->on_product && !stored);
+        x->picks = stored || in->picks < x->picks ? x->picks : in->picks;
     }
     if (stored || (i > 0 && o == fuse_at(w, r)->in[i - 1]))
         return;
@@ -85,6 +86,7 @@ void dc_fuse_measure(fusing *w)
             continue;
         const bool ew = fuse_class(w, r) == DC_CLASS_EW;
         x->ops = dc_fuse_ops(w, r);
+        x->picks = dc_fuse_picks(w, r);
         x->costly = ew && (dc_op_row_of(fuse_at(w, r)->op)->flags & DC_OPF_COSTLY) != 0;
         for (int i = 0; i < fuse_reads(w, r) && !is_expected_once(w, r); i++)
             measure_operand(w, r, i);

@@ -60,6 +60,9 @@ enum fuse_operand {
     OPERAND_MEMORY = 64   /* as memory, by a loop or a branch */
 };
 
+/* What a position of a gather picks: less than a tile of a contraction, more; or it has one position only. */
+enum fuse_picks { PICKS_NONE, PICKS_TILES, PICKS_LITTLE };
+
 #define FUSE_BLOCKED ((dc_ref)0) /* no node has this number */
 
 typedef struct fuse_node {
@@ -74,6 +77,7 @@ typedef struct fuse_node {
     bool costly;        /* one of them is COSTLY */
     bool on_reduction;  /* an epilogue: element-wise steps and reshapes of a reduction or product */
     bool on_product;    /* of a product */
+    uint8_t picks;      /* fuse_picks: of the gathers that it is made of by element-wise steps */
     dc_ref next_member; /* of its group, 0 none */
     uint32_t first_user, nuser;
 } fuse_node;
@@ -237,6 +241,13 @@ uint8_t dc_fuse_operand_of(const fusing *w, dc_ref u, dc_ref r);
 bool dc_fuse_stores_operand(const fusing *w, dc_ref r, uint8_t operand);
 /* For thread groups: is it part of how an operand is read, so that what it is made of is the operand? */
 bool dc_fuse_folds_operand(const fusing *w, dc_ref r, uint8_t operand);
+
+/* fuse_picked.c: is r gathered by positions, which hinder the tiles of the kernel that computes it, or of one of several? */
+bool dc_fuse_hinders_tiles(const fusing *w, dc_ref r, uint32_t home);
+/* Would that be so in group g? */
+bool dc_fuse_hinders_in(const fusing *w, dc_ref r, uint32_t g);
+/* Of r itself; each operation that is made of it takes the most of its operands. */
+uint8_t dc_fuse_picks(const fusing *w, dc_ref r);
 
 /* fuse_rows.c */
 /* Is r a reduction over the columns of its group? */

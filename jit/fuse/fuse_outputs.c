@@ -180,6 +180,8 @@ static reading read_in(const fusing *w, dc_ref r, uint32_t g)
 
 static bool may_join(const fusing *w, dc_ref r, uint32_t g)
 {
+    if (dc_fuse_hinders_in(w, r, g))
+        return false;
     if (fuse_is_part(w, r) && fuse_has_pieces(w, &w->group.at[g], DC_TUNE_GROUP_PIECES))
         return false;
     if (w->group.at[g].g.attention != NULL || dc_fuse_delays(w, r, g))

@@ -303,3 +303,63 @@ bool dc_nest_fits(dc_nest_edit *v, int64_t a, int64_t b)
             return dc_nest_refuse(v, "positions would leave 64 bits");
     return true;
 }
+
+/* Integers that positions are made of ---------------------------------------------------------- */
+
+static bool value_uses(const dc_kernel *k, dc_atom atom, const bool *set)
+{
+    const dc_atom_node *t = &k->atom.at[atom];
+    if (t->kind == DC_ATOM_AXIS)
+        return false;
+    if (t->kind == DC_ATOM_VALUE)
+        return dc_vx_uses_any(k, t->value, set);
+    const dc_ix_node *x = &k->ix.at[t->of];
+    for (uint32_t i = 0; i < x->n; i++)
+        if (value_uses(k, x->term[i].atom, set))
+            return true;
+    return false;
+}
+
+static bool ix_picks(const dc_kernel *k, dc_ix a, const bool *set)
+{
+    const dc_ix_node *x = &k->ix.at[a];
+    for (uint32_t i = 0; i < x->n; i++)
+        if (value_uses(k, x->term[i].atom, set))
+            return true;
+    return false;
+}
+
+static bool pred_picks(const dc_kernel *k, dc_pred p, const bool *set)
+{
+    for (uint32_t i = 0; i < p.n; i++)
+        if (ix_picks(k, p.range[i].ix, set))
+            return true;
+    return false;
+}
+
+/* Does a value or test that is no access depend on an integer that is loaded along the axis? */
+static bool values_pick(const dc_kernel *k, const bool *set)
+{
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        if ((n->kind == DC_VX_INDEX && ix_picks(k, n->at, set)) ||
+            (n->kind == DC_VX_TEST && pred_picks(k, n->pred, set)))
+            return true;
+    }
+    return false;
+}
+
+bool dc_nest_picks_along(dc_nest_edit *v, uint32_t axis)
+{
+    const dc_kernel *k = v->k;
+    bool *set = dc_nest_axis_set(v);
+    const dc_accesses all = dc_nest_accesses(v, k->root, NULL);
+    set[axis] = true;
+    bool picks = values_pick(k, set);
+    for (uint32_t i = 0; i < all.n && !picks; i++) {
+        const dc_access *x = &all.at[i];
+        picks = ix_picks(k, x->at, set) || pred_picks(k, x->pred, set) ||
+                pred_picks(k, x->stmt->pred, set);
+    }
+    return picks;
+}

@@ -70,6 +70,8 @@ bool *dc_nest_axis_set(dc_nest_edit *v);
 bool dc_ix_uses_any(const dc_kernel *k, dc_ix a, const bool *set);
 bool dc_vx_uses_any(const dc_kernel *k, dc_vx a, const bool *set);
 bool dc_ix_loads(const dc_kernel *k, dc_ix a);
+/* Does a position, a test or a number of an index depend on an integer that is loaded along the axis? */
+bool dc_nest_picks_along(dc_nest_edit *v, uint32_t axis);
 
 /* Rewriting ---------------------------------------------------------------------------------- */
 

@@ -19,6 +19,7 @@
  * depend on nothing else.
  */
 #include "jit/base/tuning.h"
+#include "jit/nest/nest_access.h"
 #include "jit/schedule/schedule_impl.h"
 
 #include <string.h>
@@ -48,7 +49,9 @@ typedef struct product {
     operand a, b;                      /* left, right */
     int64_t lanes, rows, vectors;      /* register tile */
     int64_t block_m, block_n, block_k; /* of a work item */
-    bool bounded;                      /* how many rows there are, or terms, is known at run time */
+    bool whole_m,
+        whole_n;  /* only divisors cut the axis: integers that positions are made of lie along it */
+    bool bounded; /* how many rows there are, or terms, is known at run time */
     bool pack_a, pack_b, streams;
     bool widen_a;       /* a is packed as it lies, since it is made of 16-bit floats */
     bool wide;          /* panels of a work item are packed together, along memory */
@@ -163,6 +166,13 @@ static bool turn_shape(const dc_sketch *s, const dc_shape *p, dc_shape *out, int
     return true;
 }
 
+/* Is it cut by its divisors alone? */
+static bool is_whole(product *q, uint32_t axis)
+{
+    dc_nest_edit v = {.k = q->s->k, .tmp = &q->s->k->arena};
+    return dc_nest_picks_along(&v, axis);
+}
+
 static void read_axes(product *q, const dc_shape *p)
 {
     q->n = p->out[p->nout - 1];
@@ -173,6 +183,8 @@ static void read_axes(product *q, const dc_shape *p)
     memcpy(q->out, p->out, sizeof q->out);
     q->nred = p->nred;
     memcpy(q->red, p->red, sizeof q->red);
+    q->whole_m = q->has_m && is_whole(q, q->m);
+    q->whole_n = is_whole(q, q->n);
     q->sum = p->add->put[0].buf;
     q->K = dc_sketch_extent(q->s, p->red[p->nred - 1]);
 }
@@ -258,10 +270,13 @@ static void tile_of(product *q)
     const int64_t registers = q->s->t->vector_registers;
     tiles all = {.n = 0};
     q->lanes = dc_sketch_lanes(q->s, q->N);
+    while (q->whole_n && q->N % q->lanes != 0)
+        q->lanes /= 2;
     const int64_t most = dc_min_i64((q->N + q->lanes - 1) / q->lanes, DC_TUNE_TILE_VECTORS);
     for (int64_t v = 1; v <= most; v++)
         for (int64_t r = 1; r <= q->M && r * v + v + 1 < registers && r <= 16; r++)
-            add_tile(&all, tile_cost(q, r, v), r, v);
+            if (!(q->whole_m && q->M % r != 0) && !(q->whole_n && q->N % (v * q->lanes) != 0))
+                add_tile(&all, tile_cost(q, r, v), r, v);
     const int64_t tile = dc_sketch_knob(q->s, DC_KNOB_TILE, all.tile[0], all.tile, INT32_MAX);
     q->rows = tile / 100;
     q->vectors = tile % 100;
@@ -272,6 +287,14 @@ static int64_t part_of(int64_t n, int64_t parts, int64_t step)
 {
     const int64_t each = (n + parts - 1) / parts;
     return (each + step - 1) / step * step;
+}
+
+/* The largest multiple of step up to `part` that divides n, a multiple of step itself. */
+static int64_t dividing_part(int64_t n, int64_t part, int64_t step)
+{
+    while (n % part != 0)
+        part -= step;
+    return part;
 }
 
 /* Pieces of k of about that length: equal ones, if nearly as long ones are, since a tail is tested for. */
@@ -447,6 +470,10 @@ static void blocks_of(product *q)
            part_of(q->M, along_m, q->rows) > q->rows)
         along_m *= 2;
     q->block_m = part_of(q->M, along_m, q->rows);
+    if (q->whole_m)
+        q->block_m = dividing_part(q->M, q->block_m, q->rows);
+    if (q->whole_n)
+        q->block_n = dividing_part(q->N, q->block_n, columns);
 }
 
 /* Doing it ------------------------------------------------------------------------------------- */

@@ -1,0 +1,67 @@
+-- Kernels have schedules, and work items for all threads.
+local lu = require "luaunit"
+local dc = require "deepc"
+local nn = require "deepc.nn"
+
+local device = os.getenv "DEEPC_DEVICE" or "cpu"
+
+TestWorkItems = {}
+
+function TestWorkItems:setUp()
+  if not device:find "^cpu" or os.getenv "DEEPC_SKIP" or os.getenv "DEEPC_OPT" then
+    lu.skip "schedules of a CPU"
+  end
+end
+
+-- Has each kernel that computes a contraction, or rows, a launch of many work items?
+local function check_grids(f, pattern)
+  local found = 0
+  for i, k in ipairs(f:kernels()) do
+    if k.name:find(pattern) then
+      lu.assertStrContains(f:source(i, "schedule"), "grid")
+      found = found + 1
+    end
+  end
+  lu.assertTrue(found > 0)
+end
+
+local function residual(sig, n)
+  return dc.fn("residual" .. sig, function(w, e, ids)
+    local x = e:take(ids, 1) * 0.5
+    return x + nn.layer_norm(x, n):matmul(w)
+  end), dc.fn("turned" .. sig, function(w, e, ids)
+    return w:matmul(e:take(ids, 1):transpose()) + e:take(ids, 1):transpose()
+  end)
+end
+
+-- Rows that positions choose are read behind a product whose rows are cut: they are stored before.
+function TestWorkItems:test_gathered_rows_beside_a_product()
+  for _, size in ipairs { { 23, 64 }, { 250, 600 }, { 97, 520 } } do
+    local m, n = table.unpack(size)
+    local w = dc.randn(("f32[%d, %d]"):format(n, n), { seed = 1 }):clone()
+    local e = dc.randn(("f32[40, %d]"):format(n), { seed = 2 }):clone()
+    local ids = dc.iota(m) * 7 % 40
+    local sig = ("(w: f32[%d, %d], e: f32[40, %d], ids: i32[%d])"):format(n, n, n, m)
+    local f, turned = residual(sig, n)
+    local x = (e:take(ids, 1) * 0.5):clone()
+    local want = (x + nn.layer_norm(x, n):clone():matmul(w)):clone()
+    lu.assertTrue((f(w, e, ids) - want):abs():max():item() < 1e-4)
+    check_grids(f, "^D_")
+    want = (w:matmul(e:take(ids, 1):transpose():clone()) + e:take(ids, 1):transpose()):clone()
+    lu.assertTrue((turned(w, e, ids) - want):abs():max():item() < 1e-4)
+    check_grids(turned, "^D_")
+  end
+end
+
+-- Rows that are no whole vectors wait in a local, which each work item has by itself.
+function TestWorkItems:test_rows_that_wait()
+  for _, n in ipairs { 100, 1000, 130 } do
+    local t = ("f32[64, %d]"):format(n)
+    local f = dc.fn(("softmax(x: %s) -> %s"):format(t, t), function(x)
+      return x:softmax(2)
+    end)
+    local x = dc.randn(t, { seed = 3 }):clone()
+    lu.assertTrue((f(x):sum(2) - 1):abs():max():item() < 1e-5)
+    check_grids(f, "^W_")
+  end
+end
