@@ -189,12 +189,10 @@ static bool is_read(const fusing *w, dc_ref r)
     return fuse_class(w, r) == DC_CLASS_SRC || fuse_class(w, r) == DC_CLASS_SAME;
 }
 
-/* Several kernels of thread groups may want it repeated: what it repeats is stored, if anything. */
+/* Several kernels may want it repeated: what it repeats is stored, if anything. */
 static bool is_repetition(const fusing *w, dc_ref r)
 {
-    const dc_node *n = fuse_at(w, r);
-    return w->groups && n->op == DC_OP_EXPAND &&
-           dc_node_count(n) > dc_node_count(fuse_at(w, n->in[0]));
+    return fuse_at(w, r)->op == DC_OP_EXPAND && !dc_fuse_is_memory(w, r);
 }
 
 /*

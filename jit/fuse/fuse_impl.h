@@ -284,6 +284,10 @@ bool dc_fuse_stores_update(fusing *w, dc_ref r);
 /* fuse_once.c: marks what is computed in one place. */
 void dc_fuse_find_once(fusing *w);
 
+/* Has r an element of its own at each position? Not a constant, nor what repeats fewer elements. */
+bool dc_fuse_is_memory(const fusing *w, dc_ref r);
+/* Would so many more results be too many places in memory for one kernel? */
+bool dc_fuse_has_streams(const fusing *w, uint32_t g, uint32_t more);
 bool dc_fuse_same_shape(const fusing *w, dc_ref a, dc_ref b);
 /* Is r a value of which a part is set? By itself it stores the part alone where that is done in place (jit/lower/lower_update.c). */
 bool dc_fuse_sets_part(const fusing *w, dc_ref r);

@@ -218,10 +218,28 @@ static bool is_of_row(const fusing *w, dc_ref r, uint32_t g)
            w->group.at[g].rows == dc_node_count(fuse_at(w, r));
 }
 
+bool dc_fuse_is_memory(const fusing *w, dc_ref r)
+{
+    const dc_node *n = fuse_at(w, r);
+    while (n->op == DC_OP_RESHAPE || n->op == DC_OP_CAST || n->op == DC_OP_EXPAND) {
+        const dc_node *of = fuse_at(w, n->in[0]);
+        if (dc_node_count(of) < dc_node_count(n))
+            return false;
+        n = of;
+    }
+    return n->op != DC_OP_CONST && n->op != DC_OP_IOTA;
+}
+
+bool dc_fuse_has_streams(const fusing *w, uint32_t g, uint32_t more)
+{
+    const fuse_group *x = &w->group.at[g];
+    return x->points >= DC_TUNE_STREAM_ELEMENTS && x->g.nout + more > DC_TUNE_GROUP_STREAMS;
+}
+
 /*
  * Outputs that read the same operands at the same positions as others: r joins the group of a
- * sibling of the same shape (first moments, second moments), if no output uses it, or of one that
- * is row-wise and has the operand for each row (the logarithm of a sum beside the quotients).
+ * sibling of the same shape (first moments, second moments), if no output uses it and what they share is read from memory,
+ * or of one that is row-wise and has the operand for each row (the logarithm of a sum beside the quotients).
  */
 static uint32_t siblings_group(const fusing *w, dc_ref r)
 {
@@ -230,15 +248,17 @@ static uint32_t siblings_group(const fusing *w, dc_ref r)
     for (int i = 0; i < fuse_reads(w, r); i++) {
         const dc_ref o = fuse_at(w, r)->in[i];
         const fuse_node *in = &w->node[o];
+        const bool memory = dc_fuse_is_memory(w, o);
         for (uint32_t k = 0; k < in->nuser; k++) {
             const dc_ref v = w->user[in->first_user + k];
             const fuse_node *y = &w->node[v];
             if (v <= r || y->home >= MANY_HOME || !fuse_reads_blocked(w, v) ||
                 dc_fuse_sets_part(w, v))
                 continue;
-            const bool twin = fuse_keeps_map(w, v) &&
+            const bool twin = memory && fuse_keeps_map(w, v) &&
                               (w->node[r].nuser == 0 || fuse_is_part(w, r)) &&
-                              dc_fuse_same_shape(w, w->group.at[y->home].g.out[0], r);
+                              dc_fuse_same_shape(w, w->group.at[y->home].g.out[0], r) &&
+                              !dc_fuse_has_streams(w, y->home, 1);
             if ((twin || is_of_row(w, r, y->home)) && may_join(w, r, y->home))
                 return y->home;
         }

@@ -368,9 +368,10 @@ static bool may_merge(merging *m, uint32_t g, uint32_t h)
     return x->g.attention == NULL && y->g.attention == NULL && same_loops(w, x, y) &&
            x->g.nreduce + y->g.nreduce <= DC_TUNE_GROUP_REDUCTIONS &&
            !(fuse_has_pieces(w, x, 1) && fuse_has_pieces(w, y, 1)) &&
-           is_transposing(w, x) == is_transposing(w, y) && x->size + y->size <= w->most &&
-           (share_much(w, x, y) || are_numbers(w, x, y)) && !dc_fuse_delays_outputs(w, g, h) &&
-           !dc_fuse_delays_outputs(w, h, g) && independent(m, g, h);
+           is_transposing(w, x) == is_transposing(w, y) && !dc_fuse_has_streams(w, g, y->g.nout) &&
+           x->size + y->size <= w->most && (share_much(w, x, y) || are_numbers(w, x, y)) &&
+           !dc_fuse_delays_outputs(w, g, h) && !dc_fuse_delays_outputs(w, h, g) &&
+           independent(m, g, h);
 }
 
 /* What the others read stays as it is: they read outputs of h, by whatever kernel they are stored. */

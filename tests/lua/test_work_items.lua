@@ -2,6 +2,7 @@
 local lu = require "luaunit"
 local dc = require "deepc"
 local nn = require "deepc.nn"
+local optim = require "deepc.optim"
 
 local device = os.getenv "DEEPC_DEVICE" or "cpu"
 
@@ -64,4 +65,49 @@ function TestWorkItems:test_rows_that_wait()
     lu.assertTrue((f(x):sum(2) - 1):abs():max():item() < 1e-5)
     check_grids(f, "^W_")
   end
+end
+
+local function results(f)
+  local most = 0
+  for i in ipairs(f:kernels()) do
+    local _, n = f:source(i, "nest"):match("^[^\n]*"):gsub(" out[ ,)]", "")
+    most = math.max(most, n)
+  end
+  return most
+end
+
+-- Updates of parameters of one shape read the same numbers, and nothing else in common.
+function TestWorkItems:test_updates_of_one_shape_stay_apart()
+  local net = nn.Sequential {
+    nn.Linear(96, 96, { bias = false }),
+    nn.Linear(96, 96, { bias = false }),
+    nn.Linear(96, 96, { bias = false }),
+    nn.Linear(96, 96, { bias = false }),
+  }
+  local opt = optim.Adam(net:parameters())
+  local step = dc.fn("step(x: f32[8, 96]) -> f32[]", function(x)
+    local loss = net(x):square():mean()
+    opt:step(loss)
+    return loss
+  end)
+  step(dc.ones "f32[8, 96]")
+  lu.assertEquals(results(step), 3) -- a parameter and its two moments
+end
+
+-- What many results read in common is read by several kernels, so that each stores to few places.
+function TestWorkItems:test_results_of_a_kernel_are_few()
+  local given = dc.randn("f32[128, 128]", { seed = 4 }):clone()
+  local states = {}
+  for i = 1, 20 do
+    states[i] = dc.state "f32[128, 128]"
+  end
+  local f = dc.fn("f(x: f32[128, 128]) -> f32[]", function(x)
+    for i, s in ipairs(states) do
+      s:set(s * 0.5 + dc.exp(x * i))
+    end
+    return x:sum()
+  end)
+  f(given)
+  lu.assertTrue(results(f) <= 6)
+  lu.assertTrue((states[20] - dc.exp(given * 20)):abs():max():item() == 0)
 end
