@@ -224,6 +224,7 @@ static dc_status open_cpu(dc_job *j, const char *set, dc_device **out)
     if (status == DC_OK)
         cpu->pool = dc_cpu_pool_new(j->opt->threads > 0 ? j->opt->threads : cpu->cores);
     DC_TRY(dc_job_settle(j, cpu, status));
+    cpu->device.threads = dc_cpu_pool_width(cpu->pool);
     *out = &cpu->device;
     return DC_OK;
 }

@@ -230,6 +230,7 @@ typedef struct dc_device_ops {
 
 struct dc_device {
     const dc_device_ops *ops;
+    uint32_t threads;   /* that share the work items of a launch; 0: it has groups of threads */
     bool answers_later; /* what checks find is asked for after a call, where it has `answer` */
 };
 

@@ -332,6 +332,9 @@ static void print_kernels(const looking *a, dc_text *out)
             dc_text_printf(out, " %s", f.where[i]);
         if (f.gain > 0)
             dc_text_printf(out, "  schedule: tuned, %.2f times as fast as the rules'", f.gain);
+        if (f.idle > 0)
+            dc_text_printf(out, "  %" PRId64 " work item%s for more threads", f.idle,
+                           f.idle == 1 ? "" : "s");
         dc_text_puts(out, "\n");
     }
 }

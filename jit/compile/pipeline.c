@@ -664,9 +664,26 @@ static dc_status find_or_compile(const dc_env *env, dc_job *j, dc_exec *e, dc_co
     return DC_OK;
 }
 
+/* Of each kernel that leaves threads without work. */
+static void tell_of_idle(dc_job *j, const dc_exec *e)
+{
+    for (uint32_t k = 0; k < e->nkernel; k++) {
+        dc_exec_kernel x;
+        dc_exec_kernel_of(e, k, &x);
+        if (x.idle > 0)
+            dc_logf(j->log, DC_CH_NOTE,
+                    "jit: %s has %" PRId64
+                    " work item%s for %u threads, and %.3g million operations",
+                    x.name, x.idle, x.idle == 1 ? "" : "s", (unsigned)e->rt->device->threads,
+                    (double)x.flops / 1e6);
+    }
+}
+
 dc_status dc_pipeline_compile(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n)
 {
     DC_TRY(find_or_compile(env, j, e, n));
+    if (env->opt.check >= 1)
+        tell_of_idle(j, e);
     dc_pipeline_name_exchanges(e, j);
     return DC_OK;
 }

@@ -4,6 +4,7 @@
  */
 #include "core/graph/control.h"
 #include "core/graph/grad.h"
+#include "jit/base/tuning.h"
 #include "jit/cache/tuned_schedules.h"
 #include "jit/exec/exec_task.h"
 #include "jit/exec/profile.h"
@@ -45,15 +46,35 @@ static double gain_of(const dc_exec *e, const dc_kept *k)
     return (double)known->rules_ns / (double)known->best_ns;
 }
 
+/*
+ * Does the launch have much to do, and fewer work items than there are threads? Other launches of its bundle run beside it;
+ * `first`: the first of the bundle, or itself; n of them.
+ */
+static bool is_idle(const dc_exec *e, uint32_t first, uint32_t n, uint32_t i)
+{
+    const int64_t flops = e->fact[i].flops;
+    int64_t items = 0;
+    for (uint32_t k = first; k < first + n; k++)
+        items += e->fact[k].flops >= flops / DC_TUNE_IDLE_SHARE ? e->command[k].grid : 0;
+    return flops > DC_TUNE_IDLE_WORK && items < (int64_t)e->rt->device->threads;
+}
+
 void dc_exec_kernel_of(const dc_exec *e, uint32_t kernel, dc_exec_kernel *out)
 {
+    uint32_t first = 0, n = 0; /* of a bundle */
     *out = (dc_exec_kernel){.name = e->kept[kernel].name,
                             .bounded = e->desc.nsize > 0,
                             .gain = gain_of(e, &e->kept[kernel])};
     for (uint32_t i = 0; i < e->ncommand; i++) {
         const dc_command *x = &e->command[i];
+        if (i >= first + n) {
+            first = i + (x->kind == DC_COMMAND_BUNDLE);
+            n = x->kind == DC_COMMAND_BUNDLE ? x->nbody : 1;
+        }
         if (x->kind != DC_COMMAND_LAUNCH || strcmp(x->label, out->name) != 0)
             continue;
+        if (is_idle(e, first, n, i))
+            out->idle = x->grid;
         *(i < e->nprologue ? &out->prologue : &out->launches) += 1;
         out->flops += e->fact[i].flops;
         out->bytes += e->fact[i].bytes;

@@ -56,6 +56,7 @@ typedef struct dc_exec_kernel {
     uint32_t launches;    /* per call */
     uint32_t prologue;    /* launches when derived values are computed */
     int64_t flops, bytes; /* of all these */
+    int64_t idle;         /* work items of one that leaves threads idle, with much to do; 0: none does */
     bool bounded;         /* that is at most: they depend on sizes that a call gives */
     uint64_t calls, ns;   /* launches that were timed, in loops too, and what they took */
     double done_flops, done_bytes; /* of these */

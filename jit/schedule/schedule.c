@@ -16,8 +16,10 @@
 #include "jit/schedule/schedule.h"
 
 #include "jit/base/tuning.h"
+#include "jit/moves/move.h"
 #include "jit/schedule/schedule_impl.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int64_t dc_sketch_extent(const dc_sketch *s, uint32_t axis)
@@ -327,12 +329,35 @@ static void schedule(dc_job *j, dc_sketch *s)
         dc_schedule_memory(s, &inputs);
 }
 
+/* Has it the loops that it was lowered with? */
+static bool is_naive(const dc_kernel *k)
+{
+    for (uint32_t i = 0; i < k->moves.n; i++)
+        if (dc_move_effect_of(k->moves.at[i]->kind) != DC_MOVE_TRAFFIC)
+            return false;
+    return true;
+}
+
+/* A contraction whose first move is refused is many times slower, and on one thread: no sketch may leave one so. */
+static dc_status refuse_naive(dc_job *j, const dc_sketch *s)
+{
+    const dc_kernel *k = s->k;
+    char text[200];
+    if (k->flops <= DC_TUNE_IDLE_WORK || !dc_roles_has(k, DC_ROLE_N) || !is_naive(k))
+        return DC_OK;
+    snprintf(text, sizeof text, "a contraction without a schedule: %s",
+             s->why != NULL ? s->why : "");
+    dc_logf(j->log, DC_CH_NOTE, "jit: %s: %s", k->name, text);
+    return j->opt->check < 1 ? DC_OK : dc_fail(j, DC_ERR_BUG, &(dc_fact){.word = {k->name, text}});
+}
+
 dc_status dc_schedule(dc_job *j, dc_kernel *k, const dc_target *t, int level)
 {
     dc_sketch s = {.k = k, .t = t};
-    if (level >= 2)
-        schedule(j, &s);
-    return DC_OK;
+    if (level < 2)
+        return DC_OK;
+    schedule(j, &s);
+    return refuse_naive(j, &s);
 }
 
 dc_status dc_schedule_search(dc_job *j, dc_kernel *k, const dc_target *t, const dc_knobs *knobs,

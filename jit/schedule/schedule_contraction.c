@@ -661,7 +661,10 @@ static bool apply(product *q)
         return false;
     if ((pieces || q->apart) && !make_sums(q, loop))
         return false;
-    if (!make_registers(q) || !dc_sketch_grid(q->s))
+    if (!make_registers(q))
+        return false;
+    /* the next panel of b is fetched while one is multiplied, unless panels are packed */
+    if (!(q->pack_b && !q->bounded ? dc_sketch_grid(q->s) : dc_sketch_grid_outer(q->s)))
         return false;
     if (!q->pack_b && q->has_m)
         prefetch_b(q);

@@ -193,7 +193,7 @@ static bool launch(const conv *c)
         if (!dc_do_fuse(s, s->k->root->axis, inner->axis, &one))
             break;
     }
-    return dc_sketch_grid(s);
+    return dc_sketch_grid_outer(s);
 }
 
 /* ---- images ---- */

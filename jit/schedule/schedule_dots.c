@@ -99,5 +99,5 @@ bool dc_schedule_dots(dc_sketch *s, const dc_dots *d)
                                            (const int32_t[]){1, 2, 3, 4, 6, 8, 0}, d->block);
     halves h;
     return split_sum(s, d->k, &h) && (!d->apart || part_epilogue(s, d, &h)) &&
-           make_tile(s, d, &h, rows, columns) && dc_sketch_grid(s);
+           make_tile(s, d, &h, rows, columns) && dc_sketch_grid_outer(s);
 }

@@ -80,6 +80,8 @@ bool dc_do_window_read(dc_sketch *s, uint32_t buf, uint32_t axis);
 /* Number `which` of the axes from `made` on that copy along `axis`; DC_NO_AXIS: there is none. */
 uint32_t dc_sketch_copy_of(const dc_sketch *s, uint32_t made, uint32_t axis, int which);
 /* The outermost loop becomes the launch, where a loop is outermost. */
+bool dc_sketch_grid_outer(dc_sketch *s);
+/* The same; where there is much to do and it has few iterations, those of the next loop are work items, too. */
 bool dc_sketch_grid(dc_sketch *s);
 /* All outermost loops do. */
 bool dc_sketch_grid_all(dc_sketch *s);

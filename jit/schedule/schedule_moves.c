@@ -2,6 +2,7 @@
  * Schedule moves as rules apply them (jit/schedule/schedule_impl.h): a function for each, which hands back the
  * axes that the move made.
  */
+#include "jit/base/tuning.h"
 #include "jit/moves/move.h"
 #include "jit/schedule/schedule_impl.h"
 
@@ -228,14 +229,40 @@ uint32_t dc_sketch_copy_of(const dc_sketch *s, uint32_t made, uint32_t axis, int
 
 /* The launch ---------------------------------------------------------------------------------- */
 
-bool dc_sketch_grid(dc_sketch *s)
+/* A serial loop that is all there is inside the outermost one, which is all there is; NULL: there is none. */
+static const dc_stmt *only_loop_inside(const dc_kernel *k)
+{
+    const dc_stmt *inner = k->root->body;
+    const bool only = k->root->next == NULL && inner != NULL && inner->next == NULL;
+    return only && inner->kind == DC_STMT_LOOP && k->axis.at[inner->axis].kind == DC_AXIS_SERIAL &&
+                   !k->axis.at[inner->axis].reduce
+               ? inner
+               : NULL;
+}
+
+bool dc_sketch_grid_outer(dc_sketch *s)
 {
     return s->k->root->kind != DC_STMT_LOOP || dc_do_grid(s, s->k->root->axis);
+}
+
+bool dc_sketch_grid(dc_sketch *s)
+{
+    const dc_kernel *k = s->k;
+    uint32_t all;
+    if (k->root->kind != DC_STMT_LOOP)
+        return true;
+    while (!s->t->simt && k->flops + k->bytes / 4 > DC_TUNE_IDLE_WORK &&
+           dc_sketch_extent(s, k->root->axis) < DC_TUNE_WORK_ITEMS && only_loop_inside(k) != NULL)
+        if (!dc_do_fuse(s, k->root->axis, only_loop_inside(k)->axis, &all))
+            break;
+    return dc_do_grid(s, k->root->axis);
 }
 
 bool dc_sketch_grid_all(dc_sketch *s)
 {
     dc_move m = {.kind = DC_MOVE_GRID};
+    if (s->k->root != NULL && s->k->root->next == NULL)
+        return dc_sketch_grid(s);
     for (const dc_stmt *t = s->k->root; t != NULL; t = t->next) {
         if (t->kind != DC_STMT_LOOP)
             continue;

@@ -57,7 +57,7 @@ static bool make_stages(dc_simt_product *q, const uint32_t threads[4])
     TRY(dc_do_split_full(q->s, q->red[q->nred - 1], q->depth, &k));
     q->stage = k.o;
     q->k = k.i;
-    TRY(dc_sketch_grid(q->s));
+    TRY(dc_sketch_grid_outer(q->s));
     for (int i = 0; i < 4; i++)
         TRY(dc_do_reorder(q->s, threads[i], q->k));
     return true;

@@ -1,8 +1,9 @@
--- Kernels have schedules, and work items for all threads.
+-- Kernels have schedules, and work items for all threads: which are told by f:explain() where they are few.
 local lu = require "luaunit"
 local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
+local program = require "tests.lua.program"
 
 local device = os.getenv "DEEPC_DEVICE" or "cpu"
 
@@ -111,3 +112,33 @@ function TestWorkItems:test_results_of_a_kernel_are_few()
   lu.assertTrue(results(f) <= 6)
   lu.assertTrue((states[20] - dc.exp(given * 20)):abs():max():item() == 0)
 end
+
+-- On a machine of other vectors and more cores: products whatever way their operands lie, maps of few outer rows.
+function TestWorkItems:test_told_where_few()
+  local path = program.script [[
+local dc = require "deepc"
+local a, b = dc.ones "f32[512, 512]", dc.ones "f32[512, 512]"
+local sig = "f(a: f32[512, 512], b: f32[512, 512])"
+local function idle(f, ...)
+  f(...)
+  local _, n = f:explain():gsub("work items? for more threads", "")
+  return n
+end
+print(idle(dc.fn(sig, function(a, b) return a:matmul(b) end), a, b))
+print(idle(dc.fn(sig, function(a, b) return a:transpose():matmul(b) end), a, b))
+print(idle(dc.fn(sig, function(a, b) return a:matmul(b:transpose()) end), a, b))
+print(idle(dc.fn(sig, function(a, b) return a:transpose():matmul(b:transpose()) end), a, b))
+print(idle(dc.fn("f(x: f32[2, 1000, 1000], y: f32[2, 1, 1000])", function(x, y) return x * y + 1 end),
+  dc.ones "f32[2, 1000, 1000]", dc.ones "f32[2, 1, 1000]"))
+print(idle(dc.fn("f(x: f32[3, 700001])", function(x) return x:max(2) end), dc.ones "f32[3, 700001]"))
+]]
+  for _, machine in ipairs { "cores=8", "avx2,cores=8" } do
+    local text, status = program.run(program.quote(path), "DEEPC_CHECK=1 DEEPC_DEVICE=cpu DEEPC_MACHINE=" .. machine)
+    local counts = text:gsub("%[note%][^\n]*\n", "")
+    lu.assertEquals(status, 0, text)
+    lu.assertEquals(counts, "0\n0\n0\n0\n0\n1\n", machine)
+    lu.assertNotNil(text:find "jit: R_%S+ has 3 work items for 8 threads, and ", machine)
+  end
+  os.remove(path)
+end
+
