@@ -379,7 +379,15 @@ static int l_autocast(lua_State *L)
     return 1;
 }
 
+/* steady(): how lazy tensors are computed depends on structure and sizes alone from now on. */
+static int l_steady(lua_State *L)
+{
+    dc_dsl_of(L)->rt->first->steady = true;
+    return 0;
+}
+
 static const dc_binding bindings[] = {
+    {"steady", l_steady, DC_ANY, DC_IN_LIBRARY},
     {"autocast", l_autocast, DC_ANY, DC_IN_LIBRARY},
     {"is_size", l_is_size, DC_ANY, DC_IN_LIBRARY},
     {"size_range", l_size_range, DC_ANY, DC_IN_LIBRARY},

@@ -236,6 +236,7 @@ function files.checkpoint(path, parts)
   end
   local saved = split(parts)
   collect("checkpoint", saved)
+  core.steady() -- what is computed behind it does not depend on what the process has computed before
   return setmetatable({ path = path, parts = parts }, Checkpoint)
 end
 

@@ -12,8 +12,10 @@
  * - A node never changes its value. What a leaf shows is a dc_tensor, so cells may be set meanwhile.
  * - `value` is set once. With it, a node that reads no parameter drops its operands and is a leaf
  *   from then on (`dropped`); one that does keeps them for as long as it lives, for gradients.
- * - Which nodes share a program, and whether it is compiled or interpreted, depends on the structure
- *   of the expression and on sizes, not on what was collected or computed before.
+ * - Which nodes share a program depends on the structure of the expression and on sizes, not on what was collected or
+ *   computed before. Whether it is compiled or interpreted depends on these and on how often it has been computed: on no
+ *   clock, thread or cache, so a script gives the same bits each time. In a steady context (dc_rt.steady) it depends on
+ *   structure and sizes alone.
  * - Nothing here recurses over an expression: chains may be as long as memory allows.
  *
  * Movement of what has a value is a view of it (core/runtime/lazyview.c): no program computes it, it is read where
@@ -84,7 +86,7 @@ enum {
     DC_LAZY_PENDING = 64,   /* operations: one more without a parameter is realized at once */
     DC_LAZY_NODES = 512,    /* nodes of the op table: the same */
     DC_LAZY_RECIPE = 10000, /* operations of a recipe that stays: one more is an error */
-    DC_LAZY_WORK = 4096, /* element operations that the interpreter does rather than a compiler */
+    DC_LAZY_WORK = 4096, /* element operations that the interpreter always does rather than a compiler */
     DC_LAZY_SMALL =
         16384 /* elements that are copied rather than have a program made for their form */
 };
@@ -224,6 +226,12 @@ void dc_lazy_wholes(const dc_lazy_walk *w, dc_lazy_list *todo);
 
 typedef struct dc_lazy_entry dc_lazy_entry;
 
+/* What the interpreter has taken for a structure, in estimated nanoseconds. */
+typedef struct dc_lazy_spent {
+    uint64_t structure, ns;
+} dc_lazy_spent;
+enum { DC_LAZY_SPENT = 4096 }; /* places, by hash: another structure takes one over */
+
 typedef struct dc_lazies { /* of a context: dc_rt.lazy */
     dc_module *module;     /* the function that operations are built in */
     dc_func *scratch;
@@ -236,6 +244,7 @@ typedef struct dc_lazies { /* of a context: dc_rt.lazy */
     dc_lazy_entry **entry;    /* programs by structure */
     uint32_t nentry;
     uint64_t used;
+    dc_lazy_spent *spent; /* [DC_LAZY_SPENT], or NULL */
 } dc_lazies;
 
 dc_lazies *dc_lazy_of(dc_rt *rt);

@@ -14,9 +14,8 @@
  */
 #include "core/graph/conv.h"
 #include "core/graph/dot.h"
-#include "core/runtime/realize_impl.h"
-
 #include "core/runtime/monitor.h"
+#include "core/runtime/realize_impl.h"
 
 #include <string.h>
 
@@ -167,7 +166,13 @@ static int64_t work_of(const dc_lazy *n)
     return product(dc_max_i64(own, read), row->flags & DC_OPF_COSTLY ? 8 : 1);
 }
 
-static void choose_how(dc_realize_task *t)
+static bool is_steady(const dc_rt *rt)
+{
+    return rt->first->steady || rt->first->mesh != NULL || !rt->device->ops->host ||
+           strcmp(rt->opt.lazy, "steady") == 0;
+}
+
+static void count_work(dc_realize_task *t)
 {
     for (uint32_t i = 0; i < t->walk.order.n; i++) {
         const dc_lazy *n = t->walk.order.at[i];
@@ -179,13 +184,12 @@ static void choose_how(dc_realize_task *t)
         if (t->result.at[i]->part &&
             !dc_add_ok(t->work, dc_type_count(&t->result.at[i]->type), &t->work))
             t->work = INT64_MAX;
-    t->compiled =
-        may_compile(t->rt) && (t->work > DC_LAZY_WORK || strcmp(t->rt->opt.lazy, "compile") == 0);
 }
 
 static void describe(dc_realize_task *t)
 {
     uint32_t leaf = 0;
+    t->word.n = 0;
     for (uint32_t i = 0; i < t->walk.order.n; i++) {
         const dc_lazy *n = t->walk.order.at[i];
         if (dc_lazy_walk_leaf(&t->walk, n))
@@ -196,6 +200,24 @@ static void describe(dc_realize_task *t)
     push_word(t, t->result.n);
     for (uint32_t i = 0; i < t->result.n; i++)
         push_word(t, t->result.at[i]->number);
+}
+
+/* ---- choosing -------------------------------------------------------------------------------- */
+
+/*
+ * Much work is compiled at once, little work never. In between the interpreter computes a structure until it has taken as
+ * long as a compilation takes: so nothing takes more than twice the better of both ways. Leaves t described, without
+ * windows.
+ */
+static void choose_how(dc_realize_task *t)
+{
+    count_work(t);
+    describe(t);
+    if (!may_compile(t->rt))
+        return;
+    t->compiled =
+        strcmp(t->rt->opt.lazy, "compile") == 0 ||
+        (t->work > DC_LAZY_WORK && (is_steady(t->rt) || !dc_realize_rents(t, dc_realize_hash(t))));
 }
 
 /* ---- holding --------------------------------------------------------------------------------- */
@@ -288,7 +310,8 @@ static dc_status realize(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked, dc_lazy_l
             return DC_OK;
         choose_how(&t);
         DC_TRY(load_parts(&t));
-        describe(&t);
+        if (t.walk.window != NULL)
+            describe(&t);
         holding *h = hold(&t);
         DC_TRY(dc_realize_compute(&t)); /* when it fails, the entry lets go */
         done = true;

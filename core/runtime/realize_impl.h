@@ -1,4 +1,4 @@
-/* What core/runtime/realize.c and core/runtime/realize_program.c share. */
+/* What core/runtime/realize*.c share. */
 #ifndef DC_CORE_RUNTIME_REALIZE_IMPL_H
 #define DC_CORE_RUNTIME_REALIZE_IMPL_H
 
@@ -21,5 +21,13 @@ typedef struct dc_realize_task {
  * values. Leaves and results are held by the caller: the log sink may realize the same nodes meanwhile.
  */
 dc_status dc_realize_compute(dc_realize_task *t);
+
+uint64_t dc_realize_hash(const dc_realize_task *t); /* of t->word */
+
+/*
+ * Is the interpreter to compute it, and is what it will have taken for this structure then no more than a compilation?
+ * Counted in estimates (core/runtime/realize_cost.c).
+ */
+bool dc_realize_rents(const dc_realize_task *t, uint64_t structure);
 
 #endif

@@ -2,7 +2,8 @@
  * Programs of lazy expressions by structure: one is found by the words that describe it, or made; then it
  * runs.
  *
- *   program   found, or made; the table holds PROGRAMS of them, the longest unused goes first
+ *   program   found, or made; the table holds PROGRAMS of them. Those of the interpreter, which cost little, go first,
+ *             the longest unused one before the others
  *   run       leaves are arguments; results become the values of their nodes
  *   check     DEEPC_CHECK=nan: which operation made the first infinity or NaN
  */
@@ -46,6 +47,7 @@ void dc_lazy_close(dc_rt *rt)
     for (uint32_t i = 0; i < l->nentry; i++)
         free_entry(l->entry[i]);
     dc_xfree(l->entry);
+    dc_xfree(l->spent);
     DC_VEC_FREE(l->operand);
     DC_VEC_FREE(l->fresh);
     dc_module_free(l->module);
@@ -53,7 +55,7 @@ void dc_lazy_close(dc_rt *rt)
     rt->lazy = NULL;
 }
 
-static uint64_t hash_words(const dc_realize_task *t)
+uint64_t dc_realize_hash(const dc_realize_task *t)
 {
     uint64_t h = t->word.n;
     for (uint32_t i = 0; i < t->word.n; i++)
@@ -73,6 +75,14 @@ static dc_lazy_entry *find_entry(const dc_realize_task *t, uint64_t hash)
     return NULL;
 }
 
+/* Does a go before b? */
+static bool goes_first(const dc_lazy_entry *a, const dc_lazy_entry *b)
+{
+    if ((a->program == NULL) != (b->program == NULL))
+        return a->program == NULL;
+    return a->used < b->used;
+}
+
 /* Makes room for one more and says where it goes. */
 static dc_lazy_entry **free_place(dc_lazies *l)
 {
@@ -81,7 +91,7 @@ static dc_lazy_entry **free_place(dc_lazies *l)
         l->entry = dc_xalloc((PROGRAMS + 1) * sizeof(dc_lazy_entry *));
     for (uint32_t i = 0; l->nentry >= PROGRAMS && i < l->nentry; i++)
         if (!l->entry[i]->running &&
-            (oldest == UINT32_MAX || l->entry[i]->used < l->entry[oldest]->used))
+            (oldest == UINT32_MAX || goes_first(l->entry[i], l->entry[oldest])))
             oldest = i;
     if (oldest == UINT32_MAX)
         return l->nentry < PROGRAMS ? &l->entry[l->nentry++] : NULL;
@@ -98,6 +108,16 @@ static const bool *find_anywhere(const dc_realize_task *t)
     return any;
 }
 
+static dc_status compile_entry(const dc_realize_task *t, dc_lazy_entry *e)
+{
+    e->exec = t->rt->lazy_exec;
+    DC_TRY(e->exec->build(t->rt, t->j, e->fn, find_anywhere(t), &e->program));
+    dc_module_free(e->module);
+    e->module = NULL;
+    e->fn = NULL;
+    return DC_OK;
+}
+
 static dc_status fill_entry(const dc_realize_task *t, dc_lazy_entry *e)
 {
     e->nresult = t->result.n;
@@ -108,14 +128,7 @@ static dc_status fill_entry(const dc_realize_task *t, dc_lazy_entry *e)
     const dc_ref *ref = dc_lazy_walk_write(&t->walk, e->module, &e->fn);
     for (uint32_t i = 0; i < t->result.n; i++)
         DC_PUSH(e->fn->result, ref[t->result.at[i]->number]);
-    if (!t->compiled)
-        return DC_OK;
-    e->exec = t->rt->lazy_exec;
-    DC_TRY(e->exec->build(t->rt, t->j, e->fn, find_anywhere(t), &e->program));
-    dc_module_free(e->module);
-    e->module = NULL;
-    e->fn = NULL;
-    return DC_OK;
+    return t->compiled ? compile_entry(t, e) : DC_OK;
 }
 
 static dc_status new_entry(const dc_realize_task *t, uint64_t hash, dc_lazy_entry **out)
@@ -218,6 +231,19 @@ static void stop_running(void *e)
     ((dc_lazy_entry *)e)->running = false;
 }
 
+/* What the interpreter has computed so far. While it runs, it stays as it is. */
+static dc_status upgrade(const dc_realize_task *t, dc_lazy_entry *e)
+{
+    if (!t->compiled || e->program != NULL || e->running)
+        return DC_OK;
+    e->running = true; /* keeps its place */
+    dc_job_defer(t->j, stop_running, e);
+    const dc_status status = compile_entry(t, e);
+    dc_job_keep(t->j, e);
+    e->running = false;
+    return status;
+}
+
 static dc_status run_entry(const dc_realize_task *t, dc_lazy_entry *e, dc_tensor **made)
 {
     const bool nested = e->running;
@@ -299,10 +325,11 @@ static dc_status check_numbers(const dc_realize_task *t, dc_tensor *const *made)
 dc_status dc_realize_compute(dc_realize_task *t)
 {
     dc_lazy_entry *e;
-    const uint64_t hash = hash_words(t);
+    const uint64_t hash = dc_realize_hash(t);
     dc_tensor **made = DC_NEW_ARRAY(&t->j->scratch, dc_tensor *, t->result.n);
     if ((e = find_entry(t, hash)) == NULL)
         DC_TRY(new_entry(t, hash, &e));
+    DC_TRY(upgrade(t, e));
     DC_TRY(run_entry(t, e, made));
     if (t->rt->opt.numbers && !t->rt->first->check) {
         for (uint32_t i = 0; i < t->result.n; i++)

@@ -93,6 +93,7 @@ typedef struct dc_rt {
     struct dc_work *filling; /* a thread that reads values of cells; NULL before the first ones */
     struct dc_jit *jit;     /* what compilations share (jit/compile/compile_job.c); NULL before the first one */
     void (*free_jit)(struct dc_rt *rt); /* ends both */
+    bool steady;            /* how lazy tensors are computed depends on structure and sizes alone */
     struct dc_lazies *lazy; /* core/runtime/lazy.h; NULL before the first lazy tensor */
     const struct dc_lazy_exec *lazy_exec; /* how they are compiled; NULL: not at all */
     struct dc_outcome *outcomes, *spare_outcomes; /* of calls, the oldest first; room for more */

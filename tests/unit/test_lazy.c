@@ -123,10 +123,17 @@ static void give_back(dc_lazy *const *n, size_t count)
 #define GIVE_BACK(...) \
     give_back((dc_lazy *[]){__VA_ARGS__}, sizeof((dc_lazy *[]){__VA_ARGS__}) / sizeof(dc_lazy *))
 
-static void open_world(world *w, where on, const char *channels)
+static void open_auto(world *w, where on, const char *channels)
 {
     world_open(w, on, NULL, channels);
     CHECK_EQ(dc_jit_open(w->rt, w->j), DC_OK); /* as contexts of hosts are */
+}
+
+/* What is compiled is so at once. */
+static void open_world(world *w, where on, const char *channels)
+{
+    open_auto(w, on, channels);
+    w->rt->steady = true;
 }
 
 static void close_world(world *w)
@@ -399,6 +406,99 @@ static void test_gradients(where on)
     close_world(&w);
 }
 
+/* ---- what computes ---- */
+
+/* (x * x + x):sum() of n elements: is it compiled? */
+static bool computes(world *w, int64_t n)
+{
+    const uint64_t compiles = w->rt->stats.compiles, interpreted = w->rt->stats.interpreted;
+    dc_lazy *x = data(w, n, 1), *y = op2(w, DC_OP_MUL, x, x), *z = op2(w, DC_OP_ADD, y, x);
+    dc_lazy *sum = op1(w, DC_OP_SUM, z);
+    const double m = (double)n, want = m * (m + 1) * (2 * m + 1) / 6 + m * (m + 1) / 2;
+    CHECK_NEAR(at(w, sum, 0), want, want * 1e-5);
+    const bool compiled = w->rt->stats.interpreted == interpreted;
+    CHECK_EQ(w->rt->stats.interpreted - interpreted, !compiled);
+    CHECK(compiled || w->rt->stats.compiles == compiles);
+    GIVE_BACK(x, y, z, sum);
+    return compiled;
+}
+
+/* How often it is interpreted before it is compiled; `most` and it has not been. */
+static int interpretations(world *w, int64_t n, int most)
+{
+    int i = 0;
+    while (i < most && !computes(w, n))
+        i++;
+    for (int k = 0; i < most && k < 3; k++)
+        CHECK(computes(w, n)); /* and so it stays */
+    return i;
+}
+
+/*
+ * The interpreter, until what it has taken is what a compilation costs. Much work is compiled at once; little never; the
+ * count is the same in each context; other sizes have their own.
+ */
+static void test_rents(void)
+{
+    int before = 0;
+    for (int round = 0; round < 2; round++) {
+        world w;
+        open_auto(&w, ON_CPU, "");
+        CHECK_EQ(interpretations(&w, 1000, 300), 300);
+        const int often = interpretations(&w, 40000, 1000);
+        CHECK(often > 10 && often < 1000);
+        CHECK(round == 0 || often == before);
+        before = often;
+        const int seldom = interpretations(&w, 400000, 1000);
+        CHECK(seldom >= 1 && seldom < often);
+        CHECK_EQ(interpretations(&w, 40001, 1000), often);
+        CHECK_EQ(interpretations(&w, 2000000, 10), 0);
+        close_world(&w);
+    }
+}
+
+/* Many sizes, once each: none is compiled. What was compiled before keeps its program. */
+static void test_many_sizes(void)
+{
+    world w;
+    open_auto(&w, ON_CPU, "");
+    CHECK(interpretations(&w, 200000, 1000) < 1000);
+    const uint64_t compiles = w.rt->stats.compiles;
+    for (int64_t n = 5000; n < 5300; n++)
+        CHECK(!computes(&w, n));
+    CHECK_EQ(w.rt->stats.compiles, compiles);
+    CHECK(w.rt->lazy->nentry <= 256);
+    CHECK(computes(&w, 200000));
+    CHECK_EQ(w.rt->stats.compiles, compiles);
+    close_world(&w);
+}
+
+/* By structure and sizes alone. */
+static void test_steady(void)
+{
+    world w;
+    open_auto(&w, ON_CPU, "");
+    CHECK(!computes(&w, 20000));
+    w.rt->steady = true;
+    CHECK(!computes(&w, DC_LAZY_WORK / 4));
+    CHECK(computes(&w, 20000));
+    CHECK(computes(&w, 20000));
+    close_world(&w);
+}
+
+/* Where memory is short, no array for each operation. */
+static void test_short_memory(void)
+{
+    for (int limit = 0; limit < 2; limit++) {
+        world w;
+        open_auto(&w, ON_CPU, "");
+        w.rt->opt.memory = limit ? 4 << 20 : 0;
+        CHECK_EQ(computes(&w, 100000), limit);
+        w.rt->opt.memory = 0;
+        close_world(&w);
+    }
+}
+
 /* ---- while it runs ---- */
 
 typedef struct listener {
@@ -470,6 +570,10 @@ int main(void)
     test_limits();
     test_long_chains();
     test_table_is_bounded();
+    test_rents();
+    test_many_sizes();
+    test_steady();
+    test_short_memory();
     test_realized_by_a_listener();
     test_failures();
     return t_done();

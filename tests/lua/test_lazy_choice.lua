@@ -1,0 +1,103 @@
+-- What computes an expression outside typed functions: the interpreter, until it has taken what a compilation costs.
+local lu = require "luaunit"
+local dc = require "deepc"
+local program = require "tests.lua.program"
+
+local AUTO = dc.stats().device:match "^cpu" and (os.getenv "DEEPC_LAZY" or "auto") == "auto"
+
+-- What changes in dc.stats() while f runs.
+local function spent(f)
+  local before = dc.stats()
+  f()
+  local after = dc.stats()
+  for k, v in pairs(before) do
+    after[k] = type(v) == "number" and after[k] - v or nil
+  end
+  return after
+end
+
+TestChoice = {}
+
+function TestChoice:setUp() lu.skipIf(not AUTO, "another device or setting") end
+
+-- Each of another size, once: none is worth a compilation.
+function TestChoice:test_many_sizes_compile_nothing()
+  local x = dc.iota("f32[20000]"):clone()
+  local forms = {
+    function(n) return dc.rand(("f32[%d]"):format(1000 + n), { seed = n }):mean() end,
+    function(n) return (x[{ { 1, 1000 + n } }]:sin() * 2):mean() end,
+    function(n) return dc.concat({ x[{ { n, 3000 + n } }], x[{ { 1, 2000 + n } }] }, 1):sum() end,
+    function(n) return x:roll(n, 1):max() end,
+    function(n) return x:pad({ { n, 5 } }, n):max() end,
+    function(n) return dc.ones(("f32[%d, 64]"):format(100 + n)):matmul(dc.ones "f32[64, 64]"):softmax(2):sum() end,
+  }
+  for number, form in ipairs(forms) do
+    local stats = spent(function()
+      for n = 1, 20 do form(n):item() end
+    end)
+    lu.assertEquals(stats.compiles, 0, number)
+    lu.assertEquals(stats.interpreted, 20, number)
+  end
+end
+
+-- What takes the interpreter long is compiled at the first time.
+function TestChoice:test_much_work_is_compiled_at_once()
+  local a = dc.iota("f32[400, 400]", 1):clone()
+  local stats = spent(function() lu.assertEquals(a:matmul(a)[1][1]:item(), 0) end)
+  lu.assertEquals({ stats.compiles, stats.interpreted }, { 1, 0 })
+end
+
+-- One expression in a loop is compiled once, after as many rounds as another loop of that form would take.
+function TestChoice:test_a_loop_is_compiled_soon()
+  local x = dc.rand("f32[50000]", { seed = 1 }):clone()
+  local rounds
+  local stats = spent(function()
+    for i = 1, 200 do
+      local before = dc.stats().compiles
+      ; ((x * (i + 0.5) + 1.5):exp():minimum(7) * x):sum():item()
+      rounds = rounds or dc.stats().compiles > before and i
+    end
+  end)
+  lu.assertEquals(stats.compiles, 1)
+  lu.assertTrue(rounds > 3 and rounds < 50, rounds)
+  lu.assertEquals(stats.interpreted, rounds - 1)
+  lu.assertEquals(stats.lazy_programs, 1)
+end
+
+local SCRIPT = [[
+local dc = require "deepc"
+%s
+local x = dc.rand("f32[30000]", { seed = 3 }):clone()
+local list = {}
+for i = 1, 60 do
+  list[#list + 1] = ("%%a"):format(((x * (i + 0.5)):exp():minimum(9) + x:sin()):mean():item())
+end
+print(table.concat(list, " "))
+print(dc.stats().compiles)
+]]
+
+local function output(before, line)
+  local path = program.script(SCRIPT:format(line))
+  local text, status = program.run(path, "DEEPC_CACHE=off " .. before)
+  os.remove(path)
+  lu.assertEquals(status, 0, text)
+  return text:match "^(.*)\n(%d+)\n$"
+end
+
+-- Whatever is done at the same time, however many threads there are: the same rounds are compiled, with the same bits.
+function TestChoice:test_the_same_script_has_the_same_bits()
+  local first, compiled = output("DEEPC_THREADS=1", "")
+  lu.assertEquals(compiled, "1")
+  lu.assertEquals({ output("DEEPC_THREADS=3 nice", "") }, { first, compiled })
+end
+
+-- A run that goes on from a checkpoint has another past: what it computes does not depend on that.
+function TestChoice:test_behind_a_checkpoint_the_past_plays_no_part()
+  local path = os.tmpname()
+  local line = ("dc.checkpoint(%q, { s = dc.state 'f32[]' })"):format(path)
+  local rounds, compiled = output("", line)
+  lu.assertEquals(compiled, "2") -- the random numbers, too
+  lu.assertEquals((output("DEEPC_LAZY=compile", "")), rounds)
+  lu.assertEquals((output("DEEPC_LAZY=steady", "")), rounds)
+  os.remove(path)
+end
