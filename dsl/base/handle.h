@@ -68,6 +68,12 @@ static inline bool dc_handle_roams(const dc_handle *h)
     return h->kind == DC_HANDLE_LAZY && h->lazy->rule;
 }
 
+/* Does an expression of it keep its recipe for gradients? Then it is written as in a typed function. */
+static inline bool dc_handle_keeps_recipe(const dc_handle *h)
+{
+    return h->kind == DC_HANDLE_CELL || (h->lazy != NULL && h->lazy->param);
+}
+
 extern const dc_utype dc_handle_utype;
 /* Pushes an empty handle that may become a value or a cell; or one for a traced tensor. */
 dc_handle *dc_handle_new(lua_State *L, dc_dsl *d);

@@ -382,6 +382,42 @@ static dc_status build_roll_bounded(dc_job *j, dc_func *f, const void *arg, cons
     return DC_OK;
 }
 
+/* The same where the shift is an argument, not part of the graph: element i is that at i + in[1], or so many less. */
+static dc_status build_roll_by(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                               dc_val *out)
+{
+    const cut *c = arg;
+    const dc_type one = dc_type_scalar(DC_I32),
+                  row = {.dtype = DC_I32, .rank = 1, .dim = {in[0].type.dim[c->axis]}};
+    dc_val n, index, less, behind;
+    DC_TRY(dc_build_bits(j, f, &one, (uint64_t)row.dim[0], &n));
+    DC_TRY(dc_build_iota(j, f, &row, 0, &index));
+    DC_TRY(apply(j, f, DC_OP_ADD, index, in[1], &index));
+    DC_TRY(apply(j, f, DC_OP_SUB, index, n, &less));
+    DC_TRY(apply(j, f, DC_OP_LE, n, index, &behind));
+    DC_TRY(dc_ops_where(j, f, behind, less, index, &index));
+    DC_TRY(dc_build_gather(j, f, in[0], index, c->axis, 0, out));
+    out->type = in[0].type;
+    return DC_OK;
+}
+
+/* Outside of traces a large one takes the shift as an argument: a program for each would be compiled, and used once. */
+static bool roll_by_argument(lua_State *L, dc_dsl *d, const dc_handle *h, const cut *c)
+{
+    const dc_type t = *dc_handle_type(h);
+    if (dc_trace_here(L, d) != NULL || c->first == 0 || t.dim[c->axis] > INT32_MAX / 2 ||
+        dc_type_count(&t) <= DC_LAZY_SMALL || dc_dtype_is_complex((dc_dtype)t.dtype) ||
+        dc_handle_keeps_recipe(h))
+        return false;
+    dc_apply a = {.op = "roll", .nout = 1, .build = build_roll_by, .arg = c};
+    dc_apply_operands(L, d, &a, "roll", first_two, 1);
+    a.in[1] =
+        (dc_operand){.type = dc_type_scalar(DC_I32), .bits = (uint64_t)(t.dim[c->axis] - c->first)};
+    a.n = 2;
+    dc_apply_run(L, d, &a);
+    return true;
+}
+
 /* x:roll(by, axis): element i goes to i + by, round the end. */
 static int l_roll(lua_State *L)
 {
@@ -403,6 +439,8 @@ static int l_roll(lua_State *L)
         return 1;
     }
     c.first = n == 0 ? 0 : (by % n + n) % n;
+    if (roll_by_argument(L, d, h, &c))
+        return 1;
     dc_apply_to(L, d, "roll", first_two, 1, build_roll, &c);
     return 1;
 }

@@ -428,14 +428,33 @@ static int l_ones(lua_State *L)
     return constant(L, "ones", 1);
 }
 
+static dc_status build_filled(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const rule *r = arg;
+    DC_TRY(dc_build_expand(j, f, in[0], &r->type, out));
+    out->type = r->type;
+    return DC_OK;
+}
+
+/* Outside of traces the value is an argument, so that another one is no other program. */
 static int l_full(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     rule r;
     lua_settop(L, 2);
     dc_args_like(L, d, 1, "full", &r.type);
-    r.bits = dc_args_element(L, d, 2, "full", (dc_dtype)r.type.dtype);
-    return apply_rule(L, d, "full", build_const, &r);
+    const dc_dtype t = (dc_dtype)r.type.dtype;
+    r.bits = dc_args_element(L, d, 2, "full", t);
+    if (dc_trace_here(L, d) != NULL || dc_dtype_is_complex(t) || dc_lazy_is_plain(t, r.bits))
+        return apply_rule(L, d, "full", build_const, &r);
+    dc_apply a = {.op = "full",
+                  .in = {{.type = dc_type_scalar(t), .bits = r.bits}},
+                  .n = 1,
+                  .nout = 1,
+                  .build = build_filled,
+                  .arg = &r};
+    dc_apply_run(L, d, &a);
+    return 1;
 }
 
 /* Positions 0, 1, 2 ... along an axis (the last); a number n is short for i32[n]. */

@@ -141,6 +141,42 @@ function TestPrograms:test_another_number_is_no_other_program()
   lu.assertEquals(stats.lazy_programs, 1) -- the same tensor twice is another structure
 end
 
+-- The value of dc.full, a whole exponent beside small ones, the shift of a large roll: as a typed function has them.
+function TestPrograms:test_values_are_arguments()
+  local x = (dc.rand("f32[120, 150]", { seed = 4 }) * 3 - 1.5):clone()
+  local forms = {
+    { function(i) return dc.full("f32[7]", i + 0.25) * 2 end, 1 },
+    { function(i) return dc.full("i8[a=2, b=3]", i) end, 1 },
+    { function(i) return x[1] * dc.full("f32[]", i) end, 1 },
+    { function(i) return x[2] ^ (i + 2) end, 4 }, -- 4 to 7, 8 to 15, 16 to 31, 32 to 63
+    { function(i) return x[2]:cast "f64" ^ -(i + 2) end, 4 },
+    { function(i) return x[2]:cast "bf16" ^ (i + 2) end, 4 },
+    { function(i) return x:roll(i, 1) end, 1 },
+    { function(i) return x:roll(-i, 2) end, 1 },
+    { function(i) return x:cast("i16"):reshape(18000):roll(40 * i) end, 1 },
+  }
+  for number, form in ipairs(forms) do
+    form[1](2):totable()
+    local stats = spent(function()
+      for i = 2, 32 do form[1](i):max():item() end
+    end)
+    lu.assertTrue(stats.lazy_programs <= form[2], number .. ": " .. stats.lazy_programs)
+    for _, i in ipairs { 3, 17 } do
+      local made = form[1](i)
+      local f = dc.fn(("f() -> %s"):format(made.dtype .. "[" .. table.concat(made.shape, ", ") .. "]"),
+        function() return form[1](i) end)
+      local want = f()
+      local wrong = (made - want):abs():cast("f64") / want:abs():cast("f64"):maximum(1e-30)
+      lu.assertTrue(wrong:max():item() < 1e-6, number)
+    end
+  end
+  for i = 1, 130, 43 do
+    lu.assertEquals(x:roll(i, 1)[1 + i % 120]:totable(), x[1]:totable())
+  end
+  local y = dc.tensor({ 2, 3, -3, 0.5 }):watch() -- written as in a typed function
+  lu.assertEquals(dc.grad((y ^ 5):sum(), y):totable(), { 80, 405, 405, 0.3125 })
+end
+
 function TestPrograms:test_large_ones_are_compiled_once()
   lu.skipIf(os.getenv "DEEPC_DEVICE" == "eval" or os.getenv "DEEPC_LAZY" ~= "steady", "nothing is compiled")
   local x = dc.tensor(2, "f32[]") * dc.ones "f32[100, 100]"

@@ -27,7 +27,7 @@ function TestChoice:test_many_sizes_compile_nothing()
     function(n) return dc.rand(("f32[%d]"):format(1000 + n), { seed = n }):mean() end,
     function(n) return (x[{ { 1, 1000 + n } }]:sin() * 2):mean() end,
     function(n) return dc.concat({ x[{ { n, 3000 + n } }], x[{ { 1, 2000 + n } }] }, 1):sum() end,
-    function(n) return x:roll(n, 1):max() end,
+    function(n) return x[{ { 1, 9000 } }]:roll(n, 1):max() end,
     function(n) return x:pad({ { n, 5 } }, n):max() end,
     function(n) return dc.ones(("f32[%d, 64]"):format(100 + n)):matmul(dc.ones "f32[64, 64]"):softmax(2):sum() end,
   }
