@@ -431,6 +431,16 @@ typedef struct dc_function dc_function;
  */
 dc_status dc_load(dc_rt *ctx, const char *path, dc_function **out);
 
+/*
+ * dc_load of a function that shares parameters and states with another one of the same context: those that have a name
+ * in both are one, with the value that `beside` has, whichever of the two changes it. So one function trains what another
+ * one predicts with. What `beside` does not have is read from the file. DC_E_FILE: one of a shared name has another type
+ * there; DC_E_VALUE: `beside` is of another context. NULL: as dc_load. Either may be unloaded first.
+ * [its thread; raises nothing]
+ */
+dc_status dc_load_beside(dc_rt *ctx, const char *path, const dc_function *beside,
+                         dc_function **out);
+
 /* Frees it; NULL is fine. dc_close does it for those that are left. [its thread; raises nothing] */
 void dc_unload(dc_function *fn);
 

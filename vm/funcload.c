@@ -10,6 +10,7 @@ typedef struct loading {
     dc_function *f;
     dc_st_file *file;
     const char *path;
+    const dc_function *beside;
     uint32_t
         *value_at; /* by tensor of the file: its number among the values, from 1; 0: none yet */
 } loading;
@@ -18,10 +19,26 @@ typedef struct loading {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+/* The cell of this name that the other function has; NULL: none. */
+static dc_cell *shared_cell(const loading *l, const char *name)
+{
+    for (uint32_t i = 0; l->beside != NULL && i < l->beside->value.n; i++)
+        if (l->beside->value.at[i].cell != NULL && strcmp(l->beside->value.at[i].name, name) == 0)
+            return l->beside->value.at[i].cell;
+    return NULL;
+}
+
 static dc_status load_value(loading *l, dc_job *j, const dc_st_tensor *t, dc_fvalue *v,
                             bool is_cell)
 {
     dc_function *f = l->f;
+    dc_cell *shared = is_cell ? shared_cell(l, t->name) : NULL;
+    if (shared != NULL) {
+        if (!dc_type_same(&shared->type, &t->type))
+            return REFUSE("'%.80s' has another type in the function beside it", t->name);
+        v->cell = dc_cell_retain(shared);
+        return DC_OK;
+    }
     if (is_cell) {
         DC_TRY(dc_cell_new(f->rt, j, &t->type, t->name, true, &v->cell));
         return dc_ststore_read(l->file, j, t, v->cell->store);
@@ -188,9 +205,9 @@ static dc_status read_texts(loading *l, dc_job *j)
     return DC_OK;
 }
 
-dc_status dc_function_read(dc_job *j, dc_function *f, const char *path)
+dc_status dc_function_read(dc_job *j, dc_function *f, const char *path, const dc_function *beside)
 {
-    loading l = {.f = f, .path = path};
+    loading l = {.f = f, .path = path, .beside = beside};
     DC_TRY(dc_safetensors_open(j, path, &l.file));
     dc_safetensors_defer(j, l.file);
     uint32_t n;

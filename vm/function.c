@@ -80,6 +80,7 @@ void dc_unload(dc_function *f)
 typedef struct loading {
     dc_rt *rt;
     const char *path;
+    const dc_function *beside;
     dc_function **out;
     dc_function *f;
 } loading;
@@ -91,6 +92,8 @@ static dc_status load_body(dc_job *j, void *arg)
     if (a->path == NULL || a->out == NULL)
         return dc_failf(j, DC_ERR_ARG, NULL, "%s is needed, not NULL",
                         a->path == NULL ? "a path" : "a place for the function");
+    if (a->beside != NULL && a->beside->rt != a->rt)
+        return dc_failf(j, DC_ERR_ARG, NULL, "'%s' is of another context", a->beside->name);
     if (a->rt->opt.memory != 0) /* what waits in the pool is room for the file */
         dc_pool_drain(a->rt);
     dc_function *f = a->f = dc_xalloc(sizeof *f);
@@ -99,7 +102,7 @@ static dc_status load_body(dc_job *j, void *arg)
     if (f->next != NULL)
         f->next->prev = f;
     a->rt->functions = f;
-    return dc_function_read(j, f, a->path);
+    return dc_function_read(j, f, a->path, a->beside);
 }
 
 /* An entry of the host. */
@@ -114,9 +117,9 @@ static dc_status run_entry(dc_rt *rt, dc_status (*body)(dc_job *, void *), void 
     return status;
 }
 
-dc_status dc_load(dc_rt *rt, const char *path, dc_function **out)
+dc_status dc_load_beside(dc_rt *rt, const char *path, const dc_function *beside, dc_function **out)
 {
-    loading a = {.rt = rt, .path = path, .out = out};
+    loading a = {.rt = rt, .path = path, .beside = beside, .out = out};
     if (out != NULL)
         *out = NULL;
     bool first;
@@ -131,6 +134,11 @@ dc_status dc_load(dc_rt *rt, const char *path, dc_function **out)
         dc_unload(a.f);
     dc_job_leave(&rt->job, first);
     return status;
+}
+
+dc_status dc_load(dc_rt *rt, const char *path, dc_function **out)
+{
+    return dc_load_beside(rt, path, NULL, out);
 }
 
 /* ---- types ----------------------------------------------------------------------------------- */

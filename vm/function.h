@@ -36,6 +36,7 @@ struct dc_function {
 };
 
 /* Fills f, which is in rt->functions; what it has made when it fails is freed with f. */
-dc_status dc_function_read(dc_job *j, dc_function *f, const char *path);
+/* `beside`: whose cells are taken where names are the same; NULL: nobody's. */
+dc_status dc_function_read(dc_job *j, dc_function *f, const char *path, const dc_function *beside);
 
 #endif

@@ -233,6 +233,17 @@ static void load(void)
     CHECK(dc_load(broken, path, &f) != DC_OK && f == NULL);
 }
 
+static void load_beside(void)
+{
+    dc_function *f = fn;
+    CHECK(dc_load_beside(NULL, path, fn, &f) == DC_E_STATE && f == NULL);
+    CHECK(dc_load_beside(good, NULL, fn, &f) == DC_E_VALUE && f == NULL);
+    CHECK(dc_load_beside(good, path, fn, NULL) == DC_E_VALUE);
+    CHECK(dc_load_beside(good, "/nonexistent/x", fn, &f) == DC_E_FILE && f == NULL);
+    CHECK(dc_load_beside(good, path, NULL, &f) == DC_OK && f != NULL);
+    dc_unload(f);
+}
+
 static void unload(void)
 {
     dc_unload(NULL);
@@ -408,6 +419,7 @@ static const struct {
     {"dc_resume", resume},
     {"dc_deadline", deadline},
     {"dc_load", load},
+    {"dc_load_beside", load_beside},
     {"dc_unload", unload},
     {"dc_call", call},
     {"dc_call_device", call_device},

@@ -231,6 +231,68 @@ static void test_training(const char *device)
     dc_close(rt); /* unloads f */
 }
 
+/* Two functions of one network: what one trains the other one predicts with. */
+static const char pair[] =
+    "local dc, nn, optim = require 'deepc', require 'deepc.nn', require 'deepc.optim'\n"
+    "dc.seed(1)\n"
+    "local net = nn.Sequential { nn.Linear(2, 1) }\n"
+    "local opt = optim.SGD(net:parameters(), { lr = 0.1 })\n"
+    "local train = dc.fn('train(x: f32[4, 2], y: f32[4, 1]) -> f32[]', function(x, y)\n"
+    "  local loss = (net(x) - y):square():mean()\n"
+    "  opt:step(loss)\n"
+    "  return loss\n"
+    "end)\n"
+    "local predict = dc.fn('predict(x: f32[4, 2]) -> f32[4, 1]', function(x) return net(x) end)\n"
+    "local other = nn.Linear(3, 1)\n"
+    "net[1].weight:set(dc.zeros 'f32[2, 1]')\n"
+    "train:export(path, {})\n"
+    "predict:export(path .. '.predict', {})\n"
+    "net = nn.Sequential { nn.Linear(3, 1) }\n"
+    "dc.fn('f(x: f32[4, 3]) -> f32[4, 1]', function(x) return net(x) end):export(path .. '.other', "
+    "{})\n";
+
+static void test_beside(const char *device)
+{
+    float x[8] = {1, 0, 0, 1, 1, 1, 1, -1}, y[4] = {2, 3, 5, -1}, said[4], loss = 0;
+    char at[sizeof path + 10];
+    dc_function *train, *predict, *alone, *f = NULL;
+    must_run(device, pair);
+    dc_rt *rt = open_rt(device, 0), *elsewhere = open_rt(device, 0);
+    CHECK_EQ(dc_load(rt, path, &train), DC_OK);
+    snprintf(at, sizeof at, "%s.predict", path);
+    CHECK_EQ(dc_load(rt, at, &alone), DC_OK);
+    if (!CHECK_EQ(dc_load_beside(rt, at, train, &predict), DC_OK)) {
+        puts(dc_errmsg(rt));
+        exit(t_done());
+    }
+    CHECK_EQ(dc_load_beside(elsewhere, at, train, &f), DC_E_VALUE);
+    CHECK(f == NULL && strstr(dc_errmsg(elsewhere), "'train' is of another context") != NULL);
+    dc_array in[2] = {{DC_F32, 2, {4, 2}, x, sizeof x}, {DC_F32, 2, {4, 1}, y, sizeof y}};
+    dc_array told = {.data = &loss, .bytes = 4}, out = {.data = said, .bytes = sizeof said};
+    for (int i = 0; i < 400; i++)
+        CHECK_EQ(dc_call(train, in, 2, &told, 1), DC_OK);
+    CHECK(loss < 1e-4f);
+    CHECK_EQ(dc_call(predict, in, 1, &out, 1), DC_OK);
+    for (int i = 0; i < 4; i++)
+        CHECK_NEAR(said[i], y[i], 0.05);
+    CHECK_EQ(dc_call(alone, in, 1, &out, 1), DC_OK);
+    CHECK(said[0] == said[1] &&
+          said[1] == said[2]); /* the bias: its weights are those of the file */
+    dc_unload(train);          /* the other one keeps what it shares */
+    CHECK_EQ(dc_call(predict, in, 1, &out, 1), DC_OK);
+    CHECK_NEAR(said[2], 5, 0.05);
+    unlink(at);
+    snprintf(at, sizeof at, "%s.other", path);
+    CHECK_EQ(dc_load_beside(rt, at, predict, &f), DC_E_FILE);
+    CHECK(f == NULL && strstr(dc_errmsg(rt), "has another type in the function beside it") != NULL);
+    unlink(at);
+    dc_close(elsewhere);
+    dc_unload(predict);
+    dc_unload(alone);
+    CHECK_EQ(rt->stats.bytes_live, 0);
+    dc_close(rt);
+}
+
 static const char recurrent[] =
     "local dc, nn = require 'deepc', require 'deepc.nn'\n"
     "local gru = nn.GRU(2, 3)\n"
@@ -444,6 +506,8 @@ int main(int argc, char **argv)
     test_policy("eval");
     test_training("cpu");
     test_training("eval");
+    test_beside("cpu");
+    test_beside("eval");
     test_lengths("cpu");
     test_lengths("eval");
     if (hostgen_missing() == NULL) {
