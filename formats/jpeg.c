@@ -10,7 +10,8 @@
 #include <string.h>
 
 /* Of turbojpeg.h: formats of pixels, spaces of colours, ways to leave out colours. */
-enum { TJ_RGB = 0, TJ_GREY = 6, TJ_SPACE_GREY = 2, TJ_444 = 0, TJ_420 = 2, TJ_SAMP_GREY = 3 };
+enum { TJ_RGB = 0, TJ_GREY = 6, TJ_CMYK = 11, TJ_444 = 0, TJ_420 = 2, TJ_SAMP_GREY = 3 };
+enum { TJ_SPACE_GREY = 2, TJ_SPACE_CMYK = 3, TJ_SPACE_YCCK = 4 };
 
 typedef void *tj_init_fn(void);
 typedef int tj_header_fn(void *h, const unsigned char *bytes, unsigned long n, int *width,
@@ -85,6 +86,18 @@ void dc_jpeg_close(dc_jpeg_lib *lib)
     dc_xfree(lib);
 }
 
+/* Inks, whose bytes are the light that is left, as Adobe writes them and Pillow takes them, to colours, in place. */
+static void mix_inks(unsigned char *pixel, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const unsigned black = pixel[4 * i + 3];
+        for (size_t c = 0; c < 3; c++) {
+            const unsigned dark = (255u - pixel[4 * i + c]) * black + 128;
+            pixel[3 * i + c] = (unsigned char)(black - (((dark >> 8) + dark) >> 8));
+        }
+    }
+}
+
 static dc_status decode_with(dc_job *j, const char *path, const unsigned char *bytes, size_t n,
                              const dc_jpeg_lib *lib, void *h, dc_image *out)
 {
@@ -99,14 +112,20 @@ static dc_status decode_with(dc_job *j, const char *path, const unsigned char *b
                             "an image of %d x %d pixels is declared, more than %zu bytes can hold",
                             width, height, n);
     const bool grey = colours == TJ_SPACE_GREY;
+    const bool inks = colours == TJ_SPACE_CMYK || colours == TJ_SPACE_YCCK;
     *out = (dc_image){.height = height, .width = width, .channels = grey ? 1 : 3, .depth = 8};
-    const size_t size = (size_t)width * (size_t)height * (size_t)out->channels;
+    const size_t size = (size_t)width * (size_t)height * (size_t)(inks ? 4 : out->channels);
     out->pixel = dc_try_alloc(size);
     if (out->pixel == NULL)
         return dc_fail_memory(j, size);
     if (lib->decompress(h, bytes, (unsigned long)n, out->pixel, width, 0, height,
-                        grey ? TJ_GREY : TJ_RGB, 0) != 0)
+                        inks   ? TJ_CMYK
+                        : grey ? TJ_GREY
+                               : TJ_RGB,
+                        0) != 0)
         return dc_path_fail(j, DC_ERR_FORMAT, path, "the JPEG file is damaged: %s", lib->error());
+    if (inks)
+        mix_inks(out->pixel, (size_t)width * (size_t)height);
     return DC_OK;
 }
 

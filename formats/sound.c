@@ -86,7 +86,8 @@ static dc_status look(dc_job *j, const char *path, int64_t bytes, dc_sound *s)
     s->name = memcmp(magic, "fLaC", 4) == 0 ? "FLAC" : memcmp(magic, "OggS", 4) == 0 ? "Ogg" : NULL;
     if (s->name != NULL)
         return open_decoder(j, path, bytes, s);
-    if (memcmp(magic, "RIFF", 4) != 0)
+    if (memcmp(magic, "RIFF", 4) != 0 && memcmp(magic, "RIFX", 4) != 0 &&
+        memcmp(magic, "RF64", 4) != 0)
         return fail("not a WAV, FLAC or Ogg file");
     DC_TRY(dc_wav_look(j, path, s->fd, bytes, &s->wav));
     s->frames = s->wav.frames;

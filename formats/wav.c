@@ -9,16 +9,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PCM = 1, FLOAT = 3, EXTENSIBLE = 0xfffe, PIECE = 1 << 14 };
+enum { PCM = 1, FLOAT = 3, A_LAW = 6, MU_LAW = 7, EXTENSIBLE = 0xfffe, PIECE = 1 << 14 };
 
-static uint32_t get16(const unsigned char *p)
-{
-    return p[0] | (uint32_t)p[1] << 8;
-}
+/*
+ * Sizes that programs write which do not know it: 0xffffffff, and what is near 2 GiB. The samples go to the end of the file.
+ */
+enum { UNKNOWN = 0x7f000000 };
 
-static uint32_t get32(const unsigned char *p)
+static uint64_t get(const unsigned char *p, int n, bool big)
 {
-    return get16(p) | get16(p + 2) << 16;
+    uint64_t v = 0;
+    for (int i = 0; i < n; i++)
+        v = v << 8 | p[big ? i : n - 1 - i];
+    return v;
 }
 
 #define fail(...) dc_path_fail(j, DC_ERR_FORMAT, path, __VA_ARGS__)
@@ -28,19 +31,39 @@ static dc_status read_format(dc_job *j, const char *path, const unsigned char *p
 {
     if (n < 16)
         return fail("the format of the WAV file is damaged");
-    uint32_t kind = get16(p);
-    w->channels = (int)get16(p + 2);
-    w->rate = (int)get32(p + 4);
-    w->bits = (int)get16(p + 14);
+    int kind = (int)get(p, 2, w->big);
+    w->channels = (int)get(p + 2, 2, w->big);
+    w->rate = (int)get(p + 4, 4, w->big);
+    w->bits = (int)get(p + 14, 2, w->big);
     if (kind == EXTENSIBLE && n >= 26)
-        kind = get16(p + 24); /* the first bytes of its GUID */
+        kind = (int)get(p + 24, 2, w->big); /* the first bytes of its GUID */
     w->is_float = kind == FLOAT;
-    const bool known = kind == PCM ? w->bits == 8 || w->bits == 16 || w->bits == 24 || w->bits == 32
-                                   : kind == FLOAT && (w->bits == 32 || w->bits == 64);
+    w->law = kind == A_LAW || kind == MU_LAW ? kind : 0;
+    const bool known = kind == PCM     ? w->bits >= 1 && w->bits <= 32
+                       : kind == FLOAT ? w->bits == 32 || w->bits == 64
+                                       : w->law != 0 && w->bits == 8;
     if (!known)
-        return fail("samples of %d bits in format %u, which is not read", w->bits, kind);
-    if (w->channels < 1 || w->rate < 1 || get16(p + 12) != (uint32_t)(w->channels * w->bits / 8))
+        return fail("samples of %d bits in format %d, which is not read", w->bits, kind);
+    w->bits = (w->bits + 7) / 8 * 8; /* of 12 the highest of 16, the others are zeros */
+    if (w->channels < 1 || w->rate < 1 ||
+        get(p + 12, 2, w->big) != (uint64_t)(w->channels * w->bits / 8))
         return fail("the format of the WAV file is damaged");
+    return DC_OK;
+}
+
+/* The samples begin at `at`, `size` bytes of them are declared. */
+static dc_status read_length(dc_job *j, const char *path, int64_t at, int64_t size, int64_t length,
+                             dc_wav *out)
+{
+    const int64_t left = length - at;
+    if (out->channels == 0)
+        return fail("the WAV file has samples before their format");
+    out->at = at;
+    if (size > left && size >= UNKNOWN && size <= UINT32_MAX)
+        size = left;
+    if (size > left || size < 0)
+        return fail("truncated: got %" PRId64 " of %" PRId64 " bytes of samples", left, size);
+    out->frames = size / (out->channels * out->bits / 8);
     return DC_OK;
 }
 
@@ -48,55 +71,67 @@ dc_status dc_wav_look(dc_job *j, const char *path, int fd, int64_t length, dc_wa
 {
     unsigned char head[40];
     size_t got;
+    int64_t wide = -1; /* bytes of samples, of RF64 */
     *out = (dc_wav){0};
     DC_TRY(dc_infile_read(j, path, fd, 0, head, 12, &got));
-    if (got < 12 || memcmp(head, "RIFF", 4) != 0 || memcmp(head + 8, "WAVE", 4) != 0)
+    out->big = got >= 12 && memcmp(head, "RIFX", 4) == 0;
+    const bool large = got >= 12 && memcmp(head, "RF64", 4) == 0;
+    if (got < 12 || (memcmp(head, "RIFF", 4) != 0 && !out->big && !large) ||
+        memcmp(head + 8, "WAVE", 4) != 0)
         return fail("not a WAV file");
     for (int64_t at = 12; at + 8 <= length;) {
         DC_TRY(dc_infile_read(j, path, fd, at, head, sizeof head, &got));
         if (got < 8)
             break;
-        const int64_t size = get32(head + 4);
+        const int64_t size = (int64_t)get(head + 4, 4, out->big);
         if (memcmp(head, "fmt ", 4) == 0) {
             const size_t n = got - 8 < (size_t)size ? got - 8 : (size_t)size;
             DC_TRY(read_format(j, path, head + 8, n, out));
+        } else if (large && memcmp(head, "ds64", 4) == 0 && size >= 24 && got >= 32) {
+            wide = (int64_t)get(head + 16, 8, false);
         } else if (memcmp(head, "data", 4) == 0) {
-            if (out->channels == 0)
-                return fail("the WAV file has samples before their format");
-            const int64_t frame = out->channels * out->bits / 8;
-            out->at = at + 8;
-            if (size > length - out->at)
-                return fail("truncated: got %" PRId64 " of %" PRId64 " bytes of samples",
-                            length - out->at, size);
-            out->frames = size / frame;
-            return DC_OK;
+            return read_length(j, path, at + 8, size == UINT32_MAX && large ? wide : size, length,
+                               out);
         }
         at += 8 + size + size % 2;
     }
     return fail("the WAV file has no samples");
 }
 
+/* Of ITU-T G.711, of 16 bits: a sign, three bits of exponent and four of the number, some turned. */
+static int expand_law(int law, unsigned p)
+{
+    const unsigned code = law == A_LAW ? p ^ 0x55 : ~p & 0xff;
+    const int exponent = code >> 4 & 7, part = (int)(code & 15) << 4;
+    int v;
+    if (law == MU_LAW)
+        v = ((part / 2 + 0x84) << exponent) - 0x84;
+    else
+        v = exponent == 0 ? part + 8 : (part + 0x108) << (exponent - 1);
+    /* the bit of the sign is set for positive numbers of A-law, for negative ones of mu-law */
+    return ((code & 0x80) != 0) == (law == A_LAW) ? v : -v;
+}
+
 static float sample(const dc_wav *w, const unsigned char *p)
 {
+    const int n = w->bits / 8;
+    const uint64_t u = get(p, n, w->big);
+    const uint32_t narrow = (uint32_t)u;
     double d;
     float f;
-    switch (w->bits) {
-    case 8:
-        return (float)(p[0] - 128) / 128;
-    case 16:
-        return (float)(int16_t)get16(p) / 32768;
-    case 24:
-        return (float)((int32_t)((uint32_t)p[0] << 8 | (uint32_t)p[1] << 16 |
-                                 (uint32_t)p[2] << 24) >>
-                       8) /
-               8388608;
-    case 64:
-        memcpy(&d, p, sizeof d);
-        return (float)d;
-    default:
-        memcpy(&f, p, sizeof f);
-        return w->is_float ? f : (float)((double)(int32_t)get32(p) / 2147483648.0);
+    if (w->law != 0)
+        return (float)expand_law(w->law, p[0]) / 32768;
+    if (w->is_float && n == 4) {
+        memcpy(&f, &narrow, sizeof f);
+        return f;
     }
+    if (w->is_float) {
+        memcpy(&d, &u, sizeof d);
+        return (float)d;
+    }
+    if (n == 1)
+        return (float)((int)narrow - 128) / 128;
+    return (float)((double)(int32_t)(narrow << (32 - w->bits)) / 2147483648.0);
 }
 
 dc_status dc_wav_samples(dc_job *j, const char *path, int fd, const dc_wav *w, int64_t frames,

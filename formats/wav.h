@@ -1,5 +1,6 @@
 /*
- * Sounds in WAV files (RIFF WAVE): whole numbers of 8, 16, 24 and 32 bits, floats of 32 and 64, the extensible header.
+ * Sounds in WAV files (RIFF WAVE): whole numbers of up to 32 bits, floats of 32 and 64, A-law and mu-law, the extensible header;
+ * files beyond 4 GiB (RF64), with the highest byte first (RIFX), and of programs that wrote to a pipe and did not know the length.
  * Samples are f32 from -1 to 1, frames by channels.
  */
 #ifndef DC_FORMATS_WAV_H
@@ -10,8 +11,10 @@
 typedef struct dc_wav {
     int64_t frames;
     int channels, rate;
-    int bits; /* of a sample in the file */
+    int bits; /* of a sample in the file; when one is read those of whole bytes */
     bool is_float;
+    int law;    /* 6: A-law, 7: mu-law; 0: neither */
+    bool big;   /* its highest byte comes first */
     int64_t at; /* where the samples begin */
 } dc_wav;
 

@@ -112,7 +112,8 @@ end
 -- ---- sounds ----
 
 ---A sound of a WAV file, f32[frames, channels] from -1 to 1, and its rate (torchaudio.load, soundfile.read): whole
----numbers of 8, 16, 24 and 32 bits, floats of 32 and 64, the extensible header.
+---numbers of up to 32 bits, floats of 32 and 64, A-law and mu-law, the extensible header; RF64, RIFX, and files of
+---programs that wrote to a pipe and did not know the length.
 ---
 ---    local samples, rate = data.read_wav "a.wav"
 ---

@@ -1,6 +1,7 @@
 /*
  * Arrays of NumPy and archives of them, and safetensors, mostly valid (made.h): every type, either order of bytes and of
- * axes, headers of each version, deflated members.
+ * axes, headers of each version and of Python 2, deflated members; members whose elements are none of ours, which are left
+ * out; fields and metadata that are stepped over.
  */
 
 #include <inttypes.h>
@@ -17,10 +18,11 @@ typedef struct code {
 } code;
 
 static const code codes[] = {
-    {"f4", "F32", DC_F32}, {"b1", "BOOL", DC_BOOL}, {"i1", "I8", DC_I8},   {"i2", "I16", DC_I16},
-    {"i4", "I32", DC_I32}, {"i8", "I64", DC_I64},   {"u1", "U8", DC_U8},   {"u2", "U16", DC_U16},
-    {"u4", "U32", DC_U32}, {"u8", "U64", DC_U64},   {"f2", "F16", DC_F16}, {"V2", "BF16", DC_BF16},
-    {"f8", "F64", DC_F64}, {NULL, "C64", DC_C64},
+    {"f4", "F32", DC_F32}, {"b1", "BOOL", DC_BOOL}, {"i1", "I8", DC_I8},
+    {"i2", "I16", DC_I16}, {"i4", "I32", DC_I32},   {"i8", "I64", DC_I64},
+    {"u1", "U8", DC_U8},   {"u2", "U16", DC_U16},   {"u4", "U32", DC_U32},
+    {"u8", "U64", DC_U64}, {"f2", "F16", DC_F16},   {"V2", "BF16", DC_BF16},
+    {"f8", "F64", DC_F64}, {"c8", "C64", DC_C64},   {"c16", "C128", DC_C128},
 };
 
 typedef struct array {
@@ -30,10 +32,10 @@ typedef struct array {
     size_t n;
 } array;
 
-static array choose(made *m, bool npy)
+static array choose(made *m)
 {
     int64_t dim[DC_MAX_RANK];
-    array a = {.code = &codes[made_below(m, DC_COUNTOF(codes) - npy)]};
+    array a = {.code = &codes[made_below(m, DC_COUNTOF(codes))]};
     const int rank = made_sizes(m, 5, dim);
     a.type = dc_type_make(a.code->dtype, rank, dim);
     a.n = dc_type_bytes(&a.type);
@@ -47,13 +49,16 @@ static array choose(made *m, bool npy)
 static void put_elements(made *m, const array *a, bool fortran, bool swap)
 {
     const size_t size = dc_dtype_size(a->code->dtype);
+    const size_t part = dc_dtype_size(dc_dtype_part(a->code->dtype));
     int64_t index[DC_MAX_RANK] = {0};
     for (int64_t k = 0; k < dc_type_count(&a->type); k++) {
         int64_t at = 0;
         for (int i = 0; i < a->type.rank; i++)
             at = at * a->type.dim[i] + index[i];
         for (size_t i = 0; i < size; i++)
-            made_byte(m, a->bytes[(size_t)at * size + (swap ? size - 1 - i : i)]);
+            made_byte(
+                m,
+                a->bytes[(size_t)at * size + (swap ? i / part * part + (part - 1 - i % part) : i)]);
         for (int i = 0; i < a->type.rank; i++) {
             const int axis = fortran ? i : a->type.rank - 1 - i;
             if (++index[axis] < a->type.dim[axis])
@@ -65,10 +70,10 @@ static void put_elements(made *m, const array *a, bool fortran, bool swap)
 
 static const char *shape_of(made *m, const array *a)
 {
-    const char *s = "";
+    const char *s = "", *suffix = made_below(m, 8) == 7 ? "L" : ""; /* as Python 2 writes it */
     for (int i = 0; i < a->type.rank; i++)
-        s = dc_arena_printf(m->arena, "%s%s%" PRIu64, s, i == 0 ? "" : ", ",
-                            made_number(m, (uint64_t)a->type.dim[i]));
+        s = dc_arena_printf(m->arena, "%s%s%" PRIu64 "%s", s, i == 0 ? "" : ", ",
+                            made_number(m, (uint64_t)a->type.dim[i]), suffix);
     return dc_arena_printf(m->arena, "%s%s", s, a->type.rank == 1 ? "," : "");
 }
 
@@ -94,16 +99,41 @@ static void put_array(made *m, const array *a)
     put_elements(m, a, fortran, swap && order != '|');
 }
 
+/* Texts, records, objects, too many axes: in the list, and not read. */
+static void put_unread(made *m)
+{
+    static const char *const heads[] = {
+        "{'descr': '<U3', 'fortran_order': False, 'shape': (1,), }\n",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (), }\n",
+        "{'descr': [('a', '<f4'), ('b', '|S2', (2, 3))], 'fortran_order': False, 'shape': (0,), "
+        "}\n",
+        "{'descr': ('<i8', (2,)), 'fortran_order': False, 'shape': (0,), }\n",
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }\n",
+    };
+    const char *head = heads[made_below(m, DC_COUNTOF(heads))];
+    made_put(m, "\x93NUMPY\1\0", 8);
+    made_le(m, strlen(head), 2);
+    made_text(m, head);
+    made_put(m, "some bytes", 10);
+}
+
 static void make_archive(made *m)
 {
     made_entry entry[ARRAYS + 1];
     const uint32_t n = 1 + made_below(m, ARRAYS);
     for (uint32_t i = 0; i < n; i++) {
-        const array a = choose(m, true);
+        const bool unread = made_below(m, 8) == 7;
+        const array a = choose(m);
         const char *name = made_name(m, "", i);
-        put_array(m, &a);
+        if (unread)
+            put_unread(m);
+        else
+            put_array(m, &a);
         entry[i] = (made_entry){dc_arena_printf(m->arena, "%s.npy", name), m->at, m->n, 0, true};
-        made_expect(m, name, &a.type, a.bytes, a.n);
+        if (unread)
+            made_expect_unread(m, name);
+        else
+            made_expect(m, name, &a.type, a.bytes, a.n);
         m->at = NULL;
         m->n = m->room = 0;
     }
@@ -123,7 +153,8 @@ static void put_quoted(made *m, const char *s)
 static void put_entry(made *m, const char *name, const array *a, uint64_t at)
 {
     put_quoted(m, name);
-    made_printf(m, ":{\"dtype\":\"%s\",\"shape\":[", a->code->safetensors);
+    made_printf(m, ":{%s\"dtype\":\"%s\",\"shape\":[",
+                made_below(m, 8) == 7 ? "\"more\":[1.5,{\"x\":null}]," : "", a->code->safetensors);
     for (int i = 0; i < a->type.rank; i++)
         made_printf(m, "%s%" PRIu64, i > 0 ? "," : "", made_number(m, (uint64_t)a->type.dim[i]));
     made_printf(m, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", made_number(m, at),
@@ -134,8 +165,11 @@ static void make_safetensors(made *m)
 {
     array a[ARRAYS];
     const uint32_t n = made_below(m, ARRAYS + 1), texts = made_below(m, 3);
+    const bool null = texts == 0 && made_once_in(m, 4);
     uint64_t at = 0;
     made_byte(m, '{');
+    if (null)
+        made_text(m, "\"__metadata__\":null");
     if (texts > 0)
         made_text(m, "\"__metadata__\":{");
     for (uint32_t i = 0; i < texts; i++) {
@@ -146,8 +180,8 @@ static void make_safetensors(made *m)
     }
     for (uint32_t i = 0; i < n; i++) {
         const char *name = made_name(m, "layer.", i);
-        a[i] = choose(m, false);
-        made_text(m, i > 0 || texts > 0 ? "," : "");
+        a[i] = choose(m);
+        made_text(m, i > 0 || texts > 0 || null ? "," : "");
         put_entry(m, name, &a[i], at);
         made_expect(m, name, &a[i].type, a[i].bytes, a[i].n);
         at += a[i].n;
@@ -172,9 +206,11 @@ static dc_status body(dc_job *j, void *arg)
     made_begin(&m, &j->scratch, arg);
     const uint32_t how = made_below(&m, 4);
     if (how == 0) {
-        const array a = choose(&m, true);
+        const array a = choose(&m);
         put_array(&m, &a);
         made_expect(&m, "value", &a.type, a.bytes, a.n);
+        if (made_below(&m, 8) == 7) /* another one, which is left */
+            put_array(&m, &a);
     } else if (how == 1) {
         make_safetensors(&m);
     } else {

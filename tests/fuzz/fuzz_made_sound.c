@@ -353,9 +353,19 @@ static void make_wav(sound *s)
     s->bits = s->is_float ? (how == 4 ? 32 : 64) : s->bits;
     const unsigned frame = (unsigned)(s->channels * s->bits / 8);
     const unsigned bytes = frame * (unsigned)s->frames;
-    made_text(m, "RIFF");
-    made_le(m, made_number(m, bytes + 36), 4);
+    const uint32_t length = made_below(m, 8);
+    const bool large = length == 7, stream = length == 6 && bytes % 2 == 0;
+    made_text(m, large ? "RF64" : "RIFF");
+    made_le(m, large || stream ? UINT32_MAX : made_number(m, bytes + 36), 4);
     made_text(m, "WAVE");
+    if (large) {
+        made_text(m, "ds64");
+        made_le(m, 28, 4);
+        made_le(m, bytes + 80, 8);
+        made_le(m, made_number(m, bytes), 8);
+        made_le(m, (unsigned)s->frames, 8);
+        made_le(m, 0, 4);
+    }
     for (uint32_t i = made_below(m, 3); i > 0; i--) {
         const uint32_t n = made_below(m, 9);
         made_text(m, "LIST");
@@ -378,7 +388,7 @@ static void make_wav(sound *s)
         made_put(m, "\0\0\0\0\x10\0\x80\0\0\xaa\0\x38\x9b\x71", 14);
     }
     made_text(m, "data");
-    made_le(m, made_number(m, bytes), 4);
+    made_le(m, large || stream ? UINT32_MAX : made_number(m, bytes), 4);
     for (int i = 0; i < s->frames; i++)
         for (int c = 0; c < s->channels; c++)
             put_sample(s, c, i);

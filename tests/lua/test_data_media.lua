@@ -74,6 +74,17 @@ function TestImages:test_written()
   fails("an image is [height, width] or with 1 to 4 channels", data.write_image, self.path .. ".png", dc.zeros "u8[2]")
 end
 
+-- Four inks, as Pillow mixes them: its file, rows of two colours.
+function TestImages:test_inks()
+  if not has_jpeg then
+    return lu.skip "libturbojpeg is not installed (Debian: libturbojpeg0)"
+  end
+  local x = data.read_image(images .. "cmyk.jpg")
+  lu.assertEquals(x.shape, { 8, 8, 3 })
+  check.close(x[{ 1, 1 }]:totable(), { 190, 49, 216 }, 2)
+  check.close(x[{ 8, 8 }]:totable(), { 127, 127, 127 }, 2)
+end
+
 function TestImages:test_jpeg()
   if not has_jpeg then
     return lu.skip "libturbojpeg is not installed (Debian: libturbojpeg0)"
@@ -148,6 +159,46 @@ function TestSounds:test_read()
     lu.assertEquals(rate, want[1], name)
     lu.assertEquals(x:totable(), want[2], name)
   end
+end
+
+-- A WAV file by hand: its format, what is in front of the samples, and these.
+local function wav(o, bytes)
+  local big = o.name == "RIFX"
+  local order = big and ">" or "<"
+  local size = (o.bits + 7) // 8
+  local format = string.pack(order .. "I2I2I4I4I2I2", o.kind or 1, 1, 8000, 8000 * size, size, o.bits)
+  local function chunk(name, body, length)
+    return name .. string.pack(order .. "I4", length or #body) .. body
+  end
+  return (o.name or "RIFF") .. string.pack(order .. "I4", 0) .. "WAVE" .. (o.before or "") .. chunk("fmt ", format)
+    .. chunk("data", bytes, o.length)
+end
+
+-- What libsndfile reads, too: fewer bits, streams of unknown length, large files, the other order, A-law and mu-law.
+function TestSounds:test_forms()
+  local function read(o, bytes)
+    local f <close> = assert(io.open(self.path, "wb"))
+    f:write(wav(o, bytes))
+    f:close()
+    return data.read_wav(self.path):reshape(-1):totable()
+  end
+  local two, want = string.pack("<i2i2", 0x7ff0, -0x8000), { 0x7ff0 / 0x8000, -1 }
+  lu.assertEquals(read({ bits = 12 }, two), want)
+  lu.assertEquals(read({ bits = 20 }, string.pack("<i3i3", 0x400000, -0x400000)), { 0.5, -0.5 })
+  lu.assertEquals(read({ bits = 16, length = 0xffffffff }, two), want)
+  lu.assertEquals(read({ bits = 16, length = 0x7ffff000 }, two .. "x"), want)
+  fails("truncated: got 4 of 1000 bytes of samples", read, { bits = 16, length = 1000 }, two)
+  local large = "ds64" .. string.pack("<I4I8I8I8I4", 28, 0, 4, 2, 0)
+  lu.assertEquals(read({ name = "RF64", bits = 16, before = large, length = 0xffffffff }, two .. "more"), want)
+  lu.assertEquals(read({ name = "RF64", bits = 16, length = 4 }, two), want)
+  fails("the WAV file has no samples", read, { name = "RF64", bits = 16, before = "ds64" }, two)
+  fails("bytes of samples", read, { name = "RF64", bits = 16, before = "ds64" ..
+    string.pack("<I4I8I8I8I4", 28, 0, -1, 2, 0), length = 0xffffffff }, two)
+  lu.assertEquals(read({ name = "RIFX", bits = 16 }, string.pack(">i2i2", 0x7ff0, -0x8000)), want)
+  lu.assertEquals(read({ name = "RIFX", bits = 32, kind = 3 }, string.pack(">ff", 0.5, -2)), { 0.5, -2 })
+  lu.assertEquals(read({ bits = 8, kind = 6 }, "\xd5\x55\xaa\x2a"), { 8 / 32768, -8 / 32768, 32256 / 32768,
+    -32256 / 32768 })
+  lu.assertEquals(read({ bits = 8, kind = 7 }, "\xff\x80\x00"), { 0, 32124 / 32768, -32124 / 32768 })
 end
 
 function TestSounds:test_written()
