@@ -93,7 +93,7 @@ local test_batch = 500 -- divides 10000
 local counts = "correct(x: u8[%d @ data, 28, 28], y: i32[%d @ data]) -> i32[]"
 local correct = dc.fn(counts:format(test_batch, test_batch), function(x, y)
   local logits = net(x:cast "f32" / 255)
-  return logits:argmax(2):eq(y):cast("i32"):sum()
+  return logits:argmax(2):eq(y):sum()
 end)
 net:train()
 

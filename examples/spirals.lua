@@ -53,7 +53,7 @@ local step = dc.fn("step(x: f32[64, 2], y: i32[64]) -> f32[]", function(x, y)
 end)
 
 local correct = dc.fn("correct(x: f32[batch, 2], y: i32[batch]) -> i32[]", function(x, y)
-  return net(x):argmax(2):eq(y):cast("i32"):sum()
+  return net(x):argmax(2):eq(y):sum()
 end)
 
 for epoch = 1, 30 do

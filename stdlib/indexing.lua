@@ -404,6 +404,8 @@ local function segments(op, how, x, ids, count, options)
   if how == "mean" then
     x = x.dtype:match "f%d" and x or x:cast "f32"
     narrow, x = core.in_f32(x)
+  elseif (how == "add" or how == "mul") and x.dtype:match "^[iu]" then -- as sums have it
+    x = x:cast(x.dtype:match "^u" and "u64" or "i64")
   end
   local shape = { count, table.unpack(rest) }
   local start = neutral(x.dtype, how):expand(shape):rename { false, table.unpack(names) }

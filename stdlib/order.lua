@@ -182,7 +182,7 @@ local function quantiles(op, x, q, most, options, skip)
   local function one(v)
     v = check_share(op, v, most)
     if skip then
-      return counted_quantile(op, sorted, v, (~sorted:isnan()):cast "i32":sum(-1), how)
+      return counted_quantile(op, sorted, v, (~sorted:isnan()):sum(-1), how)
     elseif core.is_size(n) then
       local last = moved:max(-1)
       return dc.where(last:isnan(), last, counted_quantile(op, sorted, v, n:cast "i32", how))

@@ -10,6 +10,7 @@
 #include "core/graph/complex.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -278,8 +279,40 @@ dc_status dc_build_expand(dc_job *j, dc_func *f, dc_val a, const dc_type *want, 
 
 /* ---- products ---- */
 
-/* Numbers of one dtype and at least one axis; short integers are multiplied as i32. */
-static dc_status check_factors(dc_job *j, dc_func *f, dc_val *a, dc_val *b)
+dc_status dc_build_wide(dc_job *j, dc_func *f, dc_val a, dc_val *out)
+{
+    const dc_dtype t = dtype_of(&a.type);
+    *out = a;
+    if (dc_dtype_is_smooth(t))
+        return DC_OK;
+    return dc_build_cast(j, f, a, dc_dtype_kind(t) == DC_KIND_UINT ? DC_U64 : DC_I64, out);
+}
+
+dc_status dc_build_factors(dc_job *j, dc_func *f, dc_val *a, dc_val *b, double terms)
+{
+    dc_val *const factor[2] = {a, b};
+    const dc_dtype t = dtype_of(&a->type), u = dtype_of(&b->type);
+    const double most = floor(INT32_MAX / ((t == DC_U8 ? 255. : 128) * (u == DC_U8 ? 255. : 128)));
+    if (dc_dtype_is_smooth(t) || dc_dtype_is_smooth(u))
+        return DC_OK;
+    const bool is_short = dc_dtype_bits(t) <= 8 && dc_dtype_bits(u) <= 8;
+    const bool is_unsigned = dc_dtype_kind(t) == DC_KIND_UINT && dc_dtype_kind(u) == DC_KIND_UINT;
+    if (is_short && terms > most)
+        return dc_failf(j, DC_ERR_ARG, NULL,
+                        "products of %s are i32, which holds a sum of %.0f of them, not of %.0f; "
+                        ":cast \"i32\" of both gives i64",
+                        dc_dtype_name(t), most, terms);
+    for (int i = 0; i < 2; i++)
+        DC_TRY(dc_build_cast(j, f, *factor[i],
+                             is_short      ? DC_I32
+                             : is_unsigned ? DC_U64
+                                           : DC_I64,
+                             factor[i]));
+    return DC_OK;
+}
+
+/* Numbers of one dtype and at least one axis; in the dtype that was asked for, or -1. */
+static dc_status check_factors(dc_job *j, dc_func *f, dc_val *a, dc_val *b, int dtype)
 {
     dc_val *const factor[2] = {a, b};
     const dc_dtype t = dtype_of(&a->type);
@@ -295,9 +328,12 @@ static dc_status check_factors(dc_job *j, dc_func *f, dc_val *a, dc_val *b)
         if (factor[i]->type.rank == 0)
             return dc_fail(j, DC_ERR_RANK, &fact);
     }
-    for (int i = 0; i < 2 && !dc_dtype_is_smooth(t) && dc_dtype_bits(t) < 32; i++)
-        DC_TRY(dc_build_cast(j, f, *factor[i], DC_I32, factor[i]));
-    return DC_OK;
+    const int inner = a->type.rank - 1;
+    for (int i = 0; i < 2 && dtype >= 0; i++)
+        DC_TRY(dc_build_cast(j, f, *factor[i], (dc_dtype)dtype, factor[i]));
+    if (dtype >= 0)
+        return DC_OK;
+    return dc_build_factors(j, f, a, b, (double)dc_extent_bound(a->type.dim[inner]));
 }
 
 static dc_status check_inner(dc_job *j, const dc_type *a, int left, const dc_type *b, int right)
@@ -362,8 +398,13 @@ static dc_status check_product(dc_job *j, const dc_val *a, const dc_val *b, int 
 
 dc_status dc_build_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out)
 {
+    return dc_build_matmul_in(j, f, a, b, -1, out);
+}
+
+dc_status dc_build_matmul_in(dc_job *j, dc_func *f, dc_val a, dc_val b, int dtype, dc_val *out)
+{
     int nb = 0, left = a.type.rank - 1, right = b.type.rank < 2 ? 0 : b.type.rank - 2;
-    DC_TRY(check_factors(j, f, &a, &b));
+    DC_TRY(check_factors(j, f, &a, &b, dtype));
     DC_TRY(check_inner(j, &a.type, left, &b.type, right));
     if (a.type.rank > 2 && b.type.rank > 2) {
         DC_TRY(join_batches(j, f, &a, &b, &nb));
@@ -456,6 +497,27 @@ dc_status dc_build_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t ax
     return DC_OK;
 }
 
+/* Do 32 bits hold the sum, whatever is added? Sums of bool and of 8 and 16 bits are i32. */
+static bool is_short_sum(const dc_type *t, uint32_t axes)
+{
+    double most = ldexp(1, dc_dtype_bits(dtype_of(t)));
+    for (int i = 0; i < t->rank; i++)
+        if (axes >> i & 1)
+            most *= (double)dc_extent_bound(t->dim[i]);
+    return dc_dtype_bits(dtype_of(t)) < 32 && most < ldexp(1, 31);
+}
+
+dc_status dc_build_sum(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out)
+{
+    const dc_dtype t = dtype_of(&a.type);
+    if (dc_dtype_is_smooth(t))
+        return dc_build_reduce(j, f, DC_OP_SUM, a, axes, keep, out);
+    if (!is_short_sum(&a.type, axes))
+        DC_TRY(dc_build_wide(j, f, a, &a));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, axes, keep, out));
+    return dc_build_cast(j, f, *out, dc_dtype_kind(t) == DC_KIND_UINT ? DC_U64 : DC_I64, out);
+}
+
 dc_status dc_build_count(dc_job *j, dc_func *f, const dc_type *t, double each, dc_val *out)
 {
     dc_val ones;
@@ -474,9 +536,10 @@ dc_status dc_build_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool kee
             counted.dim[counted.rank++] = a.type.dim[i];
         else if (axes >> i & 1)
             count *= (double)a.type.dim[i];
-    if (!dc_dtype_is_smooth(dtype_of(&a.type)))
-        DC_TRY(dc_build_cast(j, f, a, DC_F32, &a));
-    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, axes, keep, out));
+    const bool whole = !dc_dtype_is_smooth(dtype_of(&a.type));
+    DC_TRY(dc_build_sum(j, f, a, axes, keep, out));
+    if (whole)
+        DC_TRY(dc_build_cast(j, f, *out, DC_F64, out));
     if (dc_complex_is(&a) && counted.rank == 0) {
         const dc_type one = dc_type_scalar(dtype_of(&a.type));
         dc_val by;
@@ -492,7 +555,7 @@ dc_status dc_build_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool kee
         DC_TRY(dc_build_expand(j, f, by, &out->type, &by));
     }
     out->ref = dc_graph_op2(f, DC_OP_DIV, out->ref, by.ref);
-    return DC_OK;
+    return whole ? dc_build_cast(j, f, *out, DC_F32, out) : DC_OK;
 }
 
 /* ---- movement and sources ---- */

@@ -22,6 +22,8 @@ dc_status dc_build_cast(dc_job *j, dc_func *f, dc_val a, dc_dtype t, dc_val *out
 
 /* As NumPy's matmul: the last two axes, the rest broadcasts; rank 1 is a row or a column. */
 dc_status dc_build_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out);
+/* In a dtype that was asked for; -1: that of the operation. */
+dc_status dc_build_matmul_in(dc_job *j, dc_func *f, dc_val a, dc_val b, int dtype, dc_val *out);
 
 /* A contraction over the batch and contracting axes of d. */
 dc_status dc_build_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const dc_dot *d, dc_val *out);
@@ -33,11 +35,21 @@ dc_status dc_build_scatter(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val ind
 dc_status dc_build_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, int nb,
                           dc_val *out);
 
-/* axes is a mask; keep leaves size 1 (unnamed). mean of integers gives f32. */
+/* axes is a mask; keep leaves size 1 (unnamed). */
 dc_status dc_build_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, bool keep,
                           dc_val *out);
+/* Integers and bool as 64 bits, which hold what is summed: u64 for unsigned, i64; floats as they are. */
+dc_status dc_build_wide(dc_job *j, dc_func *f, dc_val a, dc_val *out);
+/*
+ * Factors of products of which so many are summed: integers of 8 bits as i32, which is refused where it may not hold
+ * the sum, others as 64 bits.
+ */
+dc_status dc_build_factors(dc_job *j, dc_func *f, dc_val *a, dc_val *b, double terms);
+/* The sum, of integers and bool in 64 bits. */
+dc_status dc_build_sum(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out);
 /* The number of elements of t times `each`, a scalar of its dtype: for sizes known at run time. */
 dc_status dc_build_count(dc_job *j, dc_func *f, const dc_type *t, double each, dc_val *out);
+/* Of integers f32: their sum in 64 bits by the count in f64, rounded once. */
 dc_status dc_build_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out);
 
 /* dims of `want`, of which one may be -1; its names go before those of the longest common run. */

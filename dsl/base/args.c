@@ -243,6 +243,18 @@ double dc_args_option(lua_State *L, dc_dsl *d, int idx, const char *op, const ch
     return v;
 }
 
+int dc_args_dtype(lua_State *L, dc_dsl *d, int idx, const char *op)
+{
+    dc_dtype t = DC_F32;
+    const bool given = lua_getfield(L, idx, "dtype") != LUA_TNIL;
+    const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+    if (given && (name == NULL || !dc_dtype_find(name, strlen(name), &t) || t == DC_BOOL))
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "dtype is one of numbers, such as \"i32\", not %s",
+                        dc_handle_describe(L, -1));
+    lua_pop(L, 1);
+    return given ? (int)t : -1;
+}
+
 void dc_args_options(lua_State *L, dc_dsl *d, int idx, const char *op, const char *const *known)
 {
     if (lua_isnoneornil(L, idx))

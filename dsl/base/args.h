@@ -35,6 +35,8 @@ double dc_args_option(lua_State *L, dc_dsl *d, int idx, const char *op, const ch
                       double dflt);
 /* Options other than these (NULL-terminated) raise. */
 void dc_args_options(lua_State *L, dc_dsl *d, int idx, const char *op, const char *const *known);
+/* The option `dtype` of the table at idx, of a number; -1 if not given. */
+int dc_args_dtype(lua_State *L, dc_dsl *d, int idx, const char *op);
 /* The Lua value at idx as one element of this dtype; NUMBER_FIT. */
 uint64_t dc_args_element(lua_State *L, dc_dsl *d, int idx, const char *op, dc_dtype t);
 bool dc_args_fits(lua_State *L, int idx, dc_dtype t, uint64_t *bits);

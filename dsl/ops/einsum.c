@@ -413,7 +413,9 @@ static dc_status prepare(dc_job *j, dc_func *f, const step *st, int side, dc_val
     for (int k = l->n - 1; k >= 0; k--)
         if (axes >> k & 1)
             take_out(l, k);
-    return dc_build_reduce(j, f, DC_OP_SUM, *v, axes, false, v);
+    if (v->type.dtype == DC_BOOL) /* as a count */
+        return dc_build_reduce(j, f, DC_OP_SUM, *v, axes, false, v);
+    return dc_build_sum(j, f, *v, axes, false, v);
 }
 
 static int place_of(const list *l, int which)
@@ -467,11 +469,11 @@ static dc_status product(dc_job *j, dc_func *f, const step *st, dc_val *v, const
     const int most = dc_dtype_is_complex((dc_dtype)v->type.dtype) ? DC_MAX_RANK - 1 : DC_MAX_RANK;
     if (rank > most)
         return dc_fail(j, DC_ERR_TOO_MANY_AXES, &(dc_fact){.num = {rank, most}});
-    for (int i = 0; i < 2; i++) {
-        const dc_dtype t = (dc_dtype)v[i].type.dtype;
-        if (!dc_dtype_is_smooth(t) && dc_dtype_bits(t) < 32)
-            DC_TRY(dc_build_cast(j, f, v[i], DC_I32, &v[i]));
-    }
+    double terms = 1;
+    for (int k = 0; k < l[0].n; k++)
+        if ((both & ~st->keep) >> l[0].letter[k] & 1)
+            terms *= (double)dc_extent_bound(v[0].type.dim[k]);
+    DC_TRY(dc_build_factors(j, f, &v[0], &v[1], terms));
     product_letters(l, st->keep, result);
     if ((both & ~st->keep) != 0)
         return contract(j, f, v, l, both, st->keep, out);

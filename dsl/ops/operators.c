@@ -462,20 +462,25 @@ static int l_cast(lua_State *L)
     return 1;
 }
 
-/* a:matmul(b) */
+/* a:matmul(b)  a:matmul(b, { dtype = "i32" }) */
 static dc_status build_matmul(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    DC_UNUSED(arg);
-    return dc_build_matmul(j, f, in[0], in[1], out);
+    return dc_build_matmul_in(j, f, in[0], in[1], *(const int *)arg, out);
 }
 
 static int l_matmul(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     static const int at[2] = {1, 2};
-    dc_apply a = {.build = build_matmul, .product = true};
+    int dtype = -1;
+    dc_apply a = {.build = build_matmul, .arg = &dtype, .product = true};
     dc_handle_check(L, d, 1, "matmul");
     dc_handle_check(L, d, 2, "matmul");
+    lua_settop(L, 3);
+    dc_args_options(L, d, 3, "matmul", (const char *const[]){"dtype", NULL});
+    if (!lua_isnil(L, 3))
+        dtype = dc_args_dtype(L, d, 3, "matmul");
+    lua_settop(L, 2);
     dc_apply_operands(L, d, &a, "matmul", at, 2);
     dc_apply_run(L, d, &a);
     return 1;
@@ -483,7 +488,7 @@ static int l_matmul(lua_State *L)
 
 static const dc_binding others[] = {
     {"cast", l_cast, 2, DC_IN_BOTH},
-    {"matmul", l_matmul, 2, DC_IN_BOTH},
+    {"matmul", l_matmul, 3, DC_IN_BOTH},
 };
 
 const dc_bindings dc_operator_bindings[] = {

@@ -2,7 +2,7 @@
  * Reductions and what is made of them: sum, mean, argmax, softmax and the like.
  *
  *   x:sum()   x:sum(2)   x:sum(-1)   x:sum "batch"   x:sum { 1, 2 }
- *   x:sum { axis = 2, keep = true }
+ *   x:sum { axis = 2, keep = true }   x:sum { dtype = "i32" }
  *
  * Those of several steps are computed in f32 where the operand is a float of 16 bits.
  * The gradient of a square root of nothing but zeros (std, norm) is zero.
@@ -20,12 +20,37 @@ typedef struct axes {
     uint32_t mask;
     bool keep;
     double correction; /* of var and std */
+    int dtype;         /* what is computed in, and the result; -1: that of the operation */
+    bool no_f64;
 } axes;
 
+/* An operation in the dtype that was asked for. */
+static dc_status in_dtype(dc_job *j, dc_func *f, const axes *x, dc_build_fn *build, dc_val a,
+                          dc_val *out)
+{
+    axes own = *x;
+    own.dtype = -1;
+    DC_TRY(dc_build_cast(j, f, a, (dc_dtype)x->dtype, &a));
+    DC_TRY(build(j, f, &own, &a, out));
+    return dc_build_cast(j, f, *out, (dc_dtype)x->dtype, out);
+}
+
+/* Bools are counted in i32, as positions are; integers are summed in 64 bits. */
 static dc_status build_sum(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const axes *x = arg;
-    return dc_build_reduce(j, f, DC_OP_SUM, in[0], x->mask, x->keep, out);
+    if (x->dtype >= 0) {
+        const bool narrow =
+            dc_dtype_bits((dc_dtype)x->dtype) == 32 && !dc_dtype_is_smooth((dc_dtype)x->dtype);
+        dc_val a;
+        if (!narrow)
+            return in_dtype(j, f, x, build_sum, in[0], out);
+        DC_TRY(dc_build_cast(j, f, in[0], (dc_dtype)x->dtype, &a));
+        return dc_build_reduce(j, f, DC_OP_SUM, a, x->mask, x->keep, out);
+    }
+    if (in[0].type.dtype == DC_BOOL)
+        return dc_build_reduce(j, f, DC_OP_SUM, in[0], x->mask, x->keep, out);
+    return dc_build_sum(j, f, in[0], x->mask, x->keep, out);
 }
 
 static dc_status build_max(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
@@ -43,13 +68,23 @@ static dc_status build_min(dc_job *j, dc_func *f, const void *arg, const dc_val 
 static dc_status build_prod(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const axes *x = arg;
-    return dc_build_reduce(j, f, DC_OP_PROD, in[0], x->mask, x->keep, out);
+    dc_val a = in[0];
+    if (x->dtype >= 0)
+        return in_dtype(j, f, x, build_prod, a, out);
+    if (a.type.dtype != DC_BOOL)
+        DC_TRY(dc_build_wide(j, f, a, &a));
+    return dc_build_reduce(j, f, DC_OP_PROD, a, x->mask, x->keep, out);
 }
 
 static dc_status build_mean(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const axes *x = arg;
-    return dc_build_mean(j, f, in[0], x->mask, x->keep, out);
+    dc_val a = in[0];
+    if (x->dtype >= 0)
+        return in_dtype(j, f, x, build_mean, a, out);
+    if (x->no_f64)
+        DC_TRY(dc_ops_float(j, f, a, &a));
+    return dc_build_mean(j, f, a, x->mask, x->keep, out);
 }
 
 static dc_status build_all(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
@@ -273,8 +308,9 @@ static dc_status build_nansum(dc_job *j, dc_func *f, const void *arg, const dc_v
 {
     const axes *x = arg;
     dc_val a = in[0];
-    if (dc_dtype_is_float((dc_dtype)a.type.dtype))
-        DC_TRY(without_nan(j, f, a, 0, &a, NULL));
+    if (!dc_dtype_is_float((dc_dtype)a.type.dtype))
+        return build_sum(j, f, x, &a, out);
+    DC_TRY(without_nan(j, f, a, 0, &a, NULL));
     return dc_build_reduce(j, f, DC_OP_SUM, a, x->mask, x->keep, out);
 }
 
@@ -283,8 +319,9 @@ static dc_status build_nanprod(dc_job *j, dc_func *f, const void *arg, const dc_
 {
     const axes *x = arg;
     dc_val a = in[0];
-    if (dc_dtype_is_float((dc_dtype)a.type.dtype))
-        DC_TRY(without_nan(j, f, a, 1, &a, NULL));
+    if (!dc_dtype_is_float((dc_dtype)a.type.dtype))
+        return build_prod(j, f, x, &a, out);
+    DC_TRY(without_nan(j, f, a, 1, &a, NULL));
     return dc_build_reduce(j, f, DC_OP_PROD, a, x->mask, x->keep, out);
 }
 
@@ -380,20 +417,20 @@ static dc_status build_count_nonzero(dc_job *j, dc_func *f, const void *arg, con
 
 /* ---- bindings --------------------------------------------------------------------------------- */
 
-enum { ONE_AXIS = 1, BOOL = 2, SOME = 4, CORRECTION = 8, ONCE = 16 };
+enum { ONE_AXIS = 1, BOOL = 2, SOME = 4, CORRECTION = 8, ONCE = 16, DTYPE = 32 };
 
 static int l_reduce(lua_State *L);
 
 static const struct row {
     dc_binding bound;
     dc_build_fn *build;
-    int flags; /* needs exactly one axis; a bool; an element; takes a correction; dc_apply.once */
+    int flags; /* needs exactly one axis; a bool; an element; takes a correction; dc_apply.once; takes a dtype */
 } rows[] = {
-    {{"sum", l_reduce, 2, DC_IN_BOTH}, build_sum, 0},
-    {{"prod", l_reduce, 2, DC_IN_BOTH}, build_prod, 0},
+    {{"sum", l_reduce, 2, DC_IN_BOTH}, build_sum, DTYPE},
+    {{"prod", l_reduce, 2, DC_IN_BOTH}, build_prod, DTYPE},
     {{"max", l_reduce, 2, DC_IN_BOTH}, build_max, 0},
     {{"min", l_reduce, 2, DC_IN_BOTH}, build_min, 0},
-    {{"mean", l_reduce, 2, DC_IN_BOTH}, build_mean, ONCE},
+    {{"mean", l_reduce, 2, DC_IN_BOTH}, build_mean, ONCE | DTYPE},
     {{"all", l_reduce, 2, DC_IN_BOTH}, build_all, BOOL},
     {{"any", l_reduce, 2, DC_IN_BOTH}, build_any, BOOL},
     {{"var", l_reduce, 2, DC_IN_BOTH}, build_var, CORRECTION | ONCE},
@@ -414,20 +451,43 @@ static const struct row {
     {{"argmin", l_reduce, 2, DC_IN_BOTH}, build_argmin, ONE_AXIS | SOME},
 };
 
-/* { axis = .., keep = .., correction = .. } at 2 without the correction, which is 0 if not given. */
-static double take_correction(lua_State *L, dc_dsl *d, const char *op)
+/* { axis = .., keep = .., and an option of the operation } at 2 without that, which goes to x. */
+static void take_own(lua_State *L, dc_dsl *d, const char *op, int flags, axes *x)
 {
+    const char *own = flags & CORRECTION ? "correction" : "dtype";
     if (lua_type(L, 2) != LUA_TTABLE || lua_rawlen(L, 2) > 0)
-        return 0;
-    dc_args_options(L, d, 2, op, (const char *const[]){"axis", "keep", "correction", NULL});
-    const double correction = dc_args_option(L, d, 2, op, "correction", 0);
+        return;
+    dc_args_options(L, d, 2, op, (const char *const[]){"axis", "keep", own, NULL});
+    if (flags & CORRECTION)
+        x->correction = dc_args_option(L, d, 2, op, own, 0);
+    else
+        x->dtype = dc_args_dtype(L, d, 2, op);
     lua_createtable(L, 0, 2);
     lua_getfield(L, 2, "axis");
     lua_setfield(L, -2, "axis");
     lua_getfield(L, 2, "keep");
     lua_setfield(L, -2, "keep");
     lua_replace(L, 2);
-    return correction;
+    lua_settop(L, 2);
+}
+
+/* How many elements each result of a reduction counts at most. */
+static double counted(const dc_type *t, uint32_t mask)
+{
+    double n = 1;
+    for (int i = 0; i < t->rank; i++)
+        n *= mask >> i & 1 ? (double)dc_extent_bound(t->dim[i]) : 1;
+    return n;
+}
+
+/* Whether the device that computes it has no f64. */
+static bool has_no_f64(const dc_dsl *d, const dc_handle *h)
+{
+    const dc_rt *rt = dc_handle_rt(h);
+    if (rt == NULL && d->trace != NULL)
+        rt = d->trace->rt;
+    const dc_device *device = (rt != NULL ? rt : d->rt)->device;
+    return device->ops->target != NULL && device->ops->target(device)->no_f64;
 }
 
 static int l_reduce(lua_State *L)
@@ -438,11 +498,16 @@ static int l_reduce(lua_State *L)
     static const int at[1] = {1};
     const dc_handle *h = dc_handle_check(L, d, 1, name);
     const dc_type t = *dc_handle_type(h);
-    axes x = {.mask = 0};
+    axes x = {.dtype = -1, .no_f64 = has_no_f64(d, h)};
     lua_settop(L, 2);
-    if (r->flags & CORRECTION)
-        x.correction = take_correction(L, d, name);
+    if (r->flags & (CORRECTION | DTYPE))
+        take_own(L, d, name, r->flags, &x);
     x.mask = dc_args_axes(L, d, 2, h, name, &x.keep);
+    if ((r->build == build_sum || r->build == build_count_nonzero) && x.dtype < 0 &&
+        (t.dtype == DC_BOOL || r->build == build_count_nonzero) && counted(&t, x.mask) > INT32_MAX)
+        dc_error_raisef(L, d, DC_ERR_ARG, name,
+                        "%s has %.0f elements in a sum; counts are i32, which ends at 2147483647",
+                        dc_handle_describe(L, 1), counted(&t, x.mask));
     if ((r->flags & ONE_AXIS) && (x.mask == 0 || (x.mask & (x.mask - 1)) != 0))
         dc_error_raisef(L, d, DC_ERR_ARG, name, "one axis is needed, as in x:%s(-1)", name);
     if ((r->flags & SOME) && t.dim[__builtin_ctz(x.mask)] == 0)

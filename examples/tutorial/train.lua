@@ -26,7 +26,7 @@ local step = dc.fn("step(x: u8[64, 28, 28], y: i32[64]) -> f32[]", function(x, y
 end)
 
 local correct = dc.fn("correct(x: u8[n, 28, 28], y: i32[n]) -> i32[]", function(x, y)
-  return net(x):argmax(2):eq(y):cast("i32"):sum()
+  return net(x):argmax(2):eq(y):sum()
 end)
 
 local all, test = data.fashion_mnist { dir = options.data }

@@ -151,7 +151,8 @@ dc.put_nd = Tensor.put_nd
 function Tensor:scatter_nd(index, values, options) end
 dc.scatter_nd = Tensor.scatter_nd
 
----Sums of the rows of x that have the same number. jax.ops.segment_sum. Numbers need no order.
+---Sums of the rows of x that have the same number, of integers in i64 or u64. jax.ops.segment_sum. Numbers need no
+---order.
 ---
 ---    dc.tensor { 1, 2, 3 }:segment_sum({ 0, 0, 2 }, 3)
 ---

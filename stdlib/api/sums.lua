@@ -10,17 +10,19 @@ local Tensor = {}
 
 -- ---- Reductions ----
 
----The sum, of all elements or along axes; of bool and 8/16-bit integers in i32.
+---The sum, of all elements or along axes. Of integers in i64, of unsigned ones in u64; of bool, whose sums are counts,
+---in i32. The option dtype asks for another: what is summed is converted to it first.
 ---
 ---    dc.zeros "f32[2, 3]":sum(2)     dc.zeros "f32[2, 3]":sum { axis = 2, keep = true }
+---    dc.ones "u8[4]":sum { dtype = "i32" }
 ---
 ---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor of the dtype of x, or i32
+---@return deepc.Tensor of the dtype of x, of integers i64 or u64
 function Tensor:sum(axes) end
 dc.sum = Tensor.sum
 
----The mean; of integers and bool in f32, NaN of no elements.
+---The mean; of integers and bool in f32, rounded once; NaN of no elements. The option dtype asks for another.
 ---
 ---    dc.zeros "f32[2, 3]":mean()
 ---
@@ -50,13 +52,13 @@ dc.max = Tensor.max
 function Tensor:min(axes) end
 dc.min = Tensor.min
 
----The product; of bool and integers of 8 and 16 bits in i32.
+---The product; of integers in i64 or u64, of bool in i32. The option dtype asks for another.
 ---
 ---    dc.tensor { 2, 3 }:prod()
 ---
 ---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor of the dtype of x, or i32
+---@return deepc.Tensor of the dtype of x, of integers i64 or u64
 function Tensor:prod(axes) end
 dc.prod = Tensor.prod
 
@@ -129,7 +131,7 @@ dc.logsumexp = Tensor.logsumexp
 ---
 ---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor of the dtype of x, or i32
+---@return deepc.Tensor of the dtype of x, of integers i64 or u64
 function Tensor:nansum(axes) end
 dc.nansum = Tensor.nansum
 
@@ -139,7 +141,7 @@ dc.nansum = Tensor.nansum
 ---
 ---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor of the dtype of x, or i32
+---@return deepc.Tensor of the dtype of x, of integers i64 or u64
 function Tensor:nanprod(axes) end
 dc.nanprod = Tensor.nanprod
 
@@ -297,15 +299,19 @@ dc.log_softmax = Tensor.log_softmax
 
 -- ---- Products ----
 
----The product of matrices: the last two axes; axes before those align and stretch as in a + b.
+---The product of matrices: the last two axes; axes before those align and stretch as in a + b. Of integers in i64, of
+---unsigned ones in u64; of 8 bits in i32, which is refused where it may not hold the sum. The option dtype asks for
+---another.
 ---
 ---    dc.zeros "f32[64, 784]":matmul(dc.zeros "f32[784, 10]")
+---    dc.ones "i32[4, 4]":matmul(dc.ones "i32[4, 4]", { dtype = "i32" })
 ---
 ---Errors: DC0301 where the inner sizes differ, DC0201 for other dtypes, DC0202 for booleans, DC0302 for a
 ---scalar.
 ---@param b deepc.Tensor|deepc.Cell of the same dtype
----@return deepc.Tensor of the dtype of both; of 8/16-bit integers i32
-function Tensor:matmul(b) end
+---@param options? { dtype?: string }
+---@return deepc.Tensor of the dtype of both, of integers i64, u64 or i32
+function Tensor:matmul(b, options) end
 dc.matmul = Tensor.matmul
 
 ---Products over letters, which blanks separate: what the result lacks is summed. A letter twice in

@@ -61,10 +61,10 @@ function linalg.matrix_rank(a, options)
   local rtol = base.tolerance(op, options, "rtol") or (atol and 0 or base.default_rtol(x))
   local s = base.svdvals(op, x, core.unless_false(op, options, "check"), a):stop_gradient()
   if s.shape[#s.shape] == 0 then
-    return (s:gt(0):cast("i32"):sum(-1))
+    return (s:gt(0):sum(-1))
   end
   local least = base.range(s, 1, 1, 1) * rtol
-  return (s:gt(atol and least:maximum(atol) or least):cast("i32"):sum(-1))
+  return (s:gt(atol and least:maximum(atol) or least):sum(-1))
 end
 
 local by_values = { [2] = true, [-2] = true }

@@ -74,7 +74,7 @@ end
 
 -- How many rows there are, an i32[].
 local function count(rows, mask)
-  return (mask and mask:cast("i32"):sum() or dc.ones(rows:eq(rows):cast "i32"):sum())
+  return ((mask or dc.ones(rows:eq(rows))):sum())
 end
 
 -- Is it a table of settings, with these and no others?

@@ -77,13 +77,13 @@ local function hits_of(op, predicted, labels, top)
   local number, label = dc.iota(classes), labels:reshape(column)
   local own = dc.where(number:eq(label), predicted, 0):sum { axis = -1, keep = true }
   local before = predicted:gt(own) | (predicted:eq(own) & number:gt(label)) -- of equal scores the last class is first
-  return before:cast("i32"):sum(-1):lt(top), labels
+  return before:sum(-1):lt(top), labels
 end
 
 local function accuracy_stats(op, predicted, labels, options, top)
   local hits, rows = hits_of(op, predicted, labels, top)
   local mask = read_mask(op, options.mask, rows, "labels")
-  return { correct = (mask and hits & mask or hits):cast("i32"):sum(), count = count(rows, mask) }
+  return { correct = (mask and hits & mask or hits):sum(), count = count(rows, mask) }
 end
 
 local function ratio(a, b)

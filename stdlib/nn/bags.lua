@@ -53,7 +53,7 @@ local function bag_numbers(op, n, offsets)
     core.fail("DIMS", op, ("offsets are %s; integers[bags] are needed"):format(type_of(offsets)), nil, "offsets",
       offsets)
   end
-  return dc.iota(n):reshape(-1, 1):ge(offsets:cast("i32"):reshape(1, -1)):cast("i32"):sum(2) - 1
+  return dc.iota(n):reshape(-1, 1):ge(offsets:cast("i32"):reshape(1, -1)):sum(2) - 1
 end
 
 -- Rows [..., n, size] put together along n where they count; kept broadcasts to [..., n].

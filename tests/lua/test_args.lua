@@ -47,8 +47,10 @@ function TestArguments:test_axes()
 end
 
 function TestArguments:test_options()
-  check("sum: unknown option 'axes'; known are axis, keep", "DC0101", x.sum, x, { axes = 1 })
+  check("sum: unknown option 'axes'; known are axis, keep, dtype", "DC0101", x.sum, x, { axes = 1 })
   check("sum: keep must be true or false, not the number 1", "DC0101", x.sum, x, { axis = 1, keep = 1 })
+  check("sum: dtype is one of numbers, such as \"i32\", not the string 'bool'", "DC0101", x.sum, x, { dtype = "bool" })
+  check("matmul: unknown option 'type'; known are dtype", "DC0101", x.matmul, x, x, { type = "i32" })
   check("rand: options are a table, not the number 7", "DC0101", dc.rand, "f32[2]", 7)
   check("rand: unknown option 'sed'; known are low, high, seed", "DC0101", dc.rand, "f32[2]", { sed = 7 })
   check("rand: low must be a number, not the string 'a'", "DC0101", dc.rand, "f32[2]", { low = "a" })

@@ -52,7 +52,7 @@ function TestSets:test_records()
   local set = data.set { image = (n * 10):reshape(6, 1), label = n }
   lu.assertEquals(#set, 6)
   lu.assertEquals(set.label:totable(), upto(6))
-  local f = dc.fn("f(b: { image: i32[2, 1], label: i32[2] }) -> i32[]", function(b)
+  local f = dc.fn("f(b: { image: i32[2, 1], label: i32[2] }) -> i64[]", function(b)
     return b.image:sum() + b.label:sum()
   end)
   local seen = {}
@@ -213,7 +213,7 @@ function TestRagged:test_grouped_and_bounded()
   end
   local rows = data.ragged(list)
   local set = data.set(rows, rows:lengths())
-  local sum = dc.fn("sum(x: i32[20, t <= 64], n: i32[20]) -> i32[], i32[]", function(x, n) return x:sum(), n:sum() end)
+  local sum = dc.fn("sum(x: i32[20, t <= 64], n: i32[20]) -> i64[], i64[]", function(x, n) return x:sum(), n:sum() end)
   for _, shuffle in ipairs { false, true } do
     local places, got, lengths = 0, 0, 0
     for x, n in set:batches { size = 20, group = rows, shuffle = shuffle, seed = 5 } do

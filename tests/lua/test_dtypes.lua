@@ -2,6 +2,7 @@
 
 local lu = require "luaunit"
 local dc = require "deepc"
+local check = require "tests.lua.check"
 
 TestDtypes = {}
 
@@ -51,11 +52,38 @@ function TestDtypes:test_floats_to_integers_saturate()
   lu.assertEquals(to("i64")[4], math.maxinteger)
 end
 
-function TestDtypes:test_sums_of_short_integers_are_i32()
-  for _, dtype in ipairs { "bool", "i8", "i16", "u8", "u16" } do
-    lu.assertEquals(dc.ones("u8[300]"):cast(dtype):sum().dtype, "i32")
+-- Sums, products and dots of integers are those of the integers, whatever holds them; means are rounded once.
+function TestDtypes:test_sums_of_integers()
+  local function all(f, x)
+    local lazy = f(x)
+    local compiled = dc.fn(("f(a: %s[%d]) -> %s[]"):format(x.dtype, #x, lazy.dtype), function(a) return f(a) end)(x)
+    lu.assertEquals({ compiled:item(), compiled.dtype }, { lazy:item(), lazy.dtype })
+    return lazy:item(), lazy.dtype
   end
-  lu.assertEquals(dc.ones("i64[3]"):sum().dtype, "i64")
+  local most = { i8 = -128, u8 = 255, i16 = -32768, u16 = 65535, i32 = -(1 << 30), u32 = (1 << 30) + 5 }
+  for dtype, v in pairs(most) do
+    local n = dtype:match "8" and 40000 * 300 or 70000
+    local x = dc.full(("%s[%d]"):format(dtype, n), v)
+    local wide = dtype:match "^u" and "u64" or "i64"
+    lu.assertEquals({ all(function(a) return a:sum() end, x) }, { n * v, wide }, dtype)
+    lu.assertEquals({ all(function(a) return a:mean() end, x) }, { dc.tensor(v):item(), "f32" }, dtype)
+    lu.assertEquals({ all(function(a) return a[{ { 1, 2 } }]:prod() end, x) }, { v * v, wide }, dtype)
+    lu.assertEquals({ all(function(a) return a:sum { dtype = "i32" } end, x) },
+      { (n * v + (1 << 31)) % (1 << 32) - (1 << 31), "i32" }, dtype)
+    local terms, product = dtype:match "8" and 33025 or 2, dtype:match "8" and "i32" or wide
+    local short = x[{ { 1, terms } }]
+    lu.assertEquals({ all(function(a) return a:matmul(a) end, short) }, { terms * v * v, product }, dtype)
+    lu.assertEquals({ all(function(a) return dc.einsum("i, i ->", a, a) end, short) },
+      { terms * v * v, product }, dtype)
+  end
+  local square = function(a) return a:matmul(a, { dtype = "i32" }) end
+  lu.assertEquals({ all(square, dc.full("i32[4]", 65536)) }, { 0, "i32" })
+  lu.assertEquals({ all(function(a) return a:sum() end, dc.ones "bool[70000]") }, { 70000, "i32" })
+  lu.assertEquals(dc.full("u8[300]", 255):segment_sum(dc.zeros "i32[300]", 1):totable(), { 76500 })
+  check.fails("products of u8 are i32, which holds a sum of 33025 of them, not of 33026",
+    dc.matmul, dc.ones "u8[33026]", dc.ones "u8[33026]")
+  local odd = dc.concat { dc.ones "i32[16777217]" * 1, dc.full("i32[3]", 5) } -- sums that f32 does not hold
+  lu.assertEquals(odd:mean():item(), dc.tensor(16777232 / 16777220, "f64"):cast("f32"):item())
 end
 
 -- Every function of floats, lazy and typed, near what it gives in f64; its gradient exists.

@@ -79,7 +79,7 @@ function TestGroups.test_columns()
   check [[
 for _, size in ipairs { { 33, 1 }, { 4097, 3 }, { 127, 31 }, { 1000, 40 }, { 64, 257 }, { 2, 4096 } } do
   local m, n = table.unpack(size)
-  local f = dc.fn(("f(x: i32[%d, %d]) -> i32[%d], i32[%d]"):format(m, n, n, n),
+  local f = dc.fn(("f(x: i32[%d, %d]) -> i64[%d], i64[%d]"):format(m, n, n, n),
     function(x) return x:sum(1), (x * x):sum(1) end)
   local sum, squares = f(filled(m * n, "i32"):reshape(m, n))
   local a, b = {}, {}

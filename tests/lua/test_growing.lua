@@ -101,7 +101,7 @@ end
 function TestGrowing:testSizeAlone()
   local c = dc.state("f32[0 <= t <= 8]", { 1, 2, 3 })
   local f = dc.fn("f() -> f32[k], f32[]", function()
-    local twice = dc.fori(2, function(_, a) return a + dc.iota(c:size(1)):sum() end, dc.zeros "i32[]")
+    local twice = dc.fori(2, function(_, a) return a + dc.iota(c:size(1)):sum { dtype = "i32" } end, dc.zeros "i32[]")
     return dc.iota(#c):cast "f32", twice / 2
   end)
   local i, half = f()
@@ -307,7 +307,7 @@ function TestGrowing:testTypes()
     a:set(dc.concat({ a, x }, 1))
     b:set(a:sum(2):gt(5))
     h:set(dc.concat({ h, a[{ {}, { 1, 2 } }]:cast "f16" }, 1))
-    return a:sum(1)
+    return a:sum { axis = 1, dtype = "i32" }
   end)
   f { { 1, 2, 3 } }
   lu.assertEquals(f({ { 4, 5, 6 } }):totable(), { 5, 7, 9 })

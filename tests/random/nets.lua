@@ -272,7 +272,7 @@ local function classes(shape)
   local plain = next(own) == nil or next(own) == "reduction" and next(own, "reduction") == nil
   local kind = plain and pick { "cross_entropy", "focal_loss", "multi_margin_loss" } or "cross_entropy"
   return function(t, found)
-    found.hits = found.y:argmax(-1):eq(t[name]):cast("i32"):sum()
+    found.hits = found.y:argmax(-1):eq(t[name]):sum()
     return nn[kind](found.y, t[name], options(t))
   end
 end
