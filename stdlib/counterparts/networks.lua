@@ -82,7 +82,7 @@ nn.RNNCell, nn.LSTMCell, nn.GRUCell | torch.nn.RNNCell, torch.nn.LSTMCell, torch
 nn.RNN, nn.LSTM, nn.GRU | torch.nn.RNN, torch.nn.LSTM, torch.nn.GRU | nnx.RNN | - | time first, as in PyTorch
 nn.scaled_dot_product_attention | torch.nn.functional.scaled_dot_product_attention | jax.nn.dot_product_attention | - | heads come before positions, `[b, h, t, d]`; in JAX behind them, `[b, t, h, d]`
 nn.MultiheadAttention | torch.nn.MultiheadAttention | nnx.MultiHeadAttention | -
-nn.TransformerEncoder, nn.TransformerEncoderLayer | torch.nn.TransformerEncoder, torch.nn.TransformerEncoderLayer | - | -
+nn.TransformerEncoder, nn.TransformerEncoderLayer | torch.nn.TransformerEncoder, torch.nn.TransformerEncoderLayer | - | - | the encoder has a norm at the end where `norm_first`, or as `norm` says; PyTorch's where it is given one
 nn.TransformerDecoder, nn.TransformerDecoderLayer | torch.nn.TransformerDecoder, torch.nn.TransformerDecoderLayer | - | -
 nn.Transformer | torch.nn.Transformer | - | -
 nn.rotary, nn.RotaryEmbedding, nn.sinusoidal_positions, nn.SinusoidalPositions | - | - | -

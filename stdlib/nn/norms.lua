@@ -73,6 +73,10 @@ function nn.layer_norm(x, sizes, options)
   return y
 end
 
+-- What is added to the mean of squares unless something else is said, as in PyTorch: the distance from 1 to the next
+-- number of the type that is computed in.
+local machine_eps = { f32 = 2.0 ^ -23, f64 = 2.0 ^ -52 }
+
 ---x / sqrt(mean of squares + eps) over the last axes, times weight (Zhang and Sennrich, 2019).
 ---
 ---    nn.rms_norm(dc.tensor { { 1, 2, 3 } }, 3)
@@ -80,16 +84,16 @@ end
 ---Errors: DC0301 where the last axes of x have other sizes.
 ---@param x deepc.Tensor floats
 ---@param sizes integer|integer[] of the last axes
----@param options? { weight?: deepc.Tensor, eps?: number } eps is 1e-6
+---@param options? { weight?: deepc.Tensor, eps?: number } eps is 2^-23, 2^-52 of f64
 ---@return deepc.Tensor
 function nn.rms_norm(x, sizes, options)
   local op = "rms_norm"
   core.options(op, options, "weight", "eps")
   options = options or {}
-  local eps = options.eps or 1e-6
-  check_eps(op, eps)
   local axes = { axis = last_axes(op, x, read_sizes(op, sizes)), keep = true }
   local narrow, wide, weight = core.in_f32(x, options.weight)
+  local eps = options.eps or machine_eps[wide.dtype] or 0
+  check_eps(op, eps)
   local y = narrow(affine(wide * ((wide * wide):mean(axes) + eps):rsqrt(), weight))
   return y
 end
@@ -97,7 +101,7 @@ end
 local function start(layer, op, sizes, eps)
   layer.sizes = read_sizes(op, sizes, true)
   layer.eps = eps
-  check_eps(op, eps)
+  check_eps(op, eps or 0)
   return ("f32[%s]"):format(table.concat(layer.sizes, ", "))
 end
 
@@ -137,11 +141,11 @@ local RMSNorm = nn.class "nn.RMSNorm"
 nn.RMSNorm = RMSNorm
 
 ---@param sizes integer|integer[] of the last axes
----@param options? { eps?: number, affine?: boolean } 1e-6; affine = false has no parameters
+---@param options? { eps?: number, affine?: boolean } 2^-23, 2^-52 of f64; affine = false has no parameters
 function RMSNorm:init(sizes, options)
   core.options("nn.RMSNorm", options, "eps", "affine")
   options = options or {}
-  local type_text = start(self, "nn.RMSNorm", sizes, options.eps or 1e-6)
+  local type_text = start(self, "nn.RMSNorm", sizes, options.eps)
   if core.unless_false("nn.RMSNorm", options, "affine") then
     self.weight = dc.param(type_text, dc.ones(type_text))
   end

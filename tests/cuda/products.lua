@@ -18,10 +18,7 @@ local function compare(type, m, n, k, sum)
     local a = digits(type, left and k or m, left and m or k, 1)
     local b = digits(type, right and n or k, right and k or n, 2)
     local function product(x, y)
-      if sum ~= type then
-        x, y = x:cast(sum), y:cast(sum)
-      end
-      return (left and x:transpose() or x):matmul(right and y:transpose() or y)
+      return (left and x:transpose() or x):matmul(right and y:transpose() or y, { dtype = sum })
     end
     local f = dc.fn(("f(x: %s[%d, %d], y: %s[%d, %d]) -> %s[%d, %d]"):format(type, a:size(1), a:size(2), type,
       b:size(1), b:size(2), sum, m, n), product)

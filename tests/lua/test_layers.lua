@@ -145,6 +145,11 @@ function TestNorms:test_values()
   layer.weight:set(w)
   layer.bias:set(b)
   close(layer(dc.tensor(X)):totable(), rows_of(X, 1e-5, true, w, b))
+  for dtype, eps in pairs { f32 = 2 ^ -23, f64 = 2 ^ -52, bf16 = 2 ^ -23 } do -- PyTorch's
+    local small = nn.RMSNorm(2, { affine = false })(dc.full(dtype .. "[1, 2]", 2 ^ -12))
+    local want = 2 ^ -12 / math.sqrt(2 ^ -24 + eps)
+    lu.assertAlmostEquals(small[1][1]:item(), want, dtype == "bf16" and 4e-3 or 1e-6, dtype)
+  end
   local rms = nn.RMSNorm(3, { eps = 0.1 })
   rms.weight:set(w)
   close(rms(dc.tensor(X)):totable(), rows_of(X, 0.1, false, w))
