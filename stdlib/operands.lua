@@ -85,7 +85,9 @@ end
 
 function core.check_size(op, what, n)
   if math.type(n) ~= "integer" or n < 1 then
-    core.fail("ARG", op, ("%s is a positive integer, not %s"):format(what, core.shown(n)))
+    local list = type(n) == "table" and not core.kind(n) and getmetatable(n) == nil and type(n[1]) == "number"
+    core.fail("ARG", op, ("%s is a positive integer, not %s"):format(what, core.shown(n)),
+      list and ("arguments in parentheses: %s(%s)"):format(op, core.sizes(n)) or nil)
   end
 end
 

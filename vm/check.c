@@ -265,7 +265,7 @@ static void report_text(dc_check *c, const char *text, const char *kind)
         p = add_problem(c, DC_CHECK_NOTE, at, "note", line,
                         "the script stopped here; values are not computed by deepc check");
     else
-        p = add_problem(c, DC_CHECK_ERROR, at, kind, line, NULL);
+        p = add_problem(c, DC_CHECK_ERROR, at, kind, line, dc_luaerror_hint(line));
     p->word = last_quoted(line);
 }
 

@@ -18,11 +18,16 @@ static const char *const hints[][2] = {
      "the size is known when the function runs; dc.fori and dc.scan are loops up to such a size"},
     {"number expected, got deepc.size",
      "the size is known when the function runs; dc.print shows it, size:cast \"f32\" is a tensor"},
+    {"near '!'", "not equal is ~= in Lua: a ~= b; of tensors a:ne(b)"},
+    {"syntax error near '+'", "Lua has no += and ++: x = x + 1"},
+    {"syntax error near '-'", "Lua has no -= : x = x - 1"},
+    {"syntax error near '*'", "Lua has no *= : x = x * 2"},
+    {"syntax error near '/'", "Lua has no /= : x = x / 2"},
     {"attempt to call a table value (for iterator",
      "ipairs goes through a list: for _, p in ipairs(net:parameters()) do"},
 };
 
-static const char *hint_for(const char *text)
+const char *dc_luaerror_hint(const char *text)
 {
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
         if (strstr(text, hints[i][0]) != NULL)
@@ -63,7 +68,7 @@ int dc_luaerror_handler(lua_State *L)
     if (lua_type(L, 1) == LUA_TTABLE && luaL_getmetafield(L, 1, "__tostring") == LUA_TNIL)
         show_table(L);
     const char *text = lua_tostring(L, 1);
-    const char *hint = text != NULL ? hint_for(text) : NULL;
+    const char *hint = text != NULL ? dc_luaerror_hint(text) : NULL;
     if (hint != NULL) {
         lua_pushfstring(L, "%s\n  hint: %s", text, hint);
         lua_replace(L, 1);

@@ -13,6 +13,8 @@
  * table without __tostring with its fields, a message of Lua that tensors cause with a hint.
  */
 int dc_luaerror_handler(lua_State *L);
+/* What is meant by what Lua could not read, or do; NULL: unknown. */
+const char *dc_luaerror_hint(const char *text);
 
 /* The text of an error value: that of a string, which is good as long as the value is on the stack; or `room`. */
 typedef struct dc_luaerror {

@@ -108,6 +108,11 @@ static int report_error(lua_State *L, int status, bool interrupted)
         return LUA_OK;
     dc_luaerror e;
     dc_luaerror_read(L, -1, &e);
+    if (status == LUA_ERRSYNTAX && dc_luaerror_hint(e.text) != NULL) {
+        lua_pushfstring(L, "%s\n  hint: %s", e.text, dc_luaerror_hint(e.text));
+        lua_replace(L, -2);
+        dc_luaerror_read(L, -1, &e);
+    }
     dc_viz_failed(L, e.text, e.n);
     if (!dc_launched_report(dc_dsl_rt(L), e.text, interrupted))
         dc_sayf(stderr, "deepc: %.*s\n", (int)e.n, e.text);

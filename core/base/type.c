@@ -49,6 +49,23 @@ int dc_dtype_fraction(dc_dtype t)
     return t == DC_F64 ? 52 : t == DC_F32 ? 23 : t == DC_F16 ? 10 : t == DC_BF16 ? 7 : 0;
 }
 
+const char *dc_dtype_elsewhere(const char *s, size_t n)
+{
+    static const char *const names[][2] = {
+        {"float32", "f32"},  {"float", "f32"},     {"float64", "f64"},   {"double", "f64"},
+        {"float16", "f16"},  {"half", "f16"},      {"bfloat16", "bf16"}, {"int8", "i8"},
+        {"char", "i8"},      {"int16", "i16"},     {"short", "i16"},     {"int32", "i32"},
+        {"int", "i32"},      {"int64", "i64"},     {"long", "i64"},      {"uint8", "u8"},
+        {"byte", "u8"},      {"uint16", "u16"},    {"uint32", "u32"},    {"uint64", "u64"},
+        {"boolean", "bool"}, {"complex64", "c64"}, {"cfloat", "c64"},    {"complex128", "c128"},
+        {"cdouble", "c128"},
+    };
+    for (size_t i = 0; i < DC_COUNTOF(names); i++)
+        if (strlen(names[i][0]) == n && memcmp(names[i][0], s, n) == 0)
+            return names[i][1];
+    return NULL;
+}
+
 bool dc_dtype_find(const char *name, size_t n, dc_dtype *out)
 {
     for (int t = 0; t < DC_DTYPE__ALL; t++)
@@ -264,6 +281,9 @@ static dc_status read_dtype(reader *r, dc_type *out)
     if (!dc_dtype_find(r->at, n, &t)) {
         char known[160] = "";
         size_t used = 0;
+        const char *here = dc_dtype_elsewhere(r->at, n);
+        if (here != NULL)
+            return refuse_type(r, "unknown dtype '%.*s', which is called %s", (int)n, r->at, here);
         for (int i = 0; i < DC_DTYPE__ALL && used < sizeof known; i++)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
                                      dc_dtype_name((dc_dtype)i));

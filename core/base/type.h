@@ -32,6 +32,8 @@ size_t dc_dtype_size(dc_dtype t); /* bytes of one element */
 /* Bits of a float behind the point, as stored: 10, 7, 23, 52. Of the others 0. */
 int dc_dtype_fraction(dc_dtype t);
 bool dc_dtype_find(const char *name, size_t n, dc_dtype *out);
+/* What the dtype of this name in other libraries is called, "f32" for "float32"; or NULL. */
+const char *dc_dtype_elsewhere(const char *s, size_t n);
 static inline bool dc_dtype_is_float(dc_dtype t)
 {
     return dc_dtype_kind(t) == DC_KIND_FLOAT;

@@ -8,6 +8,7 @@
 #include "core/base/expr.h"
 #include "core/graph/signature.h"
 #include "dsl/base/error.h"
+#include "dsl/base/hints.h"
 #include "dsl/base/run.h"
 #include "dsl/base/shape.h"
 #include "dsl/base/size.h"
@@ -87,9 +88,13 @@ static dc_status parse_type_body(dc_job *j, void *arg)
 
 void dc_args_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out)
 {
-    if (lua_type(L, idx) != LUA_TSTRING)
-        dc_error_raisef(L, d, DC_ERR_ARG, op, "a type such as \"f32[64, 784]\" is needed, not %s",
-                        dc_handle_describe(L, idx));
+    if (lua_type(L, idx) != LUA_TSTRING) {
+        const char *hint = dc_hint_type(L, op, idx);
+        const char *text = lua_pushfstring(L, "a type such as \"f32[64, 784]\" is needed, not %s",
+                                           dc_handle_describe(L, idx));
+        dc_error_fact(L, d, DC_ERR_ARG, &(dc_fact){.op = op, .word = {text}},
+                      &(dc_blame){.hint = hint});
+    }
     const dc_trace *t = dc_trace_here(L, d);
     parsing a = {d->rt->names, dc_args_text(L, d, idx, op), out, t != NULL ? t->frame : NULL};
     if (dc_run_once(d, parse_type_body, &a) == DC_OK)
@@ -259,9 +264,12 @@ void dc_args_options(lua_State *L, dc_dsl *d, int idx, const char *op, const cha
 {
     if (lua_isnoneornil(L, idx))
         return;
-    if (lua_type(L, idx) != LUA_TTABLE)
-        dc_error_raisef(L, d, DC_ERR_ARG, op, "options are a table, not %s",
-                        dc_handle_describe(L, idx));
+    if (lua_type(L, idx) != LUA_TTABLE) {
+        const char *text =
+            lua_pushfstring(L, "options are a table, not %s", dc_handle_describe(L, idx));
+        dc_error_fact(L, d, DC_ERR_ARG, &(dc_fact){.op = op, .word = {text}},
+                      &(dc_blame){.hint = dc_hint_options(L, op, idx)});
+    }
     luaL_checkstack(L, 8, "options");
     for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1)) {
         int i = 0;
@@ -273,8 +281,10 @@ void dc_args_options(lua_State *L, dc_dsl *d, int idx, const char *op, const cha
         char list[200] = "";
         for (int k = 0, n = 0; known[k] != NULL && n < (int)sizeof list; k++)
             n += snprintf(list + n, sizeof list - (size_t)n, "%s%s", k ? ", " : "", known[k]);
-        dc_error_raisef(L, d, DC_ERR_ARG, op, "unknown option '%s'; known are %s",
-                        luaL_tolstring(L, -2, NULL), list);
+        const char *key = luaL_tolstring(L, -2, NULL);
+        const char *text = lua_pushfstring(L, "unknown option '%s'; known are %s", key, list);
+        dc_error_fact(L, d, DC_ERR_ARG, &(dc_fact){.op = op, .word = {text}},
+                      &(dc_blame){.hint = dc_hint_option(L, known, key)});
     }
 }
 

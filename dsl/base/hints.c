@@ -341,20 +341,130 @@ static const char *list_text(lua_State *L, int from, int to)
     return lua_tostring(L, -1);
 }
 
-/* "f32[2, 3]" of the numbers that are the first arguments; pushes it. */
-static const char *shape_text(lua_State *L, int top)
+/* "f32[2, 3]" of the numbers from index `from` to `to`, or of those in the list there; pushes it. */
+static const char *shape_text(lua_State *L, const char *dtype, int from, int to)
 {
     luaL_Buffer b;
+    const bool list = lua_type(L, from) == LUA_TTABLE;
+    const lua_Integer n = list ? (lua_Integer)lua_rawlen(L, from) : to - from + 1;
     luaL_buffinit(L, &b);
-    luaL_addstring(&b, "f32[");
-    for (int i = 1; i <= top && lua_type(L, i) == LUA_TNUMBER; i++) {
-        luaL_addstring(&b, i > 1 ? ", " : "");
-        lua_pushvalue(L, i);
+    luaL_addstring(&b, dtype);
+    luaL_addstring(&b, "[");
+    for (lua_Integer i = 1; i <= n; i++) {
+        if (list)
+            lua_rawgeti(L, from, i);
+        else
+            lua_pushvalue(L, from + (int)i - 1);
+        if (lua_type(L, -1) != LUA_TNUMBER) {
+            lua_pop(L, 1);
+            break;
+        }
+        luaL_addstring(&b, i > 1 ? ", " : ""); /* below the value on top: it is added behind */
         luaL_addvalue(&b);
     }
     luaL_addstring(&b, "]");
     luaL_pushresult(&b);
     return lua_tostring(L, -1);
+}
+
+static bool is_sizes(lua_State *L, int idx)
+{
+    bool is = lua_type(L, idx) == LUA_TTABLE && lua_rawlen(L, idx) > 0 && lua_rawlen(L, idx) <= 8;
+    for (lua_Integer i = 1; is && i <= (lua_Integer)lua_rawlen(L, idx); i++) {
+        is = lua_rawgeti(L, idx, i) == LUA_TNUMBER;
+        lua_pop(L, 1);
+    }
+    return is;
+}
+
+/* randint(0, 10, { 5 }) and randint(10, { 5 }), as in PyTorch. */
+static const char *randint_text(lua_State *L)
+{
+    const int at = lua_type(L, 2) == LUA_TNUMBER ? 3 : 2;
+    if (lua_type(L, 1) != LUA_TNUMBER || !is_sizes(L, at))
+        return NULL;
+    return lua_pushfstring(L, "dc.randint(\"%s\", { low = %s, high = %s })",
+                           shape_text(L, "i32", at, at), at == 3 ? luaL_tolstring(L, 1, NULL) : "0",
+                           luaL_tolstring(L, at - 1, NULL));
+}
+
+const char *dc_hint_type(lua_State *L, const char *op, int idx)
+{
+    int last = idx;
+    luaL_checkstack(L, 12, "an error");
+    if (strcmp(op, "randint") == 0 && idx == 1 && randint_text(L) != NULL)
+        return lua_tostring(L, -1);
+    if (!is_sizes(L, idx) && lua_type(L, idx) != LUA_TNUMBER)
+        return NULL;
+    while (lua_type(L, idx) == LUA_TNUMBER && lua_type(L, last + 1) == LUA_TNUMBER)
+        last++;
+    if (strcmp(op, "eye") == 0 && last == idx && lua_type(L, idx) == LUA_TNUMBER) {
+        const char *n = luaL_tolstring(L, idx, NULL);
+        return lua_pushfstring(L, "a type is one text: dc.eye \"f32[%s, %s]\"", n, n);
+    }
+    if (strcmp(op, "full") == 0)
+        return lua_pushfstring(L, "a type is one text: dc.full(\"%s\", value)",
+                               shape_text(L, "f32", idx, is_sizes(L, idx) ? idx : last - 1));
+    return lua_pushfstring(L, "a type is one text: dc.%s \"%s\"", op,
+                           shape_text(L, strcmp(op, "randint") == 0 ? "i32" : "f32", idx, last));
+}
+
+/* What a number behind the arguments stands for in PyTorch, by the beginning of a layer's name. */
+static const char *const positional[][3] = {
+    {"nn.Conv", "stride", "padding"},    {"nn.MaxPool", "stride", "padding"},
+    {"nn.AvgPool", "stride", "padding"}, {"nn.LSTM", "layers", NULL},
+    {"nn.GRU", "layers", NULL},          {"nn.RNN", "layers", NULL},
+};
+
+const char *dc_hint_options(lua_State *L, const char *op, int idx)
+{
+    luaL_checkstack(L, 8, "an error");
+    for (size_t i = 0; i < DC_COUNTOF(positional); i++)
+        if (strncmp(op, positional[i][0], strlen(positional[i][0])) == 0 &&
+            lua_type(L, idx) == LUA_TNUMBER)
+            return lua_pushfstring(L, "options have names: { %s = %s }", positional[i][1],
+                                   luaL_tolstring(L, idx, NULL));
+    return NULL;
+}
+
+const char *dc_hint_option(lua_State *L, const char *const *known, const char *key)
+{
+    static names options[] = {
+        {"kernel_size", "the window is an argument: nn.Conv2d(inputs, outputs, window)"},
+        {"in_channels", "nn.Conv2d(inputs, outputs, window)"},
+        {"out_channels", "nn.Conv2d(inputs, outputs, window)"},
+        {"in_features", "nn.Linear(inputs, outputs)"},
+        {"out_features", "nn.Linear(inputs, outputs)"},
+        {"num_layers", "layers = 2"},
+        {"strides", "stride = 2"},
+        {"batch_size", "size = 64"},
+        {"dim", "axis = 1"},
+        {"keepdim", "keep = true"},
+        {"keepdims", "keep = true"},
+        {"learning_rate", "lr = 1e-3"},
+    };
+    const char *hint = find_hint(options, DC_COUNTOF(options), key);
+    for (int i = 0; hint != NULL && strchr(hint, '(') == NULL && known[i] != NULL; i++)
+        if (strncmp(hint, known[i], strlen(known[i])) == 0 && hint[strlen(known[i])] == ' ')
+            return hint;
+    if (hint != NULL && strchr(hint, '(') != NULL)
+        return hint;
+    lua_newtable(L);
+    return dc_hint_spelling(L, -1, known, key);
+}
+
+/* nn.Conv2d(1, 8, 3, 1, 1) */
+static const char *positional_text(lua_State *L, const char *op)
+{
+    const int top = lua_gettop(L), last = top - 1;
+    for (size_t i = 0; i < DC_COUNTOF(positional); i++)
+        if (strncmp(op, positional[i][0], strlen(positional[i][0])) == 0 &&
+            positional[i][2] != NULL && lua_type(L, top) == LUA_TNUMBER &&
+            lua_type(L, last) == LUA_TNUMBER)
+            return lua_pushfstring(L, "options have names: { %s = %s, %s = %s }", positional[i][1],
+                                   luaL_tolstring(L, last, NULL), positional[i][2],
+                                   luaL_tolstring(L, top, NULL));
+    return NULL;
 }
 
 const char *dc_hint_surplus(lua_State *L, const char *op, int at)
@@ -369,7 +479,9 @@ const char *dc_hint_surplus(lua_State *L, const char *op, int at)
     const int top = lua_gettop(L);
     luaL_checkstack(L, top + 8, "an error");
     if (is_one_of(op, of_type) && lua_type(L, 1) == LUA_TNUMBER)
-        return lua_pushfstring(L, "a type is one text: dc.%s \"%s\"", op, shape_text(L, top));
+        return dc_hint_type(L, op, 1);
+    if (positional_text(L, op) != NULL)
+        return lua_tostring(L, -1);
     if (is_one_of(op, keeps) && lua_type(L, at) == LUA_TBOOLEAN &&
         (lua_type(L, 2) == LUA_TNUMBER || lua_type(L, 2) == LUA_TSTRING))
         return lua_pushfstring(L,

@@ -110,7 +110,7 @@ void dc_shape_open(lua_State *L, const dc_dsl *d)
     lua_createtable(L, 0, 8);
     lua_rawgetp(L, LUA_REGISTRYINDEX, d);
     luaL_setfuncs(L, meta, 1);
-    lua_pushstring(L, KEY);
+    lua_pushliteral(L, "shape");
     lua_setfield(L, -2, "__name");
     dc_udata_hide(L, KEY);
     lua_pushvalue(L, -1);

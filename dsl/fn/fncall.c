@@ -14,6 +14,7 @@
 #include "dsl/fn/fn.h"
 #include "dsl/ops/ops.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,6 +100,22 @@ static bool like_last(lua_State *L, const dc_fn *fn)
     return dc_fn_still_holds(s);
 }
 
+/* Of "lr 0.1 -> 0.05": a static number that changes is better an argument. Pushes it, or NULL. */
+static const char *static_hint(lua_State *L, const dc_fn *fn, const char *why)
+{
+    for (int i = 0; i < fn->sig.nparam; i++) {
+        const char *name = fn->sig.param[i].name;
+        const size_t n = strlen(name);
+        if (fn->sig.param[i].type == NULL && strncmp(why, name, n) == 0 && why[n] == ' ' &&
+            (isdigit((unsigned char)why[n + 1]) || why[n + 1] == '-'))
+            return lua_pushfstring(L,
+                                   "%s without a type is compiled for each value; '%s: f32[]' in "
+                                   "the signature takes any",
+                                   name, name);
+    }
+    return NULL;
+}
+
 static DC_NORETURN void refuse_more(lua_State *L, dc_dsl *d, const dc_fn *fn, const char *why,
                                     int n)
 {
@@ -114,6 +131,8 @@ static DC_NORETURN void refuse_more(lua_State *L, dc_dsl *d, const dc_fn *fn, co
                                    "the bound; { limit = n } allows more",
                                    fn->sig.var[v]);
     }
+    if (hint == NULL)
+        hint = static_hint(L, fn, why);
     dc_error_fact(L, d, DC_ERR_LIMIT, &(dc_fact){.op = fn->name, .word = {text}},
                   &(dc_blame){.hint = hint});
 }
@@ -196,6 +215,11 @@ dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bo
     if (n > 0 && !asked)
         s->note =
             dc_place_intern(d, "%s%s: specialisation %d: %s", fn->name, fn->place, n + 1, why);
+    const char *hint = n == 2 && !asked ? static_hint(L, fn, why) : NULL; /* two may be meant */
+    if (hint != NULL) {
+        dc_logf(&d->rt->log, DC_CH_NOTE, "%s%s: %s", fn->name, fn->place, hint);
+        lua_pop(L, 1);
+    }
     dc_fn_add_spec(L, list, s);
     lua_replace(L, list);
     return s;

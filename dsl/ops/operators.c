@@ -452,9 +452,15 @@ static int l_cast(lua_State *L)
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
     dc_dtype t;
     dc_handle_check(L, d, 1, "cast");
-    if (name == NULL || !dc_dtype_find(name, strlen(name), &t))
-        dc_error_raisef(L, d, DC_ERR_ARG, "cast", "a dtype such as \"f32\" is needed, not %s",
-                        dc_handle_describe(L, 2));
+    if (name == NULL || !dc_dtype_find(name, strlen(name), &t)) {
+        const char *here = name != NULL ? dc_dtype_elsewhere(name, strlen(name)) : NULL;
+        dc_error_fact(
+            L, d, DC_ERR_ARG,
+            &(dc_fact){.op = "cast",
+                       .word = {lua_pushfstring(L, "a dtype such as \"f32\" is needed, not %s",
+                                                dc_handle_describe(L, 2))}},
+            &(dc_blame){.hint = here != NULL ? lua_pushfstring(L, "x:cast \"%s\"", here) : NULL});
+    }
     static const int at[1] = {1};
     dc_apply a = {.build = build_cast, .arg = &t};
     dc_apply_operands(L, d, &a, "cast", at, 1);

@@ -165,6 +165,11 @@ function data.set(x, ...)
   return new_set(parts)
 end
 
+-- What `for x in set do` calls.
+function Set:__call()
+  core.fail("ARG", nil, "a data set gives its rows in batches", "for x, y in set:batches { size = 64 } do")
+end
+
 function Set:__len()
   return self._count
 end

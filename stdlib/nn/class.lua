@@ -535,6 +535,13 @@ function Layer:forward(...) -- luacheck: ignore
   core.fail("ARG", getmetatable(self).__name, "the class has no :forward")
 end
 
+-- Asked for what no layer has.
+setmetatable(Layer, { __index = function(_, key)
+  if key == "new" then
+    core.fail("ARG", nil, "a class has no 'new'", "a class is called: Net(...), which calls its :init(...)")
+  end
+end })
+
 local call = core.layer(text_of)
 
 -- The class's :forward as its layers give it: told from a call with a dot, whose first argument is no layer.
@@ -631,6 +638,10 @@ function nn.class(name)
   return setmetatable(class, {
     __index = Layer,
     __call = function(c, ...)
+      if rawequal((...), nn) then
+        core.fail("ARG", c.__name, "the module is given as the first argument",
+          ("with a dot, not a colon: %s(...)"):format(c.__name))
+      end
       local layer = setmetatable({ _own = {} }, c)
       if c.init then
         c.init(layer, ...)
@@ -663,7 +674,8 @@ end
 -- Of elements that are dropped; or left out.
 function core.check_probability(op, what, p)
   if p ~= nil and (type(p) ~= "number" or not (p >= 0 and p < 1)) then
-    core.fail("ARG", op, ("%s is a number from 0 to below 1, not %s"):format(what, core.shown(p)))
+    core.fail("ARG", op, ("%s is a number from 0 to below 1, not %s"):format(what, core.shown(p)),
+      type(p) == "table" and not core.kind(p) and type(p[what]) == "number" and ("%s(%s)"):format(op, p[what]) or nil)
   end
 end
 

@@ -20,7 +20,8 @@ local function per_dim(op, what, v, least, n)
     check(v)
     v = { v, v, v }
   elseif #v ~= n then
-    core.fail("ARG", op, ("%s is an integer or a list of %s, not a list of %d"):format(what, WORDS[n], #v))
+    core.fail("ARG", op, ("%s is an integer or a list of %s, not a list of %d"):format(what, WORDS[n], #v),
+      next(v) ~= nil and #v == 0 and ("options come behind it: %s(1, 8, 3, { padding = 1 })"):format(op) or nil)
   end
   local list = {}
   for i = 1, n do

@@ -102,6 +102,9 @@ nn.Flatten = Flatten
 
 ---@param from? integer 2
 function Flatten:init(from)
+  if from == 1 then
+    core.note "nn.Flatten(1) makes one axis of all, the batch too: axes count from 1, nn.Flatten() leaves the batch"
+  end
   self.from = from or 2
 end
 
@@ -132,9 +135,7 @@ nn.Dropout = Dropout
 ---@param p? number 0.5, from 0 to below 1
 function Dropout:init(p)
   p = p or 0.5
-  if type(p) ~= "number" or not (p >= 0 and p < 1) then
-    core.fail("ARG", "nn.Dropout", ("p is a number from 0 to below 1, not %s"):format(core.shown(p)))
-  end
+  core.check_probability("nn.Dropout", "p", p)
   self.p = p
 end
 

@@ -243,7 +243,7 @@ end
 function TestMistakes:test_settings_of_layers()
   check {
     { "local _ = nn.Linear('3', 4)", "nn.Linear: the number of inputs is a positive integer, not '3'" },
-    { "local _ = nn:Linear(3, 4)", "nn.Linear: the number of inputs is a positive integer, not a table" },
+    { "local _ = nn:Linear(3, 4)", "nn.Linear: the module is given as the first argument" },
     { "local _ = nn.Linear(3, 4, { bias = 'no' })", "nn.Linear: bias is true or false, not 'no'" },
     { "local _ = nn.LayerNorm(3, { affine = 0 })", "nn.LayerNorm: affine is true or false, not 0" },
     { "local _ = nn.Conv2d(1, 8)", "nn.Conv2d: the window is an integer from 1 on, or a list of two, not nil" },

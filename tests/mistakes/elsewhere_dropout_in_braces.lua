@@ -1,0 +1,2 @@
+local nn = require "deepc.nn"
+return nn.Dropout { p = 0.5 }

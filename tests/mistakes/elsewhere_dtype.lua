@@ -1,0 +1,2 @@
+local dc = require "deepc"
+print(dc.zeros "float32[3]")

@@ -1,0 +1,2 @@
+local nn = require "deepc.nn"
+return nn.Linear { 784, 10 }

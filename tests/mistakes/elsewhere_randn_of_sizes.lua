@@ -1,0 +1,2 @@
+local dc = require "deepc"
+print(dc.randn(2, 3))

@@ -1,0 +1,2 @@
+local dc = require "deepc"
+print(dc.zeros({ 3, 4 }))
