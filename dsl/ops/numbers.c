@@ -74,43 +74,46 @@ static dc_status build_frac(dc_job *j, dc_func *f, const void *arg, const dc_val
     return dc_ops_2(j, f, DC_OP_COPYSIGN, r, in[0], out);
 }
 
-/* The series of sin(t) / t in t^2, of t up to pi / 4. */
+/* The series of sin(pi r) / (pi r) - 1 in r^2, of r up to 1/2. */
 static dc_status sinc_series(dc_job *j, dc_func *f, dc_val square, dc_val *out)
 {
-    const int terms = dtype_of(square) == DC_F64 ? 10 : 6;
-    double c[10] = {1};
+    const int terms = dtype_of(square) == DC_F64 ? 12 : 7;
+    double c[12] = {1};
     for (int i = 1; i < terms; i++)
-        c[i] = -c[i - 1] / (2 * i * (2 * i + 1));
+        c[i] = -c[i - 1] * pi * pi / (2 * i * (2 * i + 1));
     DC_TRY(dc_ops_number(j, f, square, c[terms - 1], out));
-    for (int i = terms - 2; i >= 0; i--) {
+    for (int i = terms - 2; i > 0; i--) {
         DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, square, out));
         DC_TRY(by(j, f, DC_OP_ADD, *out, c[i], out));
     }
-    return DC_OK;
+    return dc_ops_2(j, f, DC_OP_MUL, *out, square, out);
 }
 
-/* sin(pi a) / (pi a), the sine of what a is more than an even number */
+/*
+ * sin(pi a) / (pi a): with r = a - n, n the nearest integer, (-1)^n r / a times the series of r. Where n is 0 the quotient is
+ * left out, of which a derivative is the difference of large numbers. r of an infinite a is NaN.
+ */
 static dc_status build_sinc(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    dc_val small, t, turn, sine, far, near;
+    dc_val small, safe, n, r, half, odd, minus, square;
     DC_UNUSED(arg);
     DC_TRY(dc_ops_1(j, f, DC_OP_ABS, in[0], &small));
-    DC_TRY(by(j, f, DC_OP_LT, small, 0.25, &small));
-    DC_TRY(where_number(j, f, small, 1, in[0], &far));
-    DC_TRY(by(j, f, DC_OP_MUL, far, 0.5, &turn));
-    DC_TRY(dc_ops_1(j, f, DC_OP_ROUND, turn, &turn));
-    DC_TRY(by(j, f, DC_OP_MUL, turn, 2, &turn));
-    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, far, turn, &turn));
-    DC_TRY(by(j, f, DC_OP_MUL, turn, pi, &turn));
-    DC_TRY(dc_ops_1(j, f, DC_OP_SIN, turn, &sine));
-    DC_TRY(by(j, f, DC_OP_MUL, far, pi, &t));
-    DC_TRY(dc_ops_2(j, f, DC_OP_DIV, sine, t, &far));
-    DC_TRY(dc_ops_number(j, f, in[0], 0, &near));
-    DC_TRY(dc_ops_where(j, f, small, in[0], near, &near));
-    DC_TRY(by(j, f, DC_OP_MUL, near, pi, &near));
-    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, near, near, &near));
-    DC_TRY(sinc_series(j, f, near, &near));
-    return dc_ops_where(j, f, small, near, far, out);
+    DC_TRY(by(j, f, DC_OP_LE, small, 0.5, &small));
+    DC_TRY(where_number(j, f, small, 1, in[0], &safe));
+    DC_TRY(dc_ops_1(j, f, DC_OP_ROUND, in[0], &n));
+    DC_TRY(dc_ops_1(j, f, DC_OP_STOP, n, &n));
+    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, in[0], n, &r));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, r, r, &square));
+    DC_TRY(sinc_series(j, f, square, out));
+    DC_TRY(dc_ops_2(j, f, DC_OP_DIV, r, safe, &r));
+    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, r, &minus));
+    DC_TRY(by(j, f, DC_OP_MUL, n, 0.5, &half)); /* is n odd? */
+    DC_TRY(dc_ops_1(j, f, DC_OP_FLOOR, half, &odd));
+    DC_TRY(dc_ops_2(j, f, DC_OP_NE, half, odd, &odd));
+    DC_TRY(dc_ops_where(j, f, odd, minus, r, &r));
+    DC_TRY(where_number(j, f, small, 1, r, &r));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, r, out));
+    return dc_ops_2(j, f, DC_OP_ADD, r, *out, out);
 }
 
 /* log(a / (1 - a)); near 1/2, where that is 0, 2 atanh(2 a - 1) */
@@ -173,6 +176,8 @@ static dc_status build_logaddexp2(dc_job *j, dc_func *f, const void *arg, const 
     DC_TRY(dc_ops_1(j, f, DC_OP_EXP2, e, &e));
     DC_TRY(dc_ops_1(j, f, DC_OP_LOG1P, e, &e));
     DC_TRY(by(j, f, DC_OP_MUL, e, 1.44269504088896341, &e));
+    DC_TRY(dc_ops_1(j, f, DC_OP_ABS, e,
+                    &e)); /* as it is: a product by itself, which is 1 where a = b */
     return dc_ops_2(j, f, DC_OP_ADD, large, e, out);
 }
 

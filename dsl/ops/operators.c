@@ -276,43 +276,38 @@ static dc_ref sigmoid_slope(dc_func *f, dc_ref y, dc_ref dy)
     return dc_graph_op2(f, DC_OP_MUL, dy, dc_graph_op2(f, DC_OP_MUL, y, rest));
 }
 
-/* 1 / (1 + e) with e = exp(-|a|), or e / (1 + e) for negative a. */
+/* 1 / (1 + e) with e = exp(-|a|), or e - e e / (1 + e) for negative a: with small e that is rounded once. */
 dc_status dc_ops_sigmoid(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    dc_val one, e, neg, top;
+    dc_val one, e, neg, top, sum, part;
     DC_UNUSED(arg);
     DC_TRY(dc_ops_number(j, f, in[0], 1, &one));
     DC_TRY(dc_ops_decay(j, f, in[0], &neg, &e));
     DC_TRY(dc_ops_where(j, f, neg, e, one, &top));
-    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, one, e, &e));
-    DC_TRY(dc_ops_2(j, f, DC_OP_DIV, top, e, out));
+    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, one, e, &sum));
+    DC_TRY(dc_ops_2(j, f, DC_OP_DIV, top, sum, out));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, e, *out, &part));
+    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, e, part, &part));
+    DC_TRY(dc_ops_where(j, f, neg, part, *out, out));
     return by_result(j, f, &in[0], out, sigmoid_slope);
 }
 
-/* The series of tanh, for |a| < 1/4; beyond, of a value that does no harm. Up to a^23, of f64 alone more than up to a^9. */
-static dc_status small_tanh(dc_job *j, dc_func *f, dc_val a, dc_val *small, dc_val *out)
+/* a + a^3 P(a^2), for a of 0 .. 0.55: Chebyshev fits (scripts/minimax); where a is not near, of 0. */
+static dc_status near_tanh(dc_job *j, dc_func *f, dc_val a, dc_val near, dc_val *out)
 {
-    static const double all[] = {-113927491862.0 / 2900518163668125,
-                                 18888466084.0 / 194896477400625,
-                                 -443861162.0 / 1856156927625,
-                                 6404582.0 / 10854718875,
-                                 -929569.0 / 638512875,
-                                 21844.0 / 6081075,
-                                 -1382.0 / 155925,
-                                 62.0 / 2835,
-                                 -17.0 / 315,
-                                 2.0 / 15,
-                                 -1.0 / 3,
-                                 1};
-    enum { TERMS = 5 };
-    const size_t n = a.type.dtype == DC_F64 ? DC_COUNTOF(all) : TERMS;
-    const double *c = all + DC_COUNTOF(all) - n;
-    dc_val limit, zero, k, u;
-    DC_TRY(dc_ops_number(j, f, a, 0.25, &limit));
+    static const double of_f32[] = {-0.00661022783111, 0.0213093886644, -0.0539094288275,
+                                    0.13333113729, -0.33333332008};
+    static const double of_f64[] = {
+        -0.000020602765376366341605, 0.000085113136855776715155, -0.00023463474108872371445,
+        0.00058893605200740577697,   -0.0014556618301007160336,  0.0035921103786890238773,
+        -0.0088632343978143548378,   0.021869488493666941903,    -0.053968253967434014504,
+        0.13333333333332714826,      -0.33333333333333332561};
+    const bool wide = a.type.dtype == DC_F64;
+    const double *c = wide ? of_f64 : of_f32;
+    const size_t n = wide ? DC_COUNTOF(of_f64) : DC_COUNTOF(of_f32);
+    dc_val zero, k, u;
     DC_TRY(dc_ops_number(j, f, a, 0, &zero));
-    DC_TRY(dc_ops_1(j, f, DC_OP_ABS, a, &u));
-    DC_TRY(dc_ops_2(j, f, DC_OP_LT, u, limit, small));
-    DC_TRY(dc_ops_where(j, f, *small, a, zero, &a));
+    DC_TRY(dc_ops_where(j, f, near, a, zero, &a));
     DC_TRY(dc_ops_2(j, f, DC_OP_MUL, a, a, &u));
     DC_TRY(dc_ops_number(j, f, a, c[0], out));
     for (size_t i = 1; i < n; i++) {
@@ -320,7 +315,9 @@ static dc_status small_tanh(dc_job *j, dc_func *f, dc_val a, dc_val *small, dc_v
         DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, u, out));
         DC_TRY(dc_ops_2(j, f, DC_OP_ADD, *out, k, out));
     }
-    return dc_ops_2(j, f, DC_OP_MUL, *out, a, out);
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, u, a, &u));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, u, out));
+    return dc_ops_2(j, f, DC_OP_ADD, a, *out, out);
 }
 
 /* (1 - y) (1 + y), which is exact where 1 - y * y would cancel. */
@@ -332,21 +329,24 @@ static dc_ref tanh_slope(dc_func *f, dc_ref y, dc_ref dy)
     return dc_graph_op2(f, DC_OP_MUL, dy, product);
 }
 
-/* (1 - e) / (1 + e) with e = exp(-2|a|) and the sign of a; near 0, where that cancels, a series. */
+/* (1 - e) / (1 + e) with e = exp(-2|a|) and the sign of a; near 0, where that cancels, a polynomial. */
 dc_status dc_ops_tanh(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    dc_val one, twice, neg, e, up, down, minus, small, series;
+    dc_val one, size, limit, minus_two, e, up, down, near, low;
     DC_UNUSED(arg);
     DC_TRY(dc_ops_number(j, f, in[0], 1, &one));
-    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, in[0], in[0], &twice));
-    DC_TRY(dc_ops_decay(j, f, twice, &neg, &e));
+    DC_TRY(dc_ops_number(j, f, in[0], -2, &minus_two));
+    DC_TRY(dc_ops_number(j, f, in[0], 0.55, &limit));
+    DC_TRY(dc_ops_1(j, f, DC_OP_ABS, in[0], &size));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, size, minus_two, &e));
+    DC_TRY(dc_ops_1(j, f, DC_OP_EXP, e, &e));
     DC_TRY(dc_ops_2(j, f, DC_OP_SUB, one, e, &up));
     DC_TRY(dc_ops_2(j, f, DC_OP_ADD, one, e, &down));
     DC_TRY(dc_ops_2(j, f, DC_OP_DIV, up, down, out));
-    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, *out, &minus));
-    DC_TRY(dc_ops_where(j, f, neg, minus, *out, out));
-    DC_TRY(small_tanh(j, f, in[0], &small, &series));
-    DC_TRY(dc_ops_where(j, f, small, series, *out, out));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, size, limit, &near));
+    DC_TRY(near_tanh(j, f, size, near, &low));
+    DC_TRY(dc_ops_where(j, f, near, low, *out, out));
+    DC_TRY(dc_ops_2(j, f, DC_OP_COPYSIGN, *out, in[0], out));
     return by_result(j, f, &in[0], out, tanh_slope);
 }
 

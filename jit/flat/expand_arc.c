@@ -6,15 +6,17 @@
 
 #include <math.h>
 
-/* (atan(z) / z - 1) / s and (asin(z) / z - 1) / s in s = z^2: z up to tan(pi / 8), up to 1/2. */
-static const series atan_near_f32 = {
-    5, {-0.0645037733928, 0.107432633793, -0.142639122722, 0.199995392327, -0.333333317557}};
+/* (atan(z) / z - 1) / s and (asin(z) / z - 1) / s in s = z^2: z up to tan(1/2), up to 1/2. */
+static const series atan_near_f32 = {6,
+                                     {0.0379951210039, -0.0797141250278, 0.109500710326,
+                                      -0.142748670394, 0.199997274262, -0.333333322068}};
 static const series atan_near_f64 = {
-    11,
-    {-0.019165906413379490625, 0.039222688739565224292, -0.050851391454586372126,
-     0.058580895379064072537, -0.066645046099391217356, 0.076921827052384694234,
-     -0.090909045572138537576, 0.11111111014741548788, -0.1428571428466013998,
-     0.19999999999995489975, -0.33333333333333330136}};
+    13,
+    {-0.0072045823271236099221, 0.021839114073788347322, -0.035882048696277502318,
+     0.045414058425388420739, -0.052183047961753112003, 0.058759548126666244582,
+     -0.06666033712970614959, 0.076922653639941546777, -0.090909072625470952023,
+     0.11111111063886143427, -0.14285714285078065301, 0.19999999999996620846,
+     -0.3333333333333333035}};
 static const series asin_near_f32 = {6,
                                      {0.0336908472906, 0.0171492382977, 0.0311006627504,
                                       0.0445994015269, 0.075000945435, 0.166666663374}};
@@ -44,13 +46,13 @@ static dc_fv half_turn(const use *u, int part, double times)
 
 /*
  * The angle of the point (b, a), a and b not negative, b not 0; at (-b, a) where `left`, if there is that. In eighths of
- * a turn it is m of 0..4, and the arctangent of a number of -tan(pi / 8) .. tan(pi / 8).
+ * a turn it is m of 0..4, and the arctangent of a number of -0.3 .. tan(1/2): from 1/2 on results have units twice as large.
  */
 static dc_fv angle(const use *u, dc_fv a, dc_fv b, const dc_fv *left)
 {
     const dc_fv steep = op2(u, DC_K_LT, b, a);
     const dc_fv low = pick(u, steep, b, a), high = pick(u, steep, a, b);
-    const dc_fv near = op2(u, DC_K_LE, low, op2(u, DC_K_MUL, high, flt(u, 0.41421356)));
+    const dc_fv near = op2(u, DC_K_LE, low, op2(u, DC_K_MUL, high, flt(u, 0.5463025)));
     const dc_fv z = op2(u, DC_K_DIV, pick(u, near, low, op2(u, DC_K_SUB, low, high)),
                         pick(u, near, high, op2(u, DC_K_ADD, low, high)));
     const dc_fv square = op2(u, DC_K_MUL, z, z);
@@ -114,12 +116,13 @@ static arc arc_of(const use *u, dc_fv size)
     return r;
 }
 
-/* A multiple of pi / 2 less 2 * (s + more), the large parts first. */
+/* A multiple of pi / 2 = 1.5 + 0.07 less 2 * (s + more), the large parts first: of 1.5 that is exact, mostly. */
 static dc_fv less_twice(const use *u, double times, const arc *r)
 {
     const dc_fv two = flt(u, 2);
-    const dc_fv large = op2(u, DC_K_SUB, half_turn(u, 0, times), op2(u, DC_K_MUL, r->s, two));
-    const dc_fv small = op2(u, DC_K_SUB, op2(u, DC_K_MUL, r->more, two), half_turn(u, 1, times));
+    const dc_fv large = op2(u, DC_K_SUB, flt(u, times * 1.5), op2(u, DC_K_MUL, r->s, two));
+    const dc_fv small =
+        op2(u, DC_K_SUB, op2(u, DC_K_MUL, r->more, two), flt(u, times * 0x1.21fb54442d184p-4));
     return op2(u, DC_K_SUB, large, small);
 }
 

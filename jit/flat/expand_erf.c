@@ -72,16 +72,16 @@ dc_fv dc_expand_erf(const use *u)
 
 /*
  * exp(-a^2) erfcx(a) of a = |x|, where (1 + 2 a) erfcx(a) is a polynomial in (a - 4) / (a + 4) (M. Shepherd, J. Laframboise,
- * Chebyshev approximation of (1 + 2x) exp(x^2) erfc x, 1981). Half the digits of a have an exact square. Below 1/2 it is
- * 1 less a polynomial for erf.
+ * Chebyshev approximation of (1 + 2x) exp(x^2) erfc x, 1981); of f32 with 3.6875 instead of 4, for which the constant term is
+ * nearly a float. Half the digits of a have an exact square. Below 1/2, of f32 0.35, it is 1 less a polynomial for erf.
  */
 dc_fv dc_expand_erfc(const use *u)
 {
     static const series scaled_f32 = {11,
-                                      {9.1769445266e-5, 0.00545741804848, -0.0164912457645,
-                                       0.0369464097308, -0.0663005780172, 0.0937687423693,
-                                       -0.101039669981, 0.0680948671041, 0.0153796360149,
-                                       -0.13962108008, 1.23299511871}};
+                                      {0.000888155853221, 0.00123615115095, -0.00845932451904,
+                                       0.0259586567179, -0.056402496819, 0.0915413683358,
+                                       -0.110546701259, 0.0859948707487, 0.000285597344528,
+                                       -0.140273231263, 1.23869132709}};
     static const series scaled_f64 = {
         22, {-1.0633087846768292526e-8, -1.2343205537795277776e-8,   1.0610226619873635844e-7,
              6.7342310199236502554e-8,  -8.230444021617981686e-7,    2.9919858568607331032e-7,
@@ -99,7 +99,8 @@ dc_fv dc_expand_erfc(const use *u)
                                       -0.00085483265107247963809, 0.0052239776220169363621,
                                       -0.026866170644999719804, 0.11283791670954869097,
                                       -0.3761263890318375052, 1.1283791670955125739}};
-    const dc_fv x = u->in[0], one = flt(u, 1), four = flt(u, 4), end = flt_of(u, 10.1, 27.3);
+    const dc_fv x = u->in[0], one = flt(u, 1), middle = flt_of(u, 3.6875, 4),
+                end = flt_of(u, 10.1, 27.3);
     const dc_dtype un = unsigned_word(u);
     const dc_fv mask = bits(u, un, u->t == DC_F64 ? UINT64_MAX << 32 : 0xfffff000);
     dc_fv a = magnitude_of(u, x);
@@ -107,29 +108,38 @@ dc_fv dc_expand_erfc(const use *u)
     const dc_fv high = as(u, op2(u, DC_K_AND, as(u, a, un), mask), u->t);
     const dc_fv square = op2(u, DC_K_MUL, high, high); /* exact */
     const dc_fv rest = op2(u, DC_K_MUL, op2(u, DC_K_SUB, high, a), op2(u, DC_K_ADD, high, a));
-    const dc_fv q = op2(u, DC_K_DIV, op2(u, DC_K_SUB, a, four), op2(u, DC_K_ADD, a, four));
-    const dc_fv p = dc_expand_times_exp(u, series_at(u, q, &scaled_f32, &scaled_f64),
-                                        op1(u, DC_K_NEG, square), rest);
-    const dc_fv r = op2(u, DC_K_DIV, p, fma3(u, a, flt(u, 2), one));
+    const dc_fv q = op2(u, DC_K_DIV, op2(u, DC_K_SUB, a, middle), op2(u, DC_K_ADD, a, middle));
+    const series *of = u->t == DC_F64 ? &scaled_f64 : &scaled_f32;
+    const dc_fv bend = op2(u, DC_K_MUL, q, polynomial(u, q, of->coef, of->terms - 1));
+    const dc_fv level = flt(u, of->coef[of->terms - 1]), scaled = op2(u, DC_K_ADD, level, bend);
+    /* What roundings of the polynomial, of 1 to 1.24, and of 1 + 2 a leave is left to the exponential. */
+    const dc_fv twice = op2(u, DC_K_ADD, a, a), below = op2(u, DC_K_ADD, twice, one);
+    const dc_fv off = op2(u, DC_K_SUB, one, op2(u, DC_K_SUB, below, twice));
+    const dc_fv lost = op2(u, DC_K_SUB, bend, op2(u, DC_K_SUB, scaled, level));
+    dc_fv more = op2(u, DC_K_SUB, rest, op2(u, DC_K_DIV, off, below));
+    more = fma3(u, lost, flt(u, 0.87), more);
+    const dc_fv p = dc_expand_times_exp(u, scaled, op1(u, DC_K_NEG, square), more);
+    const dc_fv r = op2(u, DC_K_DIV, p, below);
     const dc_fv far = pick(u, op2(u, DC_K_LT, x, flt(u, 0)), op2(u, DC_K_SUB, flt(u, 2), r), r);
     const dc_fv small = series_at(u, op2(u, DC_K_MUL, x, x), &small_f32, &small_f64);
     const dc_fv near = op2(u, DC_K_SUB, one, op2(u, DC_K_MUL, x, small));
-    return pick(u, op2(u, DC_K_LT, a, flt(u, 0.5)), near, far);
+    return pick(u, op2(u, DC_K_LT, a, flt_of(u, 0.35, 0.5)), near, far);
 }
 
 /* ---- the inverse ---- */
 
 /*
  * x P(w) with w = -log(1 - x^2), of sqrt(w) where it is large (M. Giles, Approximating the erfinv function, 2010). The
- * polynomials are Chebyshev fits (scripts/minimax).
+ * polynomials are Chebyshev fits (scripts/minimax), of f32 about a place where the constant term is nearly a float; below 0.6
+ * that of f32 is one in x^2.
  */
 dc_fv dc_expand_erf_inv(const use *u)
 {
     static const series middle_f32 = {11,
-                                      {4.67193250904e-10, -8.73901070283e-9, 1.59843061339e-8,
-                                       4.65417410502e-7, -3.42341427422e-6, -4.95969179422e-6,
-                                       0.000218257723964, -0.00125274850284, -0.00417732004054,
-                                       0.246640289427, 1.50140935111}};
+                                      {4.67193250904e-10, -8.69566757897e-9, 1.52564423677e-8,
+                                       4.66576712771e-7, -3.39315147738e-6, -5.14941101446e-6,
+                                       0.000218023253398, -0.00124465341843, -0.00421207390452,
+                                       0.246562457788, 1.50369715732}};
     static const series middle_f64 = {
         25, {-3.5932028927020695337e-22, 3.1940155481362710878e-21,   1.9992599888615348824e-20,
              -3.4734793888538034974e-19, 6.0750507020724138813e-19,   1.5510787009902524519e-17,
@@ -162,14 +172,18 @@ dc_fv dc_expand_erf_inv(const use *u)
          4.5260543285596711929e-6, -0.000019681770676949252684, 0.00007599527792024939873,
          -0.00021503011983024693834, -0.0001387193183735169747, 1.0103004648645454135,
          4.849906401408584301}};
+    static const series small_f32 = {8,
+                                     {0.156160523753, -0.0466209007863, 0.0824024478475,
+                                      0.059417865987, 0.0870817610697, 0.127531727502,
+                                      0.23201409123, 0.886226924255}};
     const bool wide = u->t == DC_F64;
     const dc_fv x = u->in[0], size = magnitude_of(u, x), one = flt(u, 1);
     const dc_fv product =
         op2(u, DC_K_MUL, op2(u, DC_K_SUB, one, size), op2(u, DC_K_ADD, one, size));
     const dc_fv w = op1(u, DC_K_NEG, apply_to(u, dc_expand_log, product));
     const dc_fv root = op1(u, DC_K_SQRT, w);
-    const dc_fv near =
-        series_at(u, op2(u, DC_K_SUB, w, flt_of(u, 2.5, 3.125)), &middle_f32, &middle_f64);
+    const dc_fv near = series_at(u, op2(u, DC_K_SUB, w, flt_of(u, 2.50927734375, 3.125)),
+                                 &middle_f32, &middle_f64);
     dc_fv far = series_at(u, op2(u, DC_K_SUB, root, flt_of(u, 3, 3.25)), &tail_f32, &tail_f64);
     if (wide) {
         const dc_fv last =
@@ -178,5 +192,12 @@ dc_fv dc_expand_erf_inv(const use *u)
     }
     const dc_fv p = pick(u, op2(u, DC_K_LT, w, flt_of(u, 5, 6.25)), near, far);
     const dc_fv infinite = with_sign_of(u, flt(u, INFINITY), x);
-    return pick(u, op2(u, DC_K_EQ, size, one), infinite, op2(u, DC_K_MUL, x, p));
+    dc_fv r = op2(u, DC_K_MUL, x, p);
+    if (!wide) {
+        const dc_fv square = op2(u, DC_K_MUL, x, x);
+        const dc_fv low =
+            op2(u, DC_K_MUL, x, polynomial(u, square, small_f32.coef, small_f32.terms));
+        r = pick(u, op2(u, DC_K_LT, size, flt(u, 0.6)), low, r);
+    }
+    return pick(u, op2(u, DC_K_EQ, size, one), infinite, r);
 }

@@ -1,18 +1,19 @@
 /*
- * Expansions of lgamma and digamma. From 8 on they are asymptotic series; below, the argument is moved to an interval of
- * length 1, where a polynomial (a Chebyshev fit, scripts/minimax) is exact at the zeros 1, 2 and 1.4616; negative ones
- * are reflected. Where lgamma is near 0 for a negative argument the error is small beside the terms that cancel.
+ * Expansions of lgamma and digamma. From 8 on (digamma: 7, of f32 3) they are asymptotic series; below, the argument is moved
+ * to an interval of about length 1, where a polynomial (a Chebyshev fit, scripts/minimax) is exact at the zeros 1, 2 and
+ * 1.4616; negative ones are reflected. Where lgamma is near 0 for a negative argument the error is small beside the terms
+ * that cancel.
  */
 #include "jit/flat/expand_impl.h"
 
 #include <math.h>
 
-/* lgamma(2 + y) / y for y from -3/4 to 1/2 */
-static const series lgamma_near_f32 = {11,
-                                       {-0.000112275352327, 9.14432008988e-5, -0.000181884201951,
-                                        0.000519483752884, -0.00120231718082, 0.00288827049424,
-                                        -0.00738458968348, 0.0205809777956, -0.0673523371188,
-                                        0.322467030221, 0.422784335328}};
+/* lgamma(2 + y) / (y (1 + y)) of f32, y from -5/4 to 1/2; lgamma(2 + y) / y of f64, y from -3/4 to 1/2 */
+static const series lgamma_near_f32 = {
+    14,
+    {-0.000161749925286, -0.000509528637451, -0.000568448262161, 3.78665382965e-5,
+     0.000281602628999, 0.000334263481649, -0.000480631147927, 0.000866326109436, -0.00210245053326,
+     0.00500432072233, -0.0123843296144, 0.0329647734356, -0.100317300248, 0.422784336547}};
 static const series lgamma_near_f64 = {
     22, {7.5584726967884471303e-8,   5.025731736555141283e-8,    6.242628681779386868e-9,
          -1.9264000508094272229e-7,  2.0758927598859587305e-7,   -4.0183304160594520303e-7,
@@ -59,9 +60,12 @@ static const series stirling_f32 = {3, {1. / 1260, -1. / 360, 1. / 12}};
 static const series stirling_f64 = {8,
                                     {-3617. / 122400, 1. / 156, -691. / 360360, 1. / 1188,
                                      -1. / 1680, 1. / 1260, -1. / 360, 1. / 12}};
-static const series harmonic_f32 = {3, {1. / 252, -1. / 120, 1. / 12}};
-static const series harmonic_f64 = {
-    8, {-3617. / 8160, 1. / 12, -691. / 32760, 1. / 132, -1. / 240, 1. / 252, -1. / 120, 1. / 12}};
+static const series harmonic_f32 = {
+    7, {1. / 12, -691. / 32760, 1. / 132, -1. / 240, 1. / 252, -1. / 120, 1. / 12}};
+static const series harmonic_f64 = {11,
+                                    {854513. / 3036, -174611. / 6600, 43867. / 14364, -3617. / 8160,
+                                     1. / 12, -691. / 32760, 1. / 132, -1. / 240, 1. / 252,
+                                     -1. / 120, 1. / 12}};
 
 /* x without its integer nearest to it: exact. */
 static dc_fv fraction_of(const use *u, dc_fv x)
@@ -86,17 +90,18 @@ static dc_fv stirling(const use *u, dc_fv t, dc_fv log_t)
 }
 
 /*
- * lgamma(t) = lgamma(2 + y) + or - log(w) with y from -3/4 to 1/2:
+ * lgamma(t) = lgamma(2 + y) + or - log(w) with y from -3/4, of f32 -5/4, to 1/2:
  *
  *     |x| < 1/2       y = x       - log |x (1 + x)|     x itself
- *     1/2 .. 5/4      y = t - 1   - log t               t = |x| from here on
+ *     1/2 .. 5/4      y = t - 1   - log t               t = |x| from here on; of f32 up to 3/4
  *     5/4 .. 5/2      y = t - 2   w = 1
  *     5/2 .. 17/2     y = t - n   + log((t - 1) (t - 2) ... (t - n + 2))
  */
 dc_fv dc_expand_lgamma(const use *u)
 {
     const dc_fv x = u->in[0], t = magnitude_of(u, x), one = flt(u, 1);
-    const dc_fv small = op2(u, DC_K_LT, t, flt(u, 0.5)), low = op2(u, DC_K_LT, t, flt(u, 1.25));
+    const dc_fv small = op2(u, DC_K_LT, t, flt(u, 0.5)),
+                low = op2(u, DC_K_LT, t, flt_of(u, 0.75, 1.25));
     const dc_fv large = op2(u, DC_K_LE, flt(u, LGAMMA_STEPS + 2.5), t);
     dc_fv y = op2(u, DC_K_SUB, t, flt(u, 2)), w = one;
     for (int i = 1; i <= LGAMMA_STEPS; i++) {
@@ -105,12 +110,24 @@ dc_fv dc_expand_lgamma(const use *u)
         w = pick(u, takes, i == 1 ? factor : op2(u, DC_K_MUL, w, factor), w);
         y = pick(u, takes, op2(u, DC_K_SUB, t, flt(u, i + 2)), y);
     }
-    const dc_fv tiny = magnitude_of(u, op2(u, DC_K_MUL, x, op2(u, DC_K_ADD, x, one)));
+    const dc_fv above = op2(u, DC_K_ADD, x, one);
+    const dc_fv tiny = magnitude_of(u, op2(u, DC_K_MUL, x, above));
     y = pick(u, small, x, pick(u, low, op2(u, DC_K_SUB, t, one), y));
     w = pick(u, small, tiny, pick(u, op2(u, DC_K_OR, low, large), t, w));
     const dc_fv log_w = apply_to(u, dc_expand_log, w);
-    const dc_fv part = pick(u, low, op1(u, DC_K_NEG, log_w), log_w);
-    const dc_fv near = fma3(u, y, series_at(u, y, &lgamma_near_f32, &lgamma_near_f64), part);
+    dc_fv part = pick(u, low, op1(u, DC_K_NEG, log_w), log_w);
+    dc_fv level = series_at(u, y, &lgamma_near_f32, &lgamma_near_f64);
+    if (u->t == DC_F32) {
+        /* What the rounding of 1 + x leaves is divided by 1 + x; 1 + y is exact where that is near 0. */
+        const dc_fv lost = op2(u, DC_K_SUB, x, op2(u, DC_K_SUB, above, one));
+        const dc_fv off = op2(u, DC_K_MUL, lost, fma3(u, x, op2(u, DC_K_SUB, x, one), one));
+        part = op2(u, DC_K_SUB, part, pick(u, small, off, flt(u, 0)));
+        const dc_fv moved =
+            op2(u, DC_K_OR, op2(u, DC_K_OR, small, low), op2(u, DC_K_LE, flt(u, 2.5), t));
+        level = op2(u, DC_K_MUL, level,
+                    pick(u, moved, op2(u, DC_K_ADD, y, one), op2(u, DC_K_SUB, t, one)));
+    }
+    const dc_fv near = fma3(u, y, level, part);
     const dc_fv r = pick(u, large, stirling(u, t, log_w), near);
     /* log(pi / |x sin(pi x)|) - lgamma(|x|) */
     const dc_fv turn = magnitude_of(u, fraction_of(u, t));
@@ -129,7 +146,7 @@ dc_fv dc_expand_lgamma(const use *u)
 
 /*
  * digamma(t) for t > 0, and digamma(1 + t) = digamma(t) + 1 / t where `next`: without the sum 1 + t, which would be
- * rounded. From 8 or 10 on log t - 1 / (2 t) - 1 / (12 t^2) + ...
+ * rounded. From 3 or 7 on log t - 1 / (2 t) - 1 / (12 t^2) + ...
  */
 static dc_fv far_digamma(const use *u, dc_fv t, dc_fv next)
 {
@@ -142,29 +159,32 @@ static dc_fv far_digamma(const use *u, dc_fv t, dc_fv next)
 
 /*
  * Below: digamma(c + 3/2), |c| up to 1/2, and the sum of 1 / (t - i) of as many i from 1 on as leave t - i from 1 on; of 1 / t,
- * too, for the next one. Below 1 it is less 1 / t, but not for the next one. The sum is one quotient. c is t less
+ * too, for the next one. Below 1 it is less 1 / t, but not for the next one. The sum is one quotient, or two. c is t less
  * something, exact, and so is how far it is from the zero.
  */
 static dc_fv near_digamma(const use *u, dc_fv t, dc_fv next, int steps)
 {
     const dc_fv one = flt(u, 1), zero = flt(u, 0), below = op2(u, DC_K_LT, t, one);
-    dc_fv c = op2(u, DC_K_SUB, t, flt(u, 1.5)), top = pick(u, next, one, zero);
-    dc_fv bottom = pick(u, next, t, one);
+    dc_fv c = op2(u, DC_K_SUB, t, flt(u, 1.5));
+    dc_fv top[2] = {pick(u, next, one, zero), zero}, bottom[2] = {pick(u, next, t, one), one};
     for (int i = 1; i <= steps; i++) {
+        const int part = i <= 2 ? 0 : 1;
         const dc_fv takes = op2(u, DC_K_LE, flt(u, i + 1), t);
         const dc_fv term = op2(u, DC_K_SUB, t, flt(u, i));
-        top = pick(u, takes, fma3(u, top, term, bottom), top);
-        bottom = pick(u, takes, op2(u, DC_K_MUL, bottom, term), bottom);
+        top[part] = pick(u, takes, fma3(u, top[part], term, bottom[part]), top[part]);
+        bottom[part] = pick(u, takes, op2(u, DC_K_MUL, bottom[part], term), bottom[part]);
         c = pick(u, takes, op2(u, DC_K_SUB, t, flt(u, i + 1.5)), c);
     }
     c = pick(u, below, op2(u, DC_K_SUB, t, flt(u, 0.5)), c);
-    top = pick(u, below, pick(u, next, zero, flt(u, -1)), top);
-    bottom = pick(u, below, pick(u, next, one, t), bottom);
+    top[0] = pick(u, below, pick(u, next, zero, flt(u, -1)), top[0]);
+    bottom[0] = pick(u, below, pick(u, next, one, t), bottom[0]);
+    dc_fv sum = op2(u, DC_K_DIV, top[0], bottom[0]);
+    if (steps > 2)
+        sum = op2(u, DC_K_ADD, sum, op2(u, DC_K_DIV, top[1], bottom[1]));
     const dc_fv away = op2(u, DC_K_ADD, c, flt_of(u, 0x1.3a4f3ap-5, 0x1.3a4f395283812p-5));
     const dc_fv rest =
         op2(u, DC_K_ADD, away, flt_of(u, -0x1.5af8fdb86a722p-30, 0x1.e563779a1f5b1p-60));
-    return fma3(u, rest, series_at(u, c, &digamma_near_f32, &digamma_near_f64),
-                op2(u, DC_K_DIV, top, bottom));
+    return fma3(u, rest, series_at(u, c, &digamma_near_f32, &digamma_near_f64), sum);
 }
 
 /* pi / tan(pi r) for |r| up to 1/2, from what is left to the nearer one of 0 and 1/2. */
@@ -175,16 +195,19 @@ static dc_fv cotangent(const use *u, dc_fv r)
     const dc_fv q = pick(u, steep, op2(u, DC_K_SUB, half, size), size);
     const dc_fv square = op2(u, DC_K_MUL, q, q);
     const dc_fv cosine = series_at(u, square, &cosine_f32, &cosine_f64);
-    const dc_fv sine = op2(u, DC_K_MUL, q, series_at(u, square, &sine_f32, &sine_f64));
-    const dc_fv top = op2(u, DC_K_MUL, pick(u, steep, sine, cosine), flt(u, 3.14159265358979324));
-    return with_sign_of(u, op2(u, DC_K_DIV, top, pick(u, steep, cosine, sine)), r);
+    const dc_fv sine = series_at(u, square, &sine_f32, &sine_f64); /* by q */
+    const dc_fv pi = flt(u, 3.14159265358979324);
+    const dc_fv top = op2(u, DC_K_MUL, pick(u, steep, op2(u, DC_K_MUL, q, sine), cosine), pi);
+    const dc_fv whole = op2(u, DC_K_DIV, top, pick(u, steep, cosine, sine));
+    /* q last: it may be no normal number */
+    return with_sign_of(u, pick(u, steep, whole, op2(u, DC_K_DIV, whole, q)), r);
 }
 
 /* digamma(1 - x) - pi / tan(pi x) for x up to 0: NaN for a negative integer, infinite at 0. */
 dc_fv dc_expand_digamma(const use *u)
 {
     const dc_fv x = u->in[0], zero = flt(u, 0), t = magnitude_of(u, x);
-    const int steps = u->t == DC_F64 ? 8 : 6;
+    const int steps = u->t == DC_F64 ? 5 : 1;
     const dc_fv reflects = op2(u, DC_K_LE, x, zero);
     const dc_fv far = op2(u, DC_K_LE, flt(u, steps + 2), t);
     const dc_fv r = pick(u, far, far_digamma(u, t, reflects), near_digamma(u, t, reflects, steps));

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* (f(x) / x - 1) / s in s = x^2: for |x| up to 1, atanh up to 1/2. */
+/* (f(x) / x - 1) / s in s = x^2: for |x| up to 1, asinh of f32 up to 1.1752, atanh up to 1/2. */
 static const series sinh_near_f32 = {
     4, {2.80628025828e-6, 0.000198381019687, 0.00833333967592, 0.166666666468}};
 static const series sinh_near_f64 = {8,
@@ -14,10 +14,10 @@ static const series sinh_near_f64 = {8,
                                       1.6059048396350580323e-10, 2.5052108364058040609e-8,
                                       2.7557319224040338599e-6, 0.00019841269841269773197,
                                       0.0083333333333333333658, 0.16666666666666666667}};
-static const series asinh_near_f32 = {9,
-                                      {-0.00050974791539, 0.0029294481599, -0.0079817824195,
-                                       0.0145150381723, -0.0215114202382, 0.0302278109941,
-                                       -0.0446285762557, 0.074999478238, -0.166666663463}};
+static const series asinh_near_f32 = {
+    10,
+    {0.00011951025413, -0.000973304610528, 0.0036336236047, -0.00849587108412, 0.0146795675623,
+     -0.0215115052386, 0.0302147058298, -0.0446257831716, 0.0749993059453, -0.166666661902}};
 static const series asinh_near_f64 = {
     20, {2.6494776932591694641e-6,   -0.000029430312234240151786, 0.00015516973872509846697,
          -0.00051995927244528861797, 0.0012552340757521972473,    -0.002357616442647475313,
@@ -76,7 +76,8 @@ static dc_fv positive_asinh(const use *u, dc_fv x)
     const dc_fv l = apply_to(u, dc_expand_log, pick(u, large, x, op2(u, DC_K_ADD, x, root)));
     const dc_fv far = op2(u, DC_K_ADD, l, pick(u, large, flt(u, 0.693147180559945309), flt(u, 0)));
     const dc_fv near = odd_series(u, x, &asinh_near_f32, &asinh_near_f64);
-    return pick(u, op2(u, DC_K_LT, x, one), near, far);
+    return pick(u, op2(u, DC_K_LT, x, flt_of(u, 1.1752, 1)), near,
+                far); /* of f32 where that is 1 */
 }
 
 dc_fv dc_expand_asinh(const use *u)

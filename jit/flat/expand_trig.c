@@ -133,11 +133,18 @@ static void window(const use *u, dc_fv place, dc_fv *out)
     }
 }
 
+/* What the rounding of a + b left, |a| the larger one. */
+static dc_fv rest_of(const use *u, dc_fv sum, dc_fv a, dc_fv b)
+{
+    return op2(u, DC_K_SUB, b, op2(u, DC_K_SUB, sum, a));
+}
+
 /*
  * What is left behind the quarter turns, `left` in 2^-width turns and `low` behind its point, as an
- * angle. The high bits of `left` make an exact product with the high bits of 2 pi.
+ * angle; *less, if asked for: what its rounding left. The high bits of `left` make an exact product with the high bits of
+ * 2 pi, of f32 the low bits as well.
  */
-static dc_fv angle_of(const use *u, dc_fv left, dc_fv low)
+static dc_fv angle_of(const use *u, dc_fv left, dc_fv low, dc_fv *less)
 {
     const kind *k = kind_of(u);
     const uint64_t unit = (uint64_t)1 << k->fine_bits;
@@ -147,15 +154,24 @@ static dc_fv angle_of(const use *u, dc_fv left, dc_fv low)
     const dc_fv digits = op2(u, DC_K_SHR, low, word_of(u, (uint64_t)k->spare));
     const dc_fv tail = op2(u, DC_K_MUL, dc_fb_convert(u->b, as(u, digits, k->number), u->t),
                            flt(u, ldexp(1, k->spare - k->width)));
-    const dc_fv small = op2(u, DC_K_ADD, dc_fb_convert(u->b, as(u, fine, k->number), u->t), tail);
     const dc_fv large = dc_fb_convert(u->b, as(u, coarse, k->number), u->t);
-    const dc_fv correction =
-        fma3(u, large, flt(u, k->low), op2(u, DC_K_MUL, small, flt(u, k->two_pi)));
-    return fma3(u, large, flt(u, k->high), correction);
+    const dc_fv some = dc_fb_convert(u->b, as(u, fine, k->number), u->t);
+    const dc_fv pi = flt(u, k->two_pi), pi_high = flt(u, k->high), pi_low = flt(u, k->low);
+    if (less == NULL) {
+        const dc_fv small = op2(u, DC_K_MUL, op2(u, DC_K_ADD, some, tail), pi);
+        return fma3(u, large, pi_high, fma3(u, large, pi_low, small));
+    }
+    const dc_fv one = op2(u, DC_K_MUL, large, pi_high), other = op2(u, DC_K_MUL, some, pi_high);
+    const dc_fv sum = op2(u, DC_K_ADD, one, other); /* of what is exact */
+    dc_fv rest = fma3(u, tail, pi, rest_of(u, sum, one, other));
+    rest = fma3(u, some, pi_low, fma3(u, large, pi_low, rest));
+    const dc_fv r = op2(u, DC_K_ADD, sum, rest);
+    *less = rest_of(u, r, sum, rest);
+    return r;
 }
 
-/* |x| by quarter turns: how many, modulo 4, and what is left, between -pi/4 and pi/4. */
-static dc_fv quarter_turns(const use *u, dc_fv size, dc_fv *rest)
+/* |x| by quarter turns: how many, modulo 4, and what is left, between -pi/4 and pi/4, in two parts. */
+static dc_fv quarter_turns(const use *u, dc_fv size, dc_fv *rest, dc_fv *less)
 {
     const kind *k = kind_of(u);
     const uint64_t leading = (uint64_t)1 << k->fraction;
@@ -176,7 +192,9 @@ static dc_fv quarter_turns(const use *u, dc_fv size, dc_fv *rest)
     const dc_fv eighth = word_of(u, (uint64_t)1 << (k->width - 3));
     const dc_fv quarters = op2(u, DC_K_SHR, op2(u, DC_K_ADD, top, eighth), two);
     const dc_fv left = op2(u, DC_K_SUB, top, op2(u, DC_K_SHL, quarters, two));
-    *rest = pick(u, near, size, angle_of(u, left, low));
+    *rest = pick(u, near, size, angle_of(u, left, low, less));
+    if (less != NULL)
+        *less = pick(u, near, flt(u, 0), *less);
     return pick(u, near, word_of(u, 0), quarters);
 }
 
@@ -186,15 +204,22 @@ static dc_fv sine_of(const use *u, dc_fv r, dc_fv square)
     return fma3(u, op2(u, DC_K_MUL, square, r), polynomial(u, square, k->sine, k->terms), r);
 }
 
-static dc_fv cosine_of(const use *u, dc_fv square)
+/* Of an angle whose square is given. With `less`, that times what its rounding left: *rest is what the cosine's left. */
+static dc_fv cosine_of(const use *u, dc_fv square, dc_fv less, dc_fv *rest)
 {
     const kind *k = kind_of(u);
     const dc_fv p = op2(u, DC_K_MUL, op2(u, DC_K_MUL, square, square),
                         polynomial(u, square, k->cosine, k->terms));
     const dc_fv one = flt(u, 1), half = op2(u, DC_K_MUL, square, flt(u, 0.5));
     const dc_fv w = op2(u, DC_K_SUB, one, half);
-    const dc_fv left = op2(u, DC_K_SUB, op2(u, DC_K_SUB, one, w), half);
-    return op2(u, DC_K_ADD, w, op2(u, DC_K_ADD, left, p));
+    dc_fv left = op2(u, DC_K_SUB, op2(u, DC_K_SUB, one, w), half);
+    if (less != 0)
+        left = op2(u, DC_K_SUB, left, less);
+    left = op2(u, DC_K_ADD, left, p);
+    const dc_fv r = op2(u, DC_K_ADD, w, left);
+    if (rest != NULL)
+        *rest = rest_of(u, r, w, left);
+    return r;
 }
 
 /* Is bit `bit` of a number of quarter turns set? */
@@ -208,9 +233,9 @@ static dc_fv wave(const use *u, dc_fv size, uint64_t more, dc_fv *negative)
 {
     const kind *k = kind_of(u);
     dc_fv r;
-    const dc_fv quarters = op2(u, DC_K_ADD, quarter_turns(u, size, &r), word_of(u, more));
+    const dc_fv quarters = op2(u, DC_K_ADD, quarter_turns(u, size, &r, NULL), word_of(u, more));
     const dc_fv square = op2(u, DC_K_MUL, r, r);
-    const dc_fv sine = sine_of(u, r, square), cosine = cosine_of(u, square);
+    const dc_fv sine = sine_of(u, r, square), cosine = cosine_of(u, square, 0, NULL);
     *negative = op2(u, DC_K_SHL, op2(u, DC_K_AND, quarters, word_of(u, 2)),
                     word_of(u, (uint64_t)k->width - 2));
     return pick(u, turned(u, quarters, 1), cosine, sine);
@@ -247,15 +272,24 @@ dc_fv dc_expand_cos(const use *u)
     return with_sign(u, v, size, negative);
 }
 
-/* After an odd number of quarter turns it is minus the inverse. */
+/* After an odd number of quarter turns it is minus the inverse. What sine and cosine are rounded by counts, too. */
 dc_fv dc_expand_tan(const use *u)
 {
     const kind *k = kind_of(u);
-    dc_fv size, r;
-    const dc_fv sign = sign_of(u, &size), quarters = quarter_turns(u, size, &r);
+    dc_fv size, r, less;
+    const dc_fv sign = sign_of(u, &size), quarters = quarter_turns(u, size, &r, &less);
     const dc_fv square = op2(u, DC_K_MUL, r, r), odd = turned(u, quarters, 1);
-    const dc_fv sine = sine_of(u, r, square), cosine = cosine_of(u, square);
-    const dc_fv v = op2(u, DC_K_DIV, pick(u, odd, cosine, sine), pick(u, odd, sine, cosine));
+    const dc_fv bend =
+        fma3(u, op2(u, DC_K_MUL, square, r), polynomial(u, square, k->sine, k->terms), less);
+    const dc_fv sine = op2(u, DC_K_ADD, r, bend), sine_less = rest_of(u, sine, r, bend);
+    dc_fv cosine_less;
+    const dc_fv cosine = cosine_of(u, square, op2(u, DC_K_MUL, r, less), &cosine_less);
+    const dc_fv top = pick(u, odd, cosine, sine), bottom = pick(u, odd, sine, cosine);
+    const dc_fv top_less = pick(u, odd, cosine_less, sine_less),
+                bottom_less = pick(u, odd, sine_less, cosine_less);
+    const dc_fv q = op2(u, DC_K_DIV, top, bottom);
+    const dc_fv off = op2(u, DC_K_SUB, top_less, op2(u, DC_K_MUL, q, bottom_less));
+    const dc_fv v = op2(u, DC_K_ADD, q, op2(u, DC_K_DIV, off, bottom));
     const dc_fv other = op2(u, DC_K_SHL, op2(u, DC_K_AND, quarters, word_of(u, 1)),
                             word_of(u, (uint64_t)k->width - 1));
     return with_sign(u, v, size, op2(u, DC_K_XOR, sign, other));

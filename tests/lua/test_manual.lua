@@ -448,7 +448,7 @@ local texts = {
   "stdlib/README.md", "tests/README.md", "docs/language.md", "docs/types.md", "docs/tensors.md", "docs/functions.md",
   "docs/indexing.md", "docs/loops.md", "docs/sizes.md", "docs/training.md", "docs/files.md", "docs/lazy.md",
   "docs/installing.md", "docs/optimisers.md", "docs/metrics.md", "docs/train.md", "docs/data.md", "docs/complex.md",
-  "docs/tensorboard.md",
+  "docs/tensorboard.md", "docs/accuracy.md",
   "docs/tokenizers.md", "formats/tokenizer/README.md",
   "docs/linalg.md", "docs/models.md", "docs/serving.md",
   "docs/embedding.md", "docs/profiling.md",

@@ -88,6 +88,21 @@ function TestNumbers:test_powers_of_nan()
   lu.assertEquals(dc.tensor({ inf, -inf }):logaddexp(dc.tensor { inf, -inf }):totable(), { inf, -inf })
 end
 
+-- Where terms cancel: next to integers, whose sine is 0; a sum of powers that is 1, whose product no sum contracts.
+function TestNumbers:test_near_zeros()
+  local f = dc.fn("f(x: f32[n], y: f32[n]) -> f32[n], f32[n]", function(x, y)
+    return x:sinc(), y:logaddexp2(y)
+  end)
+  local x = dc.tensor { 1 - 2.0 ^ -24, 1 + 2.0 ^ -23, 3 + 2.0 ^ -22, 1000, -2.5 }
+  local y = dc.tensor { -1, 0, 3, -inf, inf }
+  local want = { 2.0 ^ -24, -2.0 ^ -23, -2.0 ^ -22 / 3, 0, 2 / (5 * math.pi) }
+  for _, device in ipairs { "cpu", "eval" } do
+    local a, b = f(x:to(device), y:to(device))
+    for i, v in ipairs(a:totable()) do lu.assertAlmostEquals(v, want[i], 3e-7 * math.abs(want[i])) end
+    lu.assertEquals(b:totable(), { 0, 1, 4, -inf, inf }, device)
+  end
+end
+
 -- A fraction below 0 becomes the integer 0, which has no sign: not what trunc gives.
 function TestNumbers:test_integers_have_no_zero_below_zero()
   local values = dc.tensor { -0.3, 0.3, -0.0, 1.5, -0.9 }
