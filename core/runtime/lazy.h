@@ -245,6 +245,8 @@ typedef struct dc_lazies { /* of a context: dc_rt.lazy */
     uint32_t nentry;
     uint64_t used;
     dc_lazy_spent *spent; /* [DC_LAZY_SPENT], or NULL */
+    uint64_t rent;        /* the sum of what was added to these, before the first compilation */
+    bool compiles;        /* there has been one */
 } dc_lazies;
 
 dc_lazies *dc_lazy_of(dc_rt *rt);

@@ -142,7 +142,7 @@ static double node_ns(const dc_lazy *n)
 
 /* ---- the compiler ------------------------------------------------------------------------------ */
 
-static const double MS = 1e6;
+enum { MS = 1000000 };
 
 /* Element-wise and other code inside of loops; once more for each reduction that it is fused with, up to two. */
 static double body_ns(const dc_lazy *n)
@@ -151,10 +151,10 @@ static double body_ns(const dc_lazy *n)
     if (op == DC_OP_SIN || op == DC_OP_COS || op == DC_OP_TAN)
         return 9 * MS;
     if (op == DC_OP_THREEFRY)
-        return 7 * MS;
+        return 4 * MS;
     if (op == DC_OP_PERMUTE)
         return 2 * MS;
-    return (dc_op_row_of(op)->flags & DC_OPF_NEAR ? 1 : 0.05) * MS;
+    return (dc_op_row_of(op)->flags & DC_OPF_NEAR ? 1 : 0.08) * MS;
 }
 
 /* Loops of its own. */
@@ -181,6 +181,8 @@ static double loops_ns(const dc_lazy *n)
     return 0;
 }
 
+enum { OPENING = 20 * MS }; /* what the first one takes besides, to open the compiler */
+
 /* ---- the choice -------------------------------------------------------------------------------- */
 
 enum { MOST_BYTES = 64 << 20, SHARE = 16 };
@@ -203,6 +205,10 @@ static uint64_t *spent_on(dc_rt *rt, uint64_t structure)
     return &s->ns;
 }
 
+/*
+ * Of the first expression that comes to be compiled the interpreter may have taken the price, of later ones half of it:
+ * where one has been repeated, others will be.
+ */
 bool dc_realize_rents(const dc_realize_task *t, uint64_t structure)
 {
     double rent = 1000, body = 0, price = 2 * MS, bytes = 0;
@@ -218,11 +224,16 @@ bool dc_realize_rents(const dc_realize_task *t, uint64_t structure)
         reductions += dc_op_is((dc_op)n->op, DC_CLASS_RED);
     }
     price += body * (1 + (reductions < 2 ? reductions : 2));
-    if (rent > price || is_wide(t, bytes))
+    if (is_wide(t, bytes))
         return false;
     uint64_t *spent = spent_on(t->rt, structure);
-    if ((double)*spent + rent > price)
+    dc_lazies *l = t->rt->lazy;
+    const double most = l->compiles ? price / 2 : price, all = (double)l->rent + rent;
+    if ((double)*spent + rent > most && (l->compiles || rent > price + OPENING || all > OPENING)) {
+        l->compiles = true;
         return false;
+    }
     *spent += (uint64_t)rent;
+    l->rent += (uint64_t)rent;
     return true;
 }
