@@ -169,6 +169,19 @@ local function set(cell, v)
   cell:set(v)
 end
 
+-- Behind so many steps outside typed functions of one optimiser it is told what they cost, once.
+local MANY_STEPS, told = 10, false
+
+local function count_outside(own)
+  own.outside = (own.outside or 0) + 1
+  if own.outside == MANY_STEPS and not told and not core.checking() then
+    told = true
+    core.note(("%s: %d steps outside typed functions, where one takes ten times as long, and more: "):format(own.name,
+      MANY_STEPS) .. "local step = dc.fn(\"step(x: f32[n, d], y: f32[n]) -> f32[]\", function(x, y) ... opt:step(loss) "
+      .. "return loss end)")
+  end
+end
+
 -- A step that is left out by a choice in each element, not by a branch: in place, where a branch would copy what it
 -- sets.
 --
@@ -178,6 +191,9 @@ end
 -- where what it returns is false.
 function methods:_apply(grads, lr, finite)
   local own, own_class, due = rawget(self, "_own"), getmetatable(self)._class, nil
+  if not core.tracing() then
+    count_outside(own)
+  end
   for _, p in ipairs(core.tracing() and {} or own.params) do
     if core.cell_split(p) then
       local label = core.label(p) or "a parameter"

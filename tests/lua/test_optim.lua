@@ -4,6 +4,7 @@ local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
 local check = require "tests.lua.check"
+local program = require "tests.lua.program"
 
 local fails = check.fails
 
@@ -509,4 +510,32 @@ function TestParameters:test_two_optimisers()
   step()
   lu.assertAlmostEquals(a:item(), 2 - 0.3, 1e-6)
   lu.assertAlmostEquals(b:item(), 3 - 0.5 * (2 + 3), 1e-6)
+end
+
+TestOutside = {}
+
+-- A loop of steps outside typed functions is told once what it costs; a typed function, and a few steps, are not.
+function TestOutside:test_a_note()
+  local script = program.script [[
+    local dc = require "deepc"
+    local optim = require "deepc.optim"
+    local function steps(n, wrap)
+      local p = dc.param("f32[2]", 1)
+      local opt = optim.SGD({ p }, { lr = 0.1 })
+      local function body() opt:step((p * p):sum()) end
+      local step = wrap and dc.fn("step()", body) or body
+      for _ = 1, n do step() end
+    end
+    steps(30, true)
+    steps(9)
+    io.stderr:write "few\n"
+    steps(30)
+    steps(30)
+  ]]
+  local text, status = program.run(script, "DEEPC_CACHE=off")
+  os.remove(script)
+  lu.assertEquals(status, 0, text)
+  lu.assertEquals(text:match "^(.-)\n", "few", text)
+  lu.assertEquals(select(2, text:gsub("%[note%] sgd: 10 steps outside typed functions", "")), 1, text)
+  lu.assertEquals(select(2, text:gsub("\n", "")), 2, text)
 end
