@@ -122,15 +122,38 @@ local function traced(layer, x, step)
     function(dy) return dy:matmul(dequantized(layer)) end)(x)
 end
 
+-- So many numbers of rows have a function of their own; others share one for each power of two.
+local OWN_SIZES = 4
+
+local function product_for(layer, rows, watched)
+  local m = about(layer)
+  return dc.fn(("quantized(x: f32[%s, %d]) -> f32[n, %d]"):format(rows, m.columns, m.rows),
+    function(x) return traced(layer, x, not watched and layer.input_scale or nil) end)
+end
+
 local function product_of(layer, x)
   if core.tracing() then
     return traced(layer, x, layer.input_scale)
   end
-  local m, watched = about(layer), core.observe ~= nil
+  local watched, n = core.observe ~= nil, x.shape[1]
   local made = watched and observed or outside
-  made[layer] = made[layer] or dc.fn(("quantized(x: f32[n, %d]) -> f32[n, %d]"):format(m.columns, m.rows),
-    function(x) return traced(layer, x, not watched and layer.input_scale or nil) end) -- luacheck: ignore
-  return made[layer](x)
+  local own = made[layer]
+  if not own then
+    own = { sizes = {}, count = 0, bounded = {}, exact = product_for(layer, "n", watched) }
+    made[layer] = own
+  end
+  if not own.sizes[n] and (own.count < OWN_SIZES or n == 0) then
+    own.sizes[n], own.count = true, own.count + 1
+  end
+  if own.sizes[n] then
+    return own.exact(x)
+  end
+  local most = 1
+  while most < n do
+    most = most * 2
+  end
+  own.bounded[most] = own.bounded[most] or product_for(layer, ("1 <= n <= %d"):format(most), watched)
+  return own.bounded[most](x)
 end
 
 -- The product for any x of floats.

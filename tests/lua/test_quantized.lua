@@ -161,6 +161,21 @@ function TestQuantized:test_products_of_all_types_of_files()
   os.remove(path)
 end
 
+-- Outside typed functions a batch of any size: few functions serve them all.
+function TestQuantized:test_batches_of_many_sizes()
+  for _, format in ipairs { "q8_0", "f8_e4m3" } do
+    local layer = nn.QuantizedLinear(nn.Linear(64, 10), format)
+    local weights, before = layer:dequantize(), dc.stats().traces
+    for n = 1, 12 do
+      local x = random(("f32[%d, 64]"):format(n), n)
+      near(layer(x), x:matmul(weights) + layer.bias, 1e-4, format .. " " .. n)
+    end
+    lu.assertTrue(dc.stats().traces - before <= 6, dc.stats().traces - before)
+    lu.assertEquals(layer(dc.zeros "f32[0, 64]").shape, { 0, 10 })
+    lu.assertEquals(layer(random("f32[2, 3, 64]", 1)).shape, { 2, 3, 10 })
+  end
+end
+
 function TestQuantized:test_rows()
   local table_of = nn.Embedding(37, 64)
   local q = nn.QuantizedEmbedding(table_of, "q8_0")
