@@ -188,7 +188,11 @@ end
 
 local function read_range(op, x, range)
   if range == nil then
-    local lo, hi = x:min(), x:max()
+    -- of what is finite; 0 to 0 where nothing is
+    local finite = x:isfinite()
+    local some = finite:any()
+    local lo = dc.where(some, dc.where(finite, x, math.huge):min(), 0)
+    local hi = dc.where(some, dc.where(finite, x, -math.huge):max(), 0)
     local same = lo:eq(hi)
     return dc.where(same, lo - 0.5, lo), dc.where(same, hi + 0.5, hi)
   end

@@ -258,14 +258,14 @@ function Tensor:bincount(options) end
 dc.bincount = Tensor.bincount
 
 ---How many elements are in each bin, and the edges. Bins have their lower edge and not the upper one, but the last,
----which has both; what is outside counts nowhere. torch.histc, np.histogram.
+---which has both; what is outside counts nowhere, nor do NaN and infinities. torch.histc, np.histogram.
 ---
 ---    local counts, edges = dc.tensor { 1, 2, 2, 4 }:histogram(3, { range = { 1, 4 } })
 ---    print(counts, edges)
 ---
 ---Errors: DC0101 for bins and range; DC0301 for weights of another size.
 ---@param bins? integer|deepc.Tensor|number[] how many of equal width (10), or the edges, which ascend
----@param options? { range?: number[], weights?: deepc.Tensor, density?: boolean } range: from the least to the largest
+---@param options? { range?: number[], weights?: deepc.Tensor, density?: boolean } range: of what is finite
 ---@return deepc.Tensor counts i32, or of the dtype of the weights; with density of the edges
 ---@return deepc.Tensor edges one more than bins
 function Tensor:histogram(bins, options) end

@@ -59,6 +59,10 @@ function TestIndexing:test_axes_without_elements()
   lu.assertEquals(none:compact(dc.zeros "bool[0]").shape, { 0, 3 })
   lu.assertEquals(none:nonzero().shape, { 0, 2 })
   lu.assertEquals(dc.zeros "f32[0]":histogram(2, { range = { 0, 1 } }):totable(), { 0, 0 })
+  local inf = math.huge
+  local counts, finite = dc.tensor { 1, 2, inf, -inf, 0 / 0, 1.9 }:histogram(4) -- bins of what is finite
+  lu.assertEquals({ counts:totable(), finite:totable() }, { { 1, 0, 0, 2 }, { 1, 1.25, 1.5, 1.75, 2 } })
+  lu.assertEquals(dc.tensor { inf, 0 / 0 }:histogram(2):totable(), { 0, 0 })
   raises("gather: index 0 outside 0..-1 of axis 1 at position [1, 1]", "DC0701", none.gather, none,
     dc.zeros "i32[1, 3]", 1)
   lu.assertEquals(dc.tensor { 1, 3 }:searchsorted(2):item(), 1)
