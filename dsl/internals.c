@@ -201,6 +201,15 @@ static int l_unknown(lua_State *L)
                   &(dc_blame){.hint = hint != NULL ? hint : dc_hint_spelling(L, 1, NULL, name)});
 }
 
+/* hint(name): what is here what other libraries call so, a method, a function or a class; or nil */
+static int l_hint(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1), *hint = dc_hint_field(name);
+    hint = hint != NULL ? hint : dc_hint_function(name);
+    lua_pushstring(L, hint != NULL ? hint : dc_hint_library(name));
+    return 1;
+}
+
 /* entries(class): the same, its functions behind entries (stdlib_entry.c); for what no module lists. */
 static int l_entries(lua_State *L)
 {
@@ -408,6 +417,7 @@ static const dc_binding bindings[] = {
     {"idx", l_idx, DC_ANY, DC_IN_LIBRARY},
     {"seed", l_seed, DC_ANY, DC_IN_LIBRARY},
     {"options", l_options, DC_ANY, DC_IN_LIBRARY},
+    {"hint", l_hint, DC_ANY, DC_IN_LIBRARY},
     {"entries", l_entries, DC_ANY, DC_IN_LIBRARY},
     {"module", l_module, DC_ANY, DC_IN_LIBRARY},
     {"checking", l_checking, DC_ANY, DC_IN_LIBRARY},

@@ -481,6 +481,24 @@ local function of_others(name)
   return table.concat(texts, "\n\n")
 end
 
+-- "lstm" for nn.LSTM.
+local function in_other_case(name)
+  local found
+  for key in pairs(index) do
+    if key:lower() == name:lower() and (not found or key < found) then
+      found = key
+    end
+  end
+  return found and help.find(found)
+end
+
+-- "view", a method of other libraries.
+local function of_hint(name)
+  local last = name:match "[^.]*$"
+  local hint = core.hint(last)
+  return hint and ("%s: here %s"):format(last, hint)
+end
+
 ---The text about "sum", "dc.sum", "x:sum", "nn.Linear", "Tensor", or nil. Several, if the name has
 ---several meanings. A name of PyTorch, JAX or Torch7, "torch.cat", gives what it is called here.
 ---@param name string
@@ -492,7 +510,7 @@ function help.find(name)
   name = name:gsub("^%s+", ""):gsub("%s*%(?%)?%s*$", ""):gsub(":", "."):gsub("^%.", "")
   local list = index[name] or index[name:gsub("^deepc%.", "")]
   if not list then
-    return of_others(name)
+    return of_others(name) or in_other_case(name) or of_hint(name)
   end
   local texts = {}
   for i, e in ipairs(list) do

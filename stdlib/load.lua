@@ -7,6 +7,7 @@ local _, core = ...
 require "deepc.cells"
 require "deepc.float8"
 require "deepc.operands"
+require "deepc.origins"
 require "deepc.rank_files"
 
 local cells_of, files, loading, float8, ranks = core.cells, {}, {}, core.float8, core.rank_files
@@ -547,6 +548,7 @@ function files.load(path, into, options)
   core.refuse_tracing("dc.load")
   local moment, name = core.span_begin(), "load " .. tostring(path)
   cells_of.check_path("load", path)
+  path = core.path_to_load("load", path)
   local o = read_options(into, options)
   local list = into ~= nil and cells_of.collect("load", into)
   if o.first == 0 and list then

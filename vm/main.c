@@ -9,6 +9,7 @@
 
 #include "backends/cpu/server.h"
 #include "backends/registry.h"
+#include "dsl/base/hints.h"
 #include "dsl/dsl.h"
 #include "formats/trace_events.h"
 #include "jit/jit.h"
@@ -162,9 +163,28 @@ static int load_module(lua_State *L, const char *text)
     return status;
 }
 
+/* A word in the place of a file that is nearly one of the tools, "chekc"; NULL: none, or there is such a file. */
+static const char *tool_meant(lua_State *L, const char *word)
+{
+    static const char *const tools[] = {
+        "check",   "language-server", "plan", "dot",   "kernel", "explain", "sandbox",
+        "inspect", "convert",         "top",  "cache", "doctor", NULL};
+    if (strpbrk(word, "./") != NULL || access(word, F_OK) == 0)
+        return NULL;
+    lua_newtable(L);
+    return dc_hint_spelling(L, -1, tools, word);
+}
+
 static int run_file(lua_State *L, const char *name, int argc, char **argv)
 {
     const int status = luaL_loadfile(L, name);
+    if (status == LUA_ERRFILE && name != NULL) {
+        const char *error = lua_tostring(L, -1), *meant = tool_meant(L, name);
+        if (meant != NULL)
+            lua_pushfstring(L, "%s\n  hint: %s deepc --help lists the commands", error, meant);
+        else
+            lua_pushstring(L, error);
+    }
     if (status != LUA_OK)
         return report_error(L, status, false);
     luaL_checkstack(L, argc, "too many arguments");
@@ -423,7 +443,10 @@ static int answer(const char *question)
         list_devices(&opt);
     else if (strcmp(question, "--options") == 0)
         dc_opts_each(&opt, print_option, NULL);
-    else if (strcmp(question, "--help") == 0 || strcmp(question, "-h") == 0)
+    else if (strcmp(question, "--version") == 0)
+        dc_sayf(stdout, "deepc %s, %s\n", DC_VERSION, LUA_RELEASE);
+    else if (strcmp(question, "--help") == 0 || strcmp(question, "-h") == 0 ||
+             (strcmp(question, "help") == 0 && access(question, F_OK) != 0))
         fputs(usage, stdout);
     else
         return -1;

@@ -22,6 +22,8 @@ static const char *field_hint(lua_State *L, const char *name)
 {
     static const char *const fields[] = {"shape", "dtype", "device", NULL};
     const char *known = dc_hint_field(name);
+    if (strchr(name, ':') != NULL && strspn(name, "0123456789:-, ") == strlen(name))
+        return "a range is x[{ {2, 3} }]: from 1 on, with both ends";
     return known != NULL ? known : dc_hint_spelling(L, lua_upvalueindex(2), fields, name);
 }
 

@@ -37,6 +37,14 @@ function data.fetch(url, options)
     core.fail("FILE", "fetch", "there is no folder for caches: neither XDG_CACHE_HOME nor HOME",
       "cache = ... names one")
   end
+  if options.cache then
+    for parent in folder:gmatch "()/" do
+      if parent > 1 then
+        core.make_folder("fetch", folder:sub(1, parent - 1))
+      end
+    end
+    core.make_folder("fetch", folder)
+  end
   local last = url:gsub("[?#].*$", ""):match "[^/]*$":gsub("[^%w._-]", "_"):sub(-100)
   local path = folder .. "/" .. (options.name or core.fetch_key(url):sub(1, 12) .. "-" .. last)
   local digest = sha256 and core.fetch_digest(path)

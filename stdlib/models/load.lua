@@ -4,6 +4,7 @@ local models = require "deepc.models.base"
 local json = require "deepc.models.json"
 local gguf = require "deepc.models.gguf"
 local weights = require "deepc.models.weights"
+require "deepc.origins"
 local _, core = ...
 
 local function known_types()
@@ -94,7 +95,7 @@ end
 ---
 ---Errors: DC0801 where a file cannot be read, DC0802 where it is damaged, DC0804 for a model that is not known and for
 ---weights that do not fit the config, DC0101 for fields of the config.
----@param path string a folder, or a .gguf file
+---@param path string a folder, or a .gguf file or its URL
 ---@param options? { dtype?: string, packed?: boolean, activations?: 8|16 } "f32"
 ---@return deepc.nn.Layer # the model
 function models.load(path, options)
@@ -103,6 +104,11 @@ function models.load(path, options)
   if type(path) ~= "string" then
     core.fail("ARG", op, "a path is needed, not " .. core.describe(path))
   end
+  if path:find "^https?://" and not path:find "%.gguf$" then
+    core.fail("ARG", op, ("%s is no file .gguf"):format(core.shown(path)),
+      "other models are folders: data.fetch of config.json, the weights and the tokenizer, into one cache = ...")
+  end
+  path = core.path_to_load(op, path)
   core.options(op, options, "dtype", "packed", "activations")
   options = options or {}
   core.check_flags(op, options, "packed")

@@ -564,6 +564,9 @@ end
 local elsewhere = {
   add = "net[#net + 1] = layer; nn.Sequential { ... } takes all of them",
   backward = "opt:step(loss) takes the gradients, or dc.grad(loss, params)",
+  compile = "optim.Adam(net:parameters()), of require \"deepc.optim\"; a step is a typed function, dc.fn",
+  fit = "train.fit, of require \"deepc.train\"",
+  predict = "net(x), after net:eval()",
   children = "parts are fields: net[1], net.inner; net:named_parameters() lists cells",
   cuda = ":to \"cuda:0\"; deepc --devices lists what there is",
   double = ":cast \"f64\" of the layer converts its parameters",

@@ -249,6 +249,10 @@ end
 ---@return deepc.Tensor # f32[]
 function nn.cross_entropy(logits, labels, options)
   local op = "cross_entropy"
+  if core.softmax_of and rawequal(core.softmax_of[1], logits) and logits ~= nil then
+    core.softmax_of = nil
+    core.note "cross_entropy: its softmax is taken of what nn.Softmax gave: logits are what comes before that layer"
+  end
   if core.kind(logits) and core.kind(labels) and #labels.shape == #logits.shape and #logits.shape > 0
     and labels.dtype == logits.dtype and labels.dtype:match "^b?f%d" then
     local loss = soft_cross_entropy(op, logits, labels, options)

@@ -1,5 +1,6 @@
 -- Vocabularies, files by URL, sets that others publish.
 local lu = require "luaunit"
+local dc = require "deepc"
 local data = require "deepc.data"
 local check = require "tests.lua.check"
 local program = require "tests.lua.program"
@@ -71,6 +72,22 @@ function TestFetch:test_files()
   write(self.path, "abc")
   lu.assertEquals(data.read_text(data.fetch(url, { cache = self.folder, sha256 = digest })), "abc")
   lu.assertEquals(data.fetch(url, { cache = self.folder, name = "x.txt" }), self.folder .. "/x.txt")
+end
+
+-- The folder is made, with those above it; dc.load takes the URL itself.
+function TestFetch:test_new_folders_and_load()
+  write(self.path, "abc")
+  local folder = self.folder .. "/new/inner"
+  lu.assertStrContains(data.fetch("file://" .. self.path, { cache = folder, name = "x" }), "/new/inner/x")
+  os.remove(folder .. "/x")
+  os.remove(folder)
+  os.remove(self.folder .. "/new")
+  local file = os.tmpname() .. ".safetensors"
+  dc.save(file, { w = dc.ones "f32[3]" })
+  local path = data.fetch("file://" .. file)
+  lu.assertEquals(dc.load("file://" .. file).w.shape, { 3 })
+  os.remove(path)
+  os.remove(file)
 end
 
 function TestFetch:test_errors()

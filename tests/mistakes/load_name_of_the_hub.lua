@@ -1,0 +1,2 @@
+local dc = require "deepc"
+dc.load "hf://openai-community/gpt2"
