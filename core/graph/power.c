@@ -1,5 +1,5 @@
 /*
- * Powers of numbers: the steps of core/graph/power_steps.h in C, which is compiled without contraction.
+ * Powers of numbers: the steps of core/graph/power_steps.def in C, which is compiled without contraction.
  */
 #include "core/graph/power.h"
 
@@ -64,7 +64,7 @@ static inline double f64_of_bits(uint64_t bits)
 #define FROM_BITS        f32_of_bits
 #define TO_FLT(i)        ((float)(int32_t)(i))
 #define ISHR(a, b)       ((uint32_t)((int32_t)(a) >> (b)))
-#include "core/graph/power_steps.h"
+#include "core/graph/power_steps.def"
 #undef FLT
 #undef INT
 #undef POWER_NAME
@@ -80,7 +80,7 @@ static inline double f64_of_bits(uint64_t bits)
 #define FROM_BITS        f64_of_bits
 #define TO_FLT(i)        ((double)(int64_t)(i))
 #define ISHR(a, b)       ((uint64_t)((int64_t)(a) >> (b)))
-#include "core/graph/power_steps.h"
+#include "core/graph/power_steps.def"
 
 float dc_power_f32(float x, float y)
 {

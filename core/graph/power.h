@@ -1,5 +1,5 @@
 /*
- * The numbers that a power of f32 or f64 is made of; its steps are core/graph/power_steps.h. Polynomials, the highest power
+ * The numbers that a power of f32 or f64 is made of; its steps are core/graph/power_steps.def. Polynomials, the highest power
  * first, are Chebyshev fits (scripts/minimax).
  */
 #ifndef DC_CORE_GRAPH_POWER_H

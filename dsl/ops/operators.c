@@ -337,7 +337,7 @@ dc_status dc_ops_tanh(dc_job *j, dc_func *f, const void *arg, const dc_val *in, 
     DC_TRY(dc_ops_number(j, f, in[0], 1, &one));
     DC_TRY(dc_ops_number(j, f, in[0], -2, &minus_two));
     DC_TRY(dc_ops_number(j, f, in[0], 0.55, &limit));
-    DC_TRY(dc_ops_1(j, f, DC_OP_ABS, in[0], &size));
+    DC_TRY(dc_ops_2(j, f, DC_OP_COPYSIGN, in[0], one, &size)); /* |a|, of real numbers alone */
     DC_TRY(dc_ops_2(j, f, DC_OP_MUL, size, minus_two, &e));
     DC_TRY(dc_ops_1(j, f, DC_OP_EXP, e, &e));
     DC_TRY(dc_ops_2(j, f, DC_OP_SUB, one, e, &up));

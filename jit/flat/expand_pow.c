@@ -1,5 +1,5 @@
 /*
- * The expansion of pow: of floats the steps of core/graph/power_steps.h, of integers products.
+ * The expansion of pow: of floats the steps of core/graph/power_steps.def, of integers products.
  */
 #include "core/graph/power.h"
 #include "jit/flat/expand_impl.h"
@@ -34,7 +34,7 @@
 #define FROM_BITS(i)     as(u, i, u->t)
 #define TO_FLT(i)        dc_fb_convert(u->b, i, u->t)
 #define POWER_NAME(part) part##_of
-#include "core/graph/power_steps.h"
+#include "core/graph/power_steps.def"
 
 /* dc_int_pow of core/graph/op.c: by squaring, a bit of the exponent after the other. */
 static dc_fv integer_power(const use *u)

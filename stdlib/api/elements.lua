@@ -80,9 +80,9 @@ dc.mod = Tensor.mod
 function Tensor:rem(b) end
 dc.rem = Tensor.rem
 
----a ^ b, as IEEE 754 has it: at most 1 ulp off, exact where the power is a float, the same bits on every device; x ^ 3 is
----x * x * x, at most 1.5 ulp off. A negative base has whole powers, others are NaN. Integers become f32; x:integer_pow stays
----with integers.
+---a ^ b, as IEEE 754 has it: at most 1 ulp off, exact where the power is a float, the same bits on every device;
+---x ^ 3 is x * x * x, at most 1.5 ulp off. A negative base has whole powers, others are NaN. Integers become f32;
+---x:integer_pow stays with integers.
 ---
 ---    dc.tensor { 1, 2, 3 } ^ 2
 ---
@@ -94,9 +94,9 @@ dc.rem = Tensor.rem
 function Tensor:pow(b) end
 dc.pow = Tensor.pow
 
----a to the power of b, of integers, by multiplication: it wraps, as `*` does. a to the power of 0 is 1. With a negative
----exponent it is 1 divided by the power of -b, as :rem's division truncates: 0, but 1 or -1 for the bases 1 and -1; -1 for the
----base 0, as 1 // 0.
+---a to the power of b, of integers, by multiplication: it wraps, as `*` does. a to the power of 0 is 1. With a
+---negative exponent it is 1 divided by the power of -b, as :rem's division truncates: 0, but 1 or -1 for the bases 1
+---and -1; -1 for the base 0, as 1 // 0.
 ---
 ---    dc.tensor({ 3, -3 }, "i64"):integer_pow(39)
 ---
