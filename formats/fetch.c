@@ -300,7 +300,10 @@ dc_status dc_fetch_folder(dc_job *j, const char **out)
     const char *base = dc_opts_system("XDG_CACHE_HOME"), *home = dc_opts_system("HOME");
     *out = "";
     DC_TRY(dc_path_allow(j, "the folder for caches"));
-    if (j->folders != NULL || (*base != '/' && *home != '/')) /* a sandbox sees no environment */
+    if (j->folders != NULL) /* a sandbox sees no environment */
+        return dc_path_fail(j, DC_ERR_ALLOW, "the folder for caches",
+                            "it is not to be used here, cache = ... names another");
+    if (*base != '/' && *home != '/')
         return DC_OK;
     char *path = *base == '/' ? dc_arena_printf(&j->scratch, "%s/deepc/data", base)
                               : dc_arena_printf(&j->scratch, "%s/.cache/deepc/data", home);

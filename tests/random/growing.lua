@@ -284,7 +284,7 @@ local function make_function(states, cells, program)
       results[#results + 1] = type_of(states[step.i], "k" .. k)
     end
     if step.read then
-      results[#results + 1] = ("%s[%s]"):format(states[step.i].dtype == "i8" and "i32" or states[step.i].dtype,
+      results[#results + 1] = ("%s[%s]"):format(states[step.i].dtype:find "^i" and "i64" or states[step.i].dtype,
         table.concat(states[step.i].dims, ", "))
     end
   end

@@ -47,7 +47,7 @@ end
 local data = require "deepc.data"
 refused(function() data.fetch("http://127.0.0.1:9/x", { cache = root .. "/out" }) end, "DC0805")
 refused(function() data.fetch("https://localhost/x", { cache = root .. "/out" }) end, "DC0805")
-refused(function() data.fetch "https://localhost/x" end, "there is no folder for caches")
+refused(function() data.fetch "https://localhost/x" end, "DC0805")
 refused(function() data.fetch("file:///etc/passwd", { cache = root }) end, "DC0805")
 refused(function() data.fetch("file:///etc/passwd", { cache = "/tmp" }) end, "DC0805")
 
