@@ -274,7 +274,7 @@ static dc_status fuse(dc_compiling *p, dc_part *x)
 {
     const int level = skips(p, DC_STAGE_fuse) ? 0 : (int)p->env->opt.opt;
     DC_TRY(dc_fuse_for(p->j, &p->j->scratch, x->fn, level, p->env->target, &x->groups));
-    dc_lower_prepare(&x->groups, &p->j->scratch);
+    dc_lower_prepare(&x->groups, &p->j->scratch, p->env->target->buffers);
     log_groups(p, x);
     return DC_OK;
 }

@@ -119,7 +119,10 @@ static void declare_buffers(lowering *w)
     for (uint32_t i = 0; i < g->nin; i++) {
         const dc_node *n = dc_node_at(w->fn, g->in[i]);
         snprintf(name, sizeof name, "x%u", i);
-        dc_lower_fact(w, g->in[i])->buf =
+        lower_fact *f = dc_lower_fact(w, g->in[i]);
+        const bool again = f->buf != DC_NO_BUF;
+        w->right = again ? g->in[i] : 0;
+        *(again ? &w->right_buf : &f->buf) =
             dc_buffer_new(w->k, name, n->dtype, dc_node_count(n), DC_SCOPE_PARAM, DC_MODE_IN);
     }
 }
@@ -128,7 +131,7 @@ static int64_t bytes_touched(const lowering *w)
 {
     const dc_group *g = w->group;
     int64_t bytes = 0;
-    for (uint32_t i = 0; i < g->nout + g->nin; i++) {
+    for (uint32_t i = 0; i < g->nout + g->nin - (w->right != 0); i++) {
         const dc_node *n = dc_node_at(w->fn, i < g->nout ? g->out[i] : g->in[i - g->nout]);
         bytes += dc_node_count(n) * (int64_t)dc_dtype_size((dc_dtype)n->dtype);
     }
@@ -384,9 +387,48 @@ static struct dc_lower_scratch *new_scratch(dc_arena *a, uint32_t nodes)
     return s;
 }
 
-void dc_lower_prepare(dc_groups *groups, dc_arena *a)
+static bool is_input(const dc_group *g, dc_ref r)
+{
+    for (uint32_t i = 0; i < g->nin; i++)
+        if (g->in[i] == r)
+            return true;
+    return false;
+}
+
+/* The input that an operand of a contraction is, by casts and movement; 0: it is more. */
+static dc_ref input_of(const dc_func *fn, const dc_group *g, dc_ref r)
+{
+    while (!is_input(g, r)) {
+        const dc_node *n = dc_node_at(fn, r);
+        if (n->op != DC_OP_CAST && n->op != DC_OP_PAD && !dc_op_is((dc_op)n->op, DC_CLASS_MOV))
+            return 0;
+        r = n->in[0];
+    }
+    return r;
+}
+
+/* The right operand becomes the last input once more, where it is the left one, too. */
+static void part_operands(const dc_func *fn, dc_group *g, dc_arena *a)
+{
+    if (g->control != 0 || g->attention != NULL || g->nreduce != 1 ||
+        dc_node_at(fn, g->reduce[0])->op != DC_OP_DOT)
+        return;
+    const dc_node *n = dc_node_at(fn, g->reduce[0]);
+    const dc_ref right = input_of(fn, g, n->in[1]);
+    if (right == 0 || right != input_of(fn, g, n->in[0]))
+        return;
+    dc_ref *in = DC_NEW_ARRAY(a, dc_ref, g->nin + 1);
+    memcpy(in, g->in, g->nin * sizeof *in);
+    in[g->nin++] = right;
+    g->in = in;
+}
+
+void dc_lower_prepare(dc_groups *groups, dc_arena *a, uint32_t buffers)
 {
     groups->lower = new_scratch(a, groups->fn->node.n);
+    for (uint32_t i = 0; i < groups->n; i++)
+        if (buffers == 0 || groups->at[i].nin + groups->at[i].nout < buffers)
+            part_operands(groups->fn, &groups->at[i], a);
 }
 
 static dc_status lower(dc_job *j, const dc_groups *groups, uint32_t index, bool updates_only,

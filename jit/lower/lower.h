@@ -12,8 +12,12 @@
 #include "jit/fuse/fuse.h"
 #include "jit/nest/nest.h"
 
-/* Memory in a for lowering one group after the other; without it each dc_lower takes and clears its own. */
-void dc_lower_prepare(dc_groups *groups, dc_arena *a);
+/*
+ * Before groups are planned. Memory in a for lowering one group after the other; without it each dc_lower takes and clears its
+ * own. A dot of one value with itself reads it as two inputs, where a kernel may have so many buffers (0: any number): what
+ * schedules do with one operand they would do with both.
+ */
+void dc_lower_prepare(dc_groups *groups, dc_arena *a, uint32_t buffers);
 
 dc_status dc_lower(dc_job *j, const dc_groups *g, uint32_t index, dc_kernel **out);
 

@@ -38,6 +38,8 @@ typedef struct lowering {
     dc_ix out_pos[DC_MAX_RANK];
     uint32_t last;           /* axis of the loops over outputs, the innermost; DC_NO_AXIS */
     dc_ix loop[DC_MAX_RANK]; /* of a convolution: positions of its loops (jit/lower/lower_conv.c) */
+    dc_ref right;            /* an input that a dot's right operand reads as right_buf; 0: none */
+    uint32_t right_buf;
     bool updates_only;       /* what the group changes a part of is there already */
     bool divides;            /* a store is at a place that has divisions in it */
     dc_pred guard;           /* range tests of the paddings above */

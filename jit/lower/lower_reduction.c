@@ -68,6 +68,21 @@ static void operand_positions(lowering *w, const dc_node *n, const dc_ix *red_po
     }
 }
 
+/* An operand of a dot; the right one may read what the left one does by another name. */
+static dc_vx dot_operand(lowering *w, const dc_node *n, int side, const dc_ix *pos)
+{
+    if (side == 0 || w->right == 0)
+        return dc_lower_node(w, n->in[side], pos);
+    lower_fact *f = dc_lower_fact(w, w->right);
+    const uint32_t buf = f->buf;
+    w->scratch->loop++; /* what is known of values names the other buffer */
+    dc_lower_fact(w, w->right)->buf = w->right_buf;
+    const dc_vx v = dc_lower_node(w, n->in[1], pos);
+    dc_lower_fact(w, w->right)->buf = buf;
+    w->scratch->loop++;
+    return v;
+}
+
 /* The term that a reduction or product adds up at the current reduce axes. */
 static dc_vx reduction_term(lowering *w, const dc_node *n, const dc_ix *red_pos)
 {
@@ -80,7 +95,7 @@ static dc_vx reduction_term(lowering *w, const dc_node *n, const dc_ix *red_pos)
         return dc_lower_node(w, n->in[0], pos[0]);
     dc_vx in[2];
     for (int s = 0; s < 2; s++)
-        in[s] = dc_lower_cast(w, dc_lower_node(w, n->in[s], pos[s]), dc_lower_computed(n->dtype));
+        in[s] = dc_lower_cast(w, dot_operand(w, n, s, pos[s]), dc_lower_computed(n->dtype));
     dc_lower_settle_roles(w, in);
     return dc_vx_op(k, DC_OP_MUL, dc_lower_computed(n->dtype), in, 2);
 }
