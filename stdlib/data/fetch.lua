@@ -4,6 +4,14 @@ local data = require "deepc.data.set"
 local dc = require "deepc"
 local _, core = ...
 
+---The folder, and those above it that are not there.
+local function make_missing(folder)
+  if core.file_exists("fetch", folder) then return end
+  local parent = folder:match "^(.+)/[^/]*$"
+  if parent then make_missing(parent) end
+  core.make_folder("fetch", folder)
+end
+
 ---The path of a file that a URL gives (torch.hub.download_url_to_file): fetched the first time, whole or not at all,
 ---and kept in `cache`, else in deepc/data of the user's folder for caches. With a `sha256` a file that is there and
 ---has another is fetched again, and one that was fetched and has another is refused. https and http need libcurl
@@ -38,12 +46,7 @@ function data.fetch(url, options)
       "cache = ... names one")
   end
   if options.cache then
-    for parent in folder:gmatch "()/" do
-      if parent > 1 then
-        core.make_folder("fetch", folder:sub(1, parent - 1))
-      end
-    end
-    core.make_folder("fetch", folder)
+    make_missing(folder)
   end
   local last = url:gsub("[?#].*$", ""):match "[^/]*$":gsub("[^%w._-]", "_"):sub(-100)
   local path = folder .. "/" .. (options.name or core.fetch_key(url):sub(1, 12) .. "-" .. last)

@@ -20,7 +20,7 @@ function TestLarge.test_everything()
     local x = digits("i32[" .. shape .. "]")
     local n = 1
     for _, size in ipairs(x.shape) do n = n * size end
-    local f = dc.fn(("all(x: i32[%s]) -> i32[], i32[], i32[]"):format(shape), function(x)
+    local f = dc.fn(("all(x: i32[%s]) -> i64[], i32[], i32[]"):format(shape), function(x)
       return x:sum(), x:max(), (x - 3):min()
     end)
     local sum, most, least = f(x)
@@ -34,7 +34,7 @@ function TestLarge.test_columns()
     local rows = 1 << 20
     rows = rows // columns // 10 * 10 + 10
     local x = digits(("i32[%d, %d]"):format(rows, columns))
-    local f = dc.fn(("columns(x: i32[%d, %d]) -> i32[%d], i32[]"):format(rows, columns, columns), function(x)
+    local f = dc.fn(("columns(x: i32[%d, %d]) -> i64[%d], i64[]"):format(rows, columns, columns), function(x)
       return x:sum(1), x:sum()
     end)
     local by_column, all = f(x)

@@ -178,7 +178,8 @@ function TestWrongLiterals:test_types()
   lu.assertStrContains(message(dc.zeros, "f31[2]"), "type 'f31[2]'")
   lu.assertStrContains(message(dc.zeros, "f32[2] x"), "nothing expected behind")
   lu.assertEquals(message(dc.zeros, 3),
-    'zeros: a type such as "f32[64, 784]" is needed, not the number 3\n  [DC0101; deepc explain DC0101]')
+    'zeros: a type such as "f32[64, 784]" is needed, not the number 3\n' ..
+    '  hint: a type is one text: dc.zeros "f32[3]"\n  [DC0101; deepc explain DC0101]')
   lu.assertEquals(message(dc.eye, "f32[3]"),
     "eye: f32[3] has 1 axes, 2 are needed\n  [DC0302; deepc explain DC0302]")
   lu.assertEquals(message(dc.iota, "i32[]"),

@@ -222,6 +222,7 @@ conditions.lua:11: DC0901: nothing uses the value of eq: a tensor is always true
   hint: dc.where(m, a, b), a & b
 conditions.lua:12: DC0901: nothing uses the value of gt: a tensor is always true
   hint: dc.where(m, a, b), a & b
+conditions.lua:20: warning: nothing uses the value of argument 'm'
 EOT
 finds "conditions that are always true" 1 conditions.lua
 
