@@ -90,6 +90,7 @@ dc_status dc_cell_start(dc_rt *rt, dc_job *j, const dc_type *type, bool trainabl
     const dc_cell asked = {.type = *type};
     if (!dc_type_agrees(type, &n->type))
         return fail_type(&asked, j, &n->type);
+    n->steady = true;
     return new_cell(rt, j, type, NULL, trainable, n, NULL, out);
 }
 

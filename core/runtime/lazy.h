@@ -59,6 +59,7 @@ struct dc_lazy {
     bool call;    /* LEAF that is the result of a compiled function */
     bool counts;  /* what the language calls one operation ends here */
     bool rule;    /* made of numbers alone, such as zeros and draws, or given as such: of no device in particular */
+    bool steady;  /* of a cell, or kept by a typed function: how it is computed depends on structure and sizes alone */
     bool part;    /* of the walk `epoch`: a leaf, since it is a part of a value */
     uint32_t nin;
     uint32_t index;       /* of PICK */

@@ -166,8 +166,12 @@ static int64_t work_of(const dc_lazy *n)
     return product(dc_max_i64(own, read), row->flags & DC_OPF_COSTLY ? 8 : 1);
 }
 
-static bool is_steady(const dc_rt *rt)
+static bool is_steady(const dc_realize_task *t)
 {
+    const dc_rt *rt = t->rt;
+    for (uint32_t i = 0; i < t->result.n; i++)
+        if (t->result.at[i]->steady)
+            return true;
     return rt->first->steady || rt->first->mesh != NULL || !rt->device->ops->host ||
            strcmp(rt->opt.lazy, "steady") == 0;
 }
@@ -217,7 +221,7 @@ static void choose_how(dc_realize_task *t)
         return;
     t->compiled =
         strcmp(t->rt->opt.lazy, "compile") == 0 ||
-        (t->work > DC_LAZY_WORK && (is_steady(t->rt) || !dc_realize_rents(t, dc_realize_hash(t))));
+        (t->work > DC_LAZY_WORK && (is_steady(t) || !dc_realize_rents(t, dc_realize_hash(t))));
 }
 
 /* ---- holding --------------------------------------------------------------------------------- */

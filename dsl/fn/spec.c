@@ -336,6 +336,7 @@ static dc_status realize_captures(dc_dsl *d, dc_job *j, dc_spec *s)
         dc_trace_capture *c = &s->trace->captured.at[i];
         if (c->lazy == NULL)
             continue;
+        c->lazy->steady = true;
         DC_TRY(dc_lazy_realize(d->rt, j, c->lazy));
         if (c->lazy == NULL) /* by a sink of log lines that called the function */
             continue;

@@ -103,6 +103,8 @@ static const dc_tensor *realized(lua_State *L, dc_dsl *d, int idx, const dc_type
         lua_replace(L, idx);
         return copy->tensor;
     }
+    if (h->kind == DC_HANDLE_LAZY)
+        h->lazy->steady = true;
     return dc_handle_realize(L, d, h);
 }
 

@@ -64,6 +64,16 @@ function TestChoice:test_a_loop_is_compiled_soon()
   lu.assertEquals(stats.lazy_programs, 1)
 end
 
+-- What a parameter begins with and what a typed function captures has the same bits, whatever was computed before.
+function TestChoice:test_values_that_stay_do_not_depend_on_the_past()
+  local x = dc.iota("f32[6400]"):clone()
+  local stats = spent(function() dc.param("f32[6400]", x:sin() * 1.1 + 0.3) end)
+  lu.assertEquals({ stats.compiles, stats.interpreted }, { 1, 0 })
+  local waves = x:cos() * 1.1 + 0.3
+  local first = dc.fn("first(i: i32[]) -> f32[]", function(i) return waves:take(i:reshape(1)):sum() end)
+  lu.assertEquals(spent(function() first(1) end).interpreted, 0)
+end
+
 local SCRIPT = [[
 local dc = require "deepc"
 %s
