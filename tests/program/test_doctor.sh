@@ -45,7 +45,7 @@ if command -v python3 >/dev/null; then
     check "which others read" python3 -c 'import json, sys
 r = json.load(open(sys.argv[1]))
 assert r["usable"] is True and r["version"] == "0.1.0" and r["broken"] == [] and r["machine"]["cores"] >= 1
-assert [d["name"] for d in r["devices"]][:3] == ["cpu", "cpu:cc", "eval"] and len(r["libraries"]) == 13' "$dir/out"
+assert [d["name"] for d in r["devices"]][:3] == ["cpu", "cpu:cc", "eval"] and len(r["libraries"]) == 15' "$dir/out"
 else
     skip "there is no python3"
 fi
