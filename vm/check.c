@@ -110,6 +110,13 @@ static void tell_unused(void *arg, const dc_use *use)
     p->word = copy_of(use->op);
 }
 
+static void tell_note(void *arg, const char *place, const char *op, const char *sentence,
+                      const char *hint)
+{
+    dc_check_problem *p = add_problem(arg, DC_CHECK_WARNING, place, "warning", sentence, hint);
+    p->word = copy_of(op);
+}
+
 /*
  * Outside traces, where a value may be kept for later: comparisons alone. A script that was stopped might have
  * come to it, unless there were several; one whose loop ended early might have in a later round.
@@ -456,6 +463,7 @@ void dc_check_trace(lua_State *L, dc_check *c, const dc_check_source *s)
     c->watch.tell = tell_unused;
     c->watch.made = c->types != NULL ? tell_made : NULL;
     c->watch.called = tell_called;
+    c->watch.note = tell_note;
     c->watch.arg = c;
     d->watch = &c->watch;
     set_arguments(L, s);

@@ -1,5 +1,6 @@
 #include "dsl/base/uses.h"
 
+#include "dsl/base/run.h"
 #include "dsl/base/trace.h"
 
 #include <stdlib.h>
@@ -61,6 +62,31 @@ bool dc_uses_is_known(dc_dsl *d, const char *place, const char *what)
         }
     }
     return true;
+}
+
+typedef struct noted {
+    const dc_uses_watch *watch;
+    const char *place, *op, *sentence, *hint;
+} noted;
+
+static dc_status note_body(dc_job *j, void *arg)
+{
+    const noted *a = arg;
+    DC_UNUSED(j);
+    a->watch->note(a->watch->arg, a->place, a->op, a->sentence, a->hint);
+    return DC_OK;
+}
+
+void dc_uses_note(dc_dsl *d, const char *place, const char *what, const char *op,
+                  const char *sentence, const char *hint)
+{
+    noted a = {d->watch, place, op, sentence, hint};
+    if (place == NULL || dc_uses_is_known(d, place, what))
+        return;
+    if (d->watch != NULL)
+        dc_run_once(d, note_body, &a);
+    else
+        dc_logf(&d->rt->log, DC_CH_NOTE, "%s: %s; %s", place, sentence, hint);
 }
 
 void dc_uses_unread(dc_handle *h, const char *op)

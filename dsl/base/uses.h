@@ -45,6 +45,8 @@ typedef struct dc_uses_watch {
     dc_uses_tell *tell;
     void (*made)(void *arg, const dc_handle *h, const char *op, const char *where);
     void (*called)(void *arg, lua_State *L);
+    void (*note)(void *arg, const char *place, const char *op, const char *sentence,
+                 const char *hint);
     void *arg;
 } dc_uses_watch;
 
@@ -71,6 +73,12 @@ typedef struct dc_uses_places {
  * interned or static.
  */
 bool dc_uses_is_known(dc_dsl *d, const char *place, const char *what);
+/*
+ * A note about op (NULL: none) at this place: once for each place and `what`, as there; of `deepc check` a warning. place
+ * may be NULL: then there is none.
+ */
+void dc_uses_note(dc_dsl *d, const char *place, const char *what, const char *op,
+                  const char *sentence, const char *hint);
 /* h is a new value of bool, the result of this operation or typed function. */
 void dc_uses_unread(dc_handle *h, const char *op);
 void dc_uses_read(dc_handle *h);

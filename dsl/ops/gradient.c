@@ -364,18 +364,18 @@ static const dc_cell *find_sibling(const gradient *a, const dc_cell *c)
 static void note_left_out(dc_dsl *d, const gradient *a)
 {
     const dc_trace *t = d->trace;
+    char sentence[600];
     for (uint32_t i = 0; i < t->cell.n && a->place->where != NULL; i++) {
         const dc_cell *c = t->cell.at[i].cell;
         if (!c->trainable || c->frozen || c->optimised)
             continue;
         const dc_cell *with = find_sibling(a, c);
-        if (with == NULL ||
-            dc_uses_is_known(d, a->place->where, dc_place_intern(d, "%s", c->label)))
+        if (with == NULL)
             continue;
-        dc_logf(&d->rt->log, DC_CH_NOTE,
-                "%s: %s trains %s and not %s, and no other optimiser does: net:parameters() has "
-                "all, net:freeze() those that are to stay",
-                a->place->where, a->optimiser, with->label, c->label);
+        snprintf(sentence, sizeof sentence, "%s trains %s and not %s, and no other optimiser does",
+                 a->optimiser, with->label, c->label);
+        dc_uses_note(d, a->place->where, dc_place_intern(d, "%s", c->label), NULL, sentence,
+                     "net:parameters() has all, net:freeze() those that are to stay");
     }
 }
 

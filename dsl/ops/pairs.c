@@ -5,6 +5,8 @@
 #include "dsl/base/uses.h"
 #include "dsl/ops/apply.h"
 
+#include <stdio.h>
+
 typedef struct growth {
     int missing, stretched, named; /* axes longer than 1; those of both that have names */
     bool same;                     /* but for axes of size 1 the sizes are the same */
@@ -65,7 +67,7 @@ void dc_pairs_look(lua_State *L, dc_dsl *d, const dc_apply *a, const dc_handle *
 {
     const dc_type type = *dc_handle_type(out);
     const bool test = type.dtype == DC_BOOL;
-    char left[DC_TYPE_TEXT], right[DC_TYPE_TEXT], both[DC_TYPE_TEXT];
+    char left[DC_TYPE_TEXT], right[DC_TYPE_TEXT], both[DC_TYPE_TEXT], sentence[4 * DC_TYPE_TEXT];
     int i, k;
     growth g;
     if (!find_pair(a, &i, &k, &g) || (test && !g.same))
@@ -74,12 +76,11 @@ void dc_pairs_look(lua_State *L, dc_dsl *d, const dc_apply *a, const dc_handle *
     if (g.named > 0 && !test)
         dc_error_fact(L, d, DC_ERR_PAIRS, &(dc_fact){.op = a->op, .word = {both}},
                       &(dc_blame){.op = a->op, .in = a->in, .n = a->n, .place = place});
-    if (place->where == NULL || dc_uses_is_known(d, place->where, "pairs"))
-        return;
     dc_type_print(&a->in[i].type, left, sizeof left);
     dc_type_print(&a->in[k].type, right, sizeof right);
-    dc_logf(&d->rt->log, DC_CH_NOTE,
-            "%s: %s: %s and %s make %s, each element with each; x:reshape(y.shape) is one by one, "
-            "y:reshape(1, -1) says that all pairs are meant",
-            place->where, a->op, left, right, both);
+    snprintf(sentence, sizeof sentence, "%s: %s and %s make %s, each element with each", a->op,
+             left, right, both);
+    dc_uses_note(
+        d, place->where, "pairs", a->op, sentence,
+        "x:reshape(y.shape) is one by one, y:reshape(1, -1) says that all pairs are meant");
 }
