@@ -315,6 +315,8 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
         raise_failure(L, &x, status);
     if (a->pairs && dc_pairs_any(a) && is_of_script(L, a))
         dc_pairs_look(L, d, a, x.out[0], &place);
+    if (a->pairs && dc_wraps_any(a) && is_of_script(L, a))
+        dc_wraps_look(d, a, &place);
     if (!tracing && a->nout == 1 && is_test(x.out[0]) && !a->step && is_of_script(L, a))
         dc_uses_unread(x.out[0], a->op);
 }

@@ -47,6 +47,10 @@ bool dc_pairs_any(const dc_apply *a);
 void dc_pairs_look(lua_State *L, dc_dsl *d, const dc_apply *a, const dc_handle *out,
                    const dc_place *place);
 
+/* wraps.c. Does a number beside integers of 8 or 16 bits make what wraps for many of their values? Then: a note. */
+bool dc_wraps_any(const dc_apply *a);
+void dc_wraps_look(dc_dsl *d, const dc_apply *a, const dc_place *place);
+
 /* Steps of composites. */
 dc_status dc_ops_1(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val *out);
 dc_status dc_ops_2(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val b, dc_val *out);
