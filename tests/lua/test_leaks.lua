@@ -51,7 +51,7 @@ local function programs()
 end
 
 -- What would wait, write, read a data set or leave something on purpose.
-local left_out = { print = true, save = true, write_csv = true, fashion_mnist = true, seed = true, stats = true,
+local left_out = { print = true, save = true, fashion_mnist = true, seed = true, stats = true,
   ops = true, class = true }
 
 -- Functions by name, of the modules and of tensors.
@@ -61,7 +61,8 @@ local function functions(x)
     if type(module) == "table" then
       for name, f in pairs(module) do
         local callable = type(f) == "function" or type(f) == "table" and getmetatable(f) and getmetatable(f).__call
-        if type(name) == "string" and not left_out[name] and name:sub(1, 1) ~= "_" and callable then
+        local named = type(name) == "string" and not left_out[name] and not name:find "^_" and not name:find "^write_"
+        if named and callable then
           list[#list + 1] = { name = name, call = function(...) return f(...) end }
         end
       end
