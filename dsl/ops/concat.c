@@ -411,8 +411,9 @@ static bool roll_by_argument(lua_State *L, dc_dsl *d, const dc_handle *h, const 
         return false;
     dc_apply a = {.op = "roll", .nout = 1, .build = build_roll_by, .arg = c};
     dc_apply_operands(L, d, &a, "roll", first_two, 1);
-    a.in[1] =
-        (dc_operand){.type = dc_type_scalar(DC_I32), .bits = (uint64_t)(t.dim[c->axis] - c->first)};
+    a.in[1] = (dc_operand){.role = "shift",
+                           .type = dc_type_scalar(DC_I32),
+                           .bits = (uint64_t)(t.dim[c->axis] - c->first)};
     a.n = 2;
     dc_apply_run(L, d, &a);
     return true;

@@ -448,7 +448,7 @@ static int l_full(lua_State *L)
     if (dc_trace_here(L, d) != NULL || dc_dtype_is_complex(t) || dc_lazy_is_plain(t, r.bits))
         return apply_rule(L, d, "full", build_const, &r);
     dc_apply a = {.op = "full",
-                  .in = {{.type = dc_type_scalar(t), .bits = r.bits}},
+                  .in = {{.role = "value", .type = dc_type_scalar(t), .bits = r.bits}},
                   .n = 1,
                   .nout = 1,
                   .build = build_filled,
