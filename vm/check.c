@@ -339,8 +339,11 @@ static int l_fn(lua_State *L)
     const bool outermost = d->trace == NULL;
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
-    if (lua_pcall(L, lua_gettop(L) - 1, 1, 0) == LUA_OK)
+    if (lua_pcall(L, lua_gettop(L) - 1, 1, 0) == LUA_OK) {
+        if (outermost)
+            dc_check_hold(L, c);
         return 1;
+    }
     if (!outermost || is_stop(L, c, -1))
         return lua_error(L);
     dc_check_report(L, c, "error");
@@ -451,6 +454,8 @@ static void run_script(lua_State *L, dc_check *c, const dc_check_source *s)
     if (status != LUA_OK)
         dc_check_report(L, c, "error");
     c->over = false;
+    if (!c->late)
+        dc_check_trace_open(L, c, s);
     if (c->late)
         add_problem(c, DC_CHECK_NOTE, c->file, "note",
                     "the script had not ended when its time was over",

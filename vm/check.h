@@ -61,6 +61,8 @@ typedef struct dc_check {
     dc_check_types *types; /* what values of the script are, or NULL */
     DC_VEC(dc_check_problem) found;
     DC_VEC(dc_check_loop) loops;
+    uint32_t held; /* functions that check_open.c has to look at */
+    uint32_t made; /* results of operations, while it does */
 } dc_check;
 
 /* The script: a file, or its text under the name of a file. */
@@ -90,6 +92,13 @@ DC_NORETURN void dc_check_stop(lua_State *L);
 
 /* check_rounds.c: a typed function has been called; loops that have done so often enough end with this round. */
 void dc_check_rounds(lua_State *L, dc_check *c);
+
+/*
+ * check_open.c: hold: the typed function on top was defined outside of traces. trace_open: the script is at its end; those
+ * that nothing has traced are, for sizes that stand for any.
+ */
+void dc_check_hold(lua_State *L, dc_check *c);
+void dc_check_trace_open(lua_State *L, dc_check *c, const dc_check_source *s);
 
 /* check_world.c: functions of Lua's libraries that print, write files and run programs do nothing from now on. */
 void dc_check_silence(lua_State *L);

@@ -40,4 +40,13 @@ void dc_dsl_poll(lua_State *L);
 /* Before the next piece of work: an interruption that was not delivered is dropped. */
 void dc_dsl_resume(lua_State *L);
 
+/*
+ * The dims of the typed function at idx that a call would have to tell before it can be traced: how many, and their names.
+ * 0 where it was traced, or where more than sizes is missing: values of static parameters, lengths of lists, "...".
+ */
+enum { DC_DSL_DIMS = 16 };
+int dc_dsl_open_dims(lua_State *L, int idx, const char *name[DC_DSL_DIMS]);
+/* Traces it for these sizes of them, as f:check does; raises what is wrong. */
+void dc_dsl_trace_for(lua_State *L, int idx, const int64_t size[DC_DSL_DIMS]);
+
 #endif

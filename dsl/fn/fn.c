@@ -134,23 +134,6 @@ static void name_function(lua_State *L, dc_dsl *d, dc_fn *fn, const char *where)
 
 /* ---- sizes given ------------------------------------------------------------------------------ */
 
-/* The key that can be traced without a call: optional arguments are left out. */
-static bool early_key(const dc_fn *fn, dc_fn_key *key)
-{
-    int leaves = 0;
-    key->nshape = 0;
-    for (int i = 0; i < fn->sig.nparam; i++) {
-        const dc_sig_param *p = &fn->sig.param[i];
-        if (p->type == NULL)
-            return false;
-        if (p->optional)
-            key->shape[key->nshape++] = 0;
-        else if (!dc_fn_add_lengths(p->type, -1, key, &leaves))
-            return false;
-    }
-    return true;
-}
-
 static void trace_early(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key)
 {
     const dc_fn *fn = dc_udata_node(L, fn_idx);
@@ -177,7 +160,7 @@ static void each_choice(lua_State *L, dc_dsl *d, int fn_idx, int idx, int var, c
     if (var == fn->sig.nvar) {
         dc_fn_check_sizes(L, d, fn, &here.bind);
         dc_fn_bound(L, d, fn, &here, false);
-        if (early_key(fn, &here))
+        if (dc_fn_early_key(fn, &here))
             trace_early(L, d, fn_idx, &here);
         return;
     }

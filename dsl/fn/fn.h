@@ -55,6 +55,7 @@ typedef struct dc_fn {
     bool split;        /* an axis is, among ranks */
     bool strict;       /* what ranks have to bring together is asked for, or an error */
     bool wide;         /* sums over ranks of 16-bit floats are made of terms in f32 */
+    bool traced;       /* for some sizes, or that was tried */
     bool ready;        /* parsed: sig is owned */
     dc_uses seen;      /* places of operations of its traces so far */
     int64_t called;    /* calls that ended well, of all specialisations */
@@ -186,6 +187,8 @@ bool dc_fn_add_lengths(const dc_sig_type *t, int64_t length, dc_fn_key *key, int
 /* The key that the table at idx tells, as f:check takes it. Raises for op. */
 void dc_fn_key_of(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const char *op,
                   dc_fn_key *key);
+/* What can be traced without a call: optional arguments are left out. False where a size or a static value is missing. */
+bool dc_fn_early_key(const dc_fn *fn, dc_fn_key *key);
 /* Of sizes, arguments and static values, how many differ from the key's; sizes also by how much, in the lower half. */
 uint64_t dc_spec_distance(const dc_sig *sig, const dc_spec *a, const dc_fn_key *key);
 /* What of two keys differs, for logs: "batch 64 -> 32". */

@@ -64,6 +64,22 @@ bool dc_fn_add_lengths(const dc_sig_type *t, int64_t length, dc_fn_key *key, int
     return false;
 }
 
+bool dc_fn_early_key(const dc_fn *fn, dc_fn_key *key)
+{
+    int leaves = 0;
+    key->nshape = 0;
+    for (int i = 0; i < fn->sig.nparam; i++) {
+        const dc_sig_param *p = &fn->sig.param[i];
+        if (p->type == NULL)
+            return false;
+        if (p->optional)
+            key->shape[key->nshape++] = 0;
+        else if (!dc_fn_add_lengths(p->type, -1, key, &leaves))
+            return false;
+    }
+    return true;
+}
+
 /* The key of a check by the table at idx; false where it does not tell enough. */
 static bool check_key(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const char *op,
                       dc_fn_key *key)

@@ -523,6 +523,7 @@ static dc_status tell_body(dc_job *j, void *arg)
 dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key, bool only_check)
 {
     dc_fn *fn = dc_udata_node(L, fn_idx);
+    fn->traced = true;
     dc_spec *s = dc_spec_push(L, d, key);
     trace_function(L, d, fn_idx, s);
     telling t = {d, fn, s};

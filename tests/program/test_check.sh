@@ -254,6 +254,81 @@ check "functions that do not pass: the second" says ": DC0405: two: result 1 is 
 check "functions that do not pass: at a call" says "shapes.lua:10: DC0301: add: axis 2: 10 against 784"
 check "functions that do not pass: the status" test "$status" -eq 1
 
+# Functions that no call has told the sizes: what is wrong with any size is found, with some size it is not.
+cat >open.lua <<'EOT'
+local dc = require "deepc"
+local w = dc.param("f32[784, 10]", dc.zeros "f32[784, 10]")
+local inner = dc.fn("inner(x: f32[n, 28]) -> f32[n, 10]", function(x)
+  return x:matmul(w)
+end)
+local result = dc.fn("result(x: f32[n, 784]) -> f32[n]", function(x)
+  return x:matmul(w)
+end)
+local two = dc.fn("two(x: f32[n, 784], y: f32[m, 5]) -> f32[n, 10]", function(x, y)
+  return x:matmul(w) + x + y:sum()
+end)
+local part = dc.fn("part(p: { x: f32[2*n, k] }, q?: f32[j], r: f32[t <= 8]) -> f32[2*n, k]", function(p, q, r)
+  assert(q == nil and r)
+  return p.x + w:matmul(w):sum()
+end)
+print(inner, result, two, part)
+error "stopped"
+EOT
+cat >want <<'EOT'
+open.lua:4: DC0301: matmul: inner dims differ: axis 2 = 28 against axis 1 = 784
+open.lua:6: DC0405: result: result 1 is f32[n, 10], declared f32[n]
+open.lua:10: DC0301: add: axis 2: 10 against 784
+open.lua:14: DC0301: matmul: inner dims differ: axis 2 = 10 against axis 1 = 784
+  hint: the right one :transpose()d would fit
+open.lua:17: error: stopped
+EOT
+finds "sizes that no call has told" 1 open.lua
+
+cat >any.lua <<'EOT'
+local dc = require "deepc"
+local w = dc.param("f32[784, 10]", dc.zeros "f32[784, 10]")
+local late
+local set = {
+  dc.fn("fixed(x: f32[n, 784]) -> f32[50, 784]", function(x) return x:reshape "[50, 784]" end),
+  dc.fn("fixed_result(x: f32[n, 784]) -> f32[50, 784]", function(x) return x end),
+  dc.fn("groups(x: f32[n, 784]) -> f32[k, 64, 784]", function(x) return x:reshape(-1, 64, 784) end),
+  dc.fn("inner(x: f32[n, k], y: f32[m, j]) -> f32[n, j]", function(x, y) return x:matmul(y) end),
+  dc.fn("constant(x: f32[n]) -> f32[n]", function(x) return x + dc.zeros "f32[3]" end),
+  dc.fn("square(x: f32[n, 10]) -> f32[n, n]", function(x) return x end),
+  dc.fn("stretched(x: f32[n]) -> f32[7]", function(x) return x + dc.zeros "f32[7]" end),
+  dc.fn("asserted(x: f32[n]) -> f32[n]", function(x)
+    assert(x.shape[1] % 48 == 0, "48")
+    return x
+  end),
+  dc.fn("branch(x: f32[n, 784]) -> f32[n, 10]", function(x)
+    if x.shape[1] > 50 then return x:matmul(x) end
+    return x:matmul(w)
+  end),
+  dc.fn("window(x: f32[n, 1, h, w]) -> f32[n, 1, a, b]", function(x)
+    return x:conv2d(dc.zeros "f32[1, 1, 300, 300]")
+  end),
+  dc.fn("narrow(x: f32[n, 784]) -> f32[k, 10]", function(x) return x:matmul(w)[{ { 1, 2000 } }] end),
+  dc.fn("absent(x: f32[n, 784]) -> f32[n, 10]", function(x) return x:matmul(late) end),
+  dc.fn("missing(x: f32[n, 784]) -> f32[n, 10]", function(x) return x and late end),
+  dc.fn("list(xs: { f32[n, 28] }) -> f32[n, 10]", function(xs) return xs[1]:matmul(w) end),
+  dc.fn("static(x: f32[n, 28], k) -> f32[n, 10]", function(x, k) return x:matmul(w) + k end),
+  dc.fn("unused(x: f32[n]) -> f32[n]", function(x)
+    local few = x:lt(3)
+    if x.shape[1] < 10 then x = dc.where(few, x, 0) end
+    return x
+  end),
+}
+local caught = dc.fn("caught(x: f32[n, 28]) -> f32[n, 10]", function(x) return x:matmul(w) end)
+assert(not pcall(caught, dc.zeros "f32[2, 28]"))
+print(set)
+os.exit(0)
+EOT
+: >want
+finds "sizes that some call may have" 0 any.lua
+printf 'local dc = require "deepc"\nlocal f = dc.fn("f(x: f32[n]) -> f32[n]", function(x)\n  while true do x = x end\nend)\nprint(f)\n' >slow.lua
+run timeout 20 "$DEEPC" check -t 0.3 slow.lua
+check "a trace that does not end is ended" says "slow.lua: note: the script had not ended when its time was over"
+
 echo 'local x = = 1' >syntax.lua
 echo "syntax.lua:1: syntax: unexpected symbol near '='" >want
 finds "a script that is no Lua" 1 syntax.lua
