@@ -537,6 +537,8 @@ dc_status dc_build_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool kee
         else if (axes >> i & 1)
             count *= (double)a.type.dim[i];
     const bool whole = !dc_dtype_is_smooth(dtype_of(&a.type));
+    if (whole && dc_dtype_bits(dtype_of(&a.type)) == 64) /* a sum in 64 bits may wrap */
+        DC_TRY(dc_build_cast(j, f, a, DC_F64, &a));
     DC_TRY(dc_build_sum(j, f, a, axes, keep, out));
     if (whole)
         DC_TRY(dc_build_cast(j, f, *out, DC_F64, out));

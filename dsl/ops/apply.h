@@ -40,8 +40,8 @@ void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, con
 
 /*
  * pairs.c. Do two operands both grow, to all pairs of their elements, and not all those axes have names? Then: an error
- * where one of them has, otherwise a note, once for each place. Masks are made so (`positions:lt(lengths:reshape(-1, 1))`):
- * comparisons are noted alone, and only where the operands have the same sizes.
+ * where one of them has, otherwise a note where both have the same sizes, once for each place. Masks are made so
+ * (`positions:lt(lengths:reshape(-1, 1))`): comparisons are no error.
  */
 bool dc_pairs_any(const dc_apply *a);
 void dc_pairs_look(lua_State *L, dc_dsl *d, const dc_apply *a, const dc_handle *out,

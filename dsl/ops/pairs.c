@@ -70,7 +70,7 @@ void dc_pairs_look(lua_State *L, dc_dsl *d, const dc_apply *a, const dc_handle *
     char left[DC_TYPE_TEXT], right[DC_TYPE_TEXT], both[DC_TYPE_TEXT], sentence[4 * DC_TYPE_TEXT];
     int i, k;
     growth g;
-    if (!find_pair(a, &i, &k, &g) || (test && !g.same))
+    if (!find_pair(a, &i, &k, &g) || (!g.same && (test || g.named == 0)))
         return;
     dc_type_print(&type, both, sizeof both);
     if (g.named > 0 && !test)

@@ -84,6 +84,9 @@ function TestDtypes:test_sums_of_integers()
     dc.matmul, dc.ones "u8[33026]", dc.ones "u8[33026]")
   local odd = dc.concat { dc.ones "i32[16777217]" * 1, dc.full("i32[3]", 5) } -- sums that f32 does not hold
   lu.assertEquals(odd:mean():item(), dc.tensor(16777232 / 16777220, "f64"):cast("f32"):item())
+  for _, dtype in ipairs { "i64", "u64" } do -- whose sum wraps
+    lu.assertEquals(dc.full(dtype .. "[4]", math.maxinteger):mean():item(), 2 ^ 63, dtype)
+  end
 end
 
 -- Every function of floats, lazy and typed, near what it gives in f64; its gradient exists.
