@@ -403,7 +403,10 @@ end
 ---
 ---    signal.mel_spectrogram(dc.randn "f32[4000]", { sample_rate = 16000, n_fft = 400, hop = 160, mels = 40 })
 ---
----Options: those of stft and of mel_filters; a Hann window without `window`; `power`, 2 without.
+---Options: those of stft and of mel_filters; a Hann window without `window`; `power`, 2 without. What is left out is
+---as in librosa: `pad_mode` is "constant", zeros, and not "reflect" as of stft; `scale` and `norm` are "slaney". With
+---`pad_mode = "reflect", scale = "htk", norm = false`, and `hop` half of the window, it is what
+---torchaudio.transforms.MelSpectrogram does by itself.
 ---
 ---Errors: as signal.stft and signal.mel_filters.
 ---@param x deepc.Tensor of real numbers; samples along the last axis
@@ -419,7 +422,7 @@ function signal.mel_spectrogram(x, options)
   local n_fft = check_count(op, "n_fft", options.n_fft, 1)
   local z = signal.stft(x, { n_fft = n_fft, hop = options.hop, win_length = options.win_length,
     window = options.window or signal.hann_window(options.win_length or n_fft), center = options.center,
-    pad_mode = options.pad_mode, normalized = options.normalized })
+    pad_mode = options.pad_mode or "constant", normalized = options.normalized })
   local filters = signal.mel_filters { sample_rate = options.sample_rate, n_fft = n_fft, mels = options.mels,
     low = options.low, high = options.high, scale = options.scale, norm = options.norm }
   local re, im = z:real(), z:imag()

@@ -290,7 +290,8 @@ function models.whisper_features(samples, options)
   local n = 16000 * seconds
   local x = shape[2] > n and samples[{ {}, { 1, n } }] or samples
   x = shape[2] < n and x:pad { [2] = { 0, n - shape[2] } } or x
-  local powers = signal.mel_spectrogram(x, { sample_rate = 16000, n_fft = 400, hop = 160, mels = mels, high = 8000 })
+  local powers = signal.mel_spectrogram(x, { sample_rate = 16000, n_fft = 400, hop = 160, mels = mels, high = 8000,
+    pad_mode = "reflect" })
   local y = powers[{ {}, {}, { 1, 100 * seconds } }]:maximum(1e-10):log10()
   y = (y:maximum(y:max { axis = { 2, 3 }, keep = true } - 8) + 4) / 4
   return y

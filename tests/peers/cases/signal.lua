@@ -34,4 +34,18 @@ return {
   { "istft, length", run = function(a) return signal.istft(a.x, { n_fft = 16, hop = 8, length = 50,
     normalized = true }) end,
     peer = "torch.istft(x, 16, hop_length=8, length=50, normalized=True)", args = { { x = "Z[9, 7]" } } },
+  { "mel_spectrogram", run = function(a)
+    return signal.mel_spectrogram(a.x, { sample_rate = 16000, n_fft = 128, mels = 12 })
+  end, peer = [[
+import librosa
+result = torch.from_numpy(librosa.feature.melspectrogram(y=x.numpy(), sr=16000, n_fft=128, hop_length=32, n_mels=12))
+]], args = { { x = "T[500]" }, { x = "T[2, 201]" } }, grad = false, dtypes = { "f32" }, normwise = true },
+  { "mel_spectrogram, as torchaudio", run = function(a)
+    return signal.mel_spectrogram(a.x, { sample_rate = 16000, n_fft = 128, hop = 64, mels = 12, pad_mode = "reflect",
+      scale = "htk", norm = false })
+  end, peer = [[
+import torchaudio
+result = torchaudio.transforms.MelSpectrogram(16000, 128, n_mels=12)(x)
+]], args = { { x = "T[500]" }, { x = "T[2, 201]" } }, dtypes = { "f32" }, normwise = true,
+    tol = { f32 = 4e-6 } }, -- torchaudio computes the filters in f32: they are off by 1e-6 of their largest one
 }
