@@ -2,19 +2,9 @@
 local lu = require "luaunit"
 local dc = require "deepc"
 local nn = require "deepc.nn"
+local spent = require "tests.lua.spent"
 
 local CPU = dc.stats().device:match "^cpu" and os.getenv "DEEPC_LAZY" == "steady"
-
--- What changes in dc.stats() while f runs.
-local function spent(f)
-  local before = dc.stats()
-  f()
-  local after = dc.stats()
-  for k, v in pairs(before) do
-    after[k] = type(v) == "number" and after[k] - v or nil
-  end
-  return after
-end
 
 -- Computed, and nothing else holds it.
 local function computed(type)
