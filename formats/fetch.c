@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "formats/fetch.h"
 
+#include "core/base/file.h"
 #include "core/base/number.h"
 #include "core/base/outfile.h"
 #include "core/base/path.h"
@@ -307,12 +308,7 @@ dc_status dc_fetch_folder(dc_job *j, const char **out)
         return DC_OK;
     char *path = *base == '/' ? dc_arena_printf(&j->scratch, "%s/deepc/data", base)
                               : dc_arena_printf(&j->scratch, "%s/.cache/deepc/data", home);
-    for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
-        *slash = '\0';
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-    mkdir(path, 0700); /* where that fails, writing there does */
+    dc_file_make_folders(path);
     *out = path;
     return DC_OK;
 }

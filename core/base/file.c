@@ -4,7 +4,10 @@
 #include "core/base/heap.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool dc_file_write(int fd, const char *s, size_t n)
@@ -57,4 +60,18 @@ char *dc_file_read(const char *path, size_t most)
     dc_xfree(text);
     errno = e;
     return NULL;
+}
+
+void dc_file_make_folders(const char *path)
+{
+    char part[PATH_MAX];
+    const int n = snprintf(part, sizeof part, "%s", path);
+    if (n <= 0 || n >= (int)sizeof part)
+        return;
+    for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(part, 0700);
+        *slash = '/';
+    }
+    mkdir(part, 0700);
 }

@@ -13,4 +13,7 @@ bool dc_file_write(int fd, const char *s, size_t n);
  */
 char *dc_file_read(const char *path, size_t most);
 
+/* Makes the folder and those above it that are missing, for the user alone; where one cannot be made, using it fails. */
+void dc_file_make_folders(const char *path);
+
 #endif

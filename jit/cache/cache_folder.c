@@ -45,21 +45,6 @@ bool dc_cache_folder_place(const dc_opts *opt, char *path, size_t size)
     return n > 0 && (size_t)n < size;
 }
 
-/* With every folder above it that is missing. */
-static void make_folder(const char *path)
-{
-    char part[1024];
-    const int n = snprintf(part, sizeof part, "%s", path);
-    if (n >= (int)sizeof part)
-        return;
-    for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(part, 0700);
-        *slash = '/';
-    }
-    mkdir(part, 0700);
-}
-
 static bool is_private(const struct stat *s)
 {
     return s->st_uid == geteuid() && (s->st_mode & 077) == 0;
@@ -72,7 +57,7 @@ int dc_cache_folder_open(const char *path, bool make, char *why, size_t size)
     why[0] = '\0';
     int dir = open(path, flags);
     if (dir < 0 && errno == ENOENT && make) {
-        make_folder(path);
+        dc_file_make_folders(path);
         dir = open(path, flags);
     }
     if (dir < 0) {
