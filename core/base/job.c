@@ -124,6 +124,20 @@ dc_job *dc_job_here(void)
     return innermost != NULL ? innermost->job : NULL;
 }
 
+dc_arena *dc_scratch_begin(dc_scratch *s)
+{
+    dc_job *j = dc_job_here();
+    s->own = (dc_arena){0};
+    s->arena = j != NULL ? &j->scratch : &s->own;
+    s->mark = dc_arena_mark(s->arena);
+    return s->arena;
+}
+
+void dc_scratch_end(dc_scratch *s)
+{
+    dc_arena_rewind(s->arena, s->mark);
+}
+
 /* Not DC_PUSH: when that unwinds, `what` has no owner yet. */
 static bool grow_cleanup(dc_job *j)
 {

@@ -123,6 +123,16 @@ void dc_job_text_end(dc_job *j, dc_text *t);
  */
 dc_job *dc_job_here(void);
 
+/* Memory for the time of a function that only reads: the scratch of the innermost job, outside of jobs its own. */
+typedef struct dc_scratch {
+    dc_arena *arena;
+    dc_mark mark;
+    dc_arena own;
+} dc_scratch;
+
+dc_arena *dc_scratch_begin(dc_scratch *s);
+void dc_scratch_end(dc_scratch *s);
+
 DC_NORETURN void dc_nomem(size_t bytes); /* so many could not be had; 0: not known */
 /* Would so many bytes more be above the limit of the job's heap? Then the failure is MEMORY and says so. */
 bool dc_job_over_limit(dc_job *j, size_t bytes);

@@ -67,10 +67,10 @@ static bool *bodies_with_any(const dc_module *m, dc_arena *a)
 
 bool dc_bounded_any(const dc_func *f)
 {
-    dc_arena *a = &f->module->arena;
-    const dc_mark mark = dc_arena_mark(a);
+    dc_scratch scratch;
+    dc_arena *a = dc_scratch_begin(&scratch);
     const bool any = any_in(f, bodies_with_any(f->module, a));
-    dc_arena_rewind(a, mark);
+    dc_scratch_end(&scratch);
     return any;
 }
 

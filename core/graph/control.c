@@ -365,12 +365,12 @@ static uint32_t bodies_in(const dc_func *f, const uint32_t *in)
 
 uint32_t dc_control_bodies(const dc_func *f)
 {
-    dc_arena *a = &f->module->arena;
-    const dc_mark mark = dc_arena_mark(a);
+    dc_scratch scratch;
+    dc_arena *a = dc_scratch_begin(&scratch);
     uint32_t *in = DC_NEW_ARRAY(a, uint32_t, f->module->body.n + 1);
     for (uint32_t i = 0; i < f->module->body.n; i++)
         in[i] = bodies_in(f->module->body.at[i].fn, in);
     const uint32_t n = bodies_in(f, in);
-    dc_arena_rewind(a, mark);
+    dc_scratch_end(&scratch);
     return n;
 }

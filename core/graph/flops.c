@@ -134,12 +134,12 @@ double dc_flops_node(const dc_func *f, dc_ref r)
 
 double dc_flops_func(const dc_func *f)
 {
-    dc_arena *a = &f->module->arena;
-    const dc_mark mark = dc_arena_mark(a);
+    dc_scratch scratch;
+    dc_arena *a = dc_scratch_begin(&scratch);
     const bool *live = dc_func_live(f, a);
     double all = 0;
     for (dc_ref r = 1; r < f->node.n; r++)
         all += live[r] ? dc_flops_node(f, r) : 0;
-    dc_arena_rewind(a, mark);
+    dc_scratch_end(&scratch);
     return all;
 }

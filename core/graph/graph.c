@@ -66,7 +66,8 @@ void dc_module_free(dc_module *m)
         free_arrays(m->body.at[i].fn);
     DC_VEC_FREE(m->func);
     DC_VEC_FREE(m->body);
-    dc_names_free(m->names);
+    if (!m->lent)
+        dc_names_free(m->names);
     dc_arena_free(&m->arena);
     dc_xfree(m);
 }
@@ -89,6 +90,16 @@ dc_module *dc_module_new(void)
     m->names = dc_names_new();
     dc_job_keep(j, m);
     return m;
+}
+
+dc_module *dc_module_beside(const dc_module *m)
+{
+    dc_module *made = dc_xalloc(sizeof *made);
+    made->names = m->names;
+    made->lent = true;
+    made->extents = m->extents;
+    made->written = m->written;
+    return made;
 }
 
 dc_func *dc_func_new(dc_module *m, const char *name)
@@ -668,8 +679,8 @@ static uint64_t hash_numbered(const dc_func *f, const uint32_t *number, dc_ref r
 
 uint64_t dc_func_hash(const dc_func *f)
 {
-    dc_arena *a = &f->module->arena;
-    const dc_mark mark = dc_arena_mark(a);
+    dc_scratch scratch;
+    dc_arena *a = dc_scratch_begin(&scratch);
     const uint32_t *number = dc_func_numbers(f, a);
     uint64_t h = dc_hash_mix(f->param.n, f->result.n);
     for (uint32_t i = 0; i < f->param.n; i++)
@@ -679,6 +690,6 @@ uint64_t dc_func_hash(const dc_func *f)
             h = dc_hash_mix(h, hash_numbered(f, number, r));
     for (uint32_t i = 0; i < f->result.n; i++)
         h = dc_hash_mix(h, number[f->result.at[i]]);
-    dc_arena_rewind(a, mark);
+    dc_scratch_end(&scratch);
     return h;
 }

@@ -6,6 +6,10 @@
  * A node's identity is op, attributes, operands, dtype, extents. Names of dims are no part of it
  * (they live on dc_val, the typed handle); where it came from is in a side table that merging
  * appends to.
+ *
+ * A closed function may be read by several threads while one of them adds others to its module: who only
+ * reads (dc_func_print, dc_func_hash, dc_flops_func, ...) works in scratch memory (dc_scratch_begin), never
+ * in the arena of the module.
  */
 #ifndef DC_CORE_GRAPH_GRAPH_H
 #define DC_CORE_GRAPH_GRAPH_H
@@ -71,6 +75,7 @@ typedef struct dc_body {
 typedef struct dc_module {
     dc_arena arena;
     dc_names *names; /* strings of origins and labels */
+    bool lent;       /* they are another module's, which outlives this one */
     struct dc_extents
         *extents; /* of sizes known at run time; the context's, NULL: there are none */
     bool written; /* exchanges are a script's, and numbered (core/graph/exchange.h) */
@@ -79,6 +84,8 @@ typedef struct dc_module {
 } dc_module;
 
 dc_module *dc_module_new(void);
+/* Another that shares the strings of m, so that origins stay the same pointers; m stays longer. */
+dc_module *dc_module_beside(const dc_module *m);
 void dc_module_free(dc_module *m);
 void dc_module_defer(dc_job *j, dc_module *m); /* dc_job_defer: j frees it */
 dc_func *dc_func_new(dc_module *m, const char *name);

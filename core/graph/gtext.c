@@ -172,11 +172,11 @@ static void print_func(printer *p, const dc_func *f)
 
 void dc_func_print(const dc_func *f, dc_text *out)
 {
-    dc_arena *a = &f->module->arena;
-    const dc_mark mark = dc_arena_mark(a);
+    dc_scratch scratch;
+    dc_arena *a = dc_scratch_begin(&scratch);
     printer p = start_printing(f->module, a, out);
     print_func(&p, f);
-    dc_arena_rewind(a, mark);
+    dc_scratch_end(&scratch);
 }
 
 void dc_module_print(const dc_module *m, dc_text *out)
@@ -184,15 +184,15 @@ void dc_module_print(const dc_module *m, dc_text *out)
     dc_text_puts(out, "");
     if (m->func.n == 0)
         return;
-    dc_arena *a = &m->func.at[0]->module->arena;
-    const dc_mark mark = dc_arena_mark(a);
+    dc_scratch scratch;
+    dc_arena *a = dc_scratch_begin(&scratch);
     printer p = start_printing(m, a, out);
     for (uint32_t i = 0; i < m->func.n; i++) {
         if (i > 0)
             dc_text_puts(out, "\n");
         print_func(&p, m->func.at[i]);
     }
-    dc_arena_rewind(a, mark);
+    dc_scratch_end(&scratch);
 }
 
 /* ---- parse ---- */

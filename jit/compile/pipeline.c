@@ -121,9 +121,17 @@ static const dc_func *with_attention(dc_compiling *p, const dc_func *fn)
     return split != NULL ? split : made;
 }
 
+/* Where the compiler may add functions and bodies, while others read the description. */
+static const dc_func *own_copy(dc_exec *e)
+{
+    if (e->work == NULL)
+        e->work = dc_module_beside(e->module);
+    return dc_func_clone(e->work, e->desc.fn, NULL);
+}
+
 static dc_status simplify(dc_compiling *p)
 {
-    p->fn = p->e->desc.fn;
+    p->fn = own_copy(p->e);
     if (!skips(p, DC_STAGE_simplify))
         p->fn = dc_simplify(p->fn);
     if (p->env->opt.opt >= 1 && !skips(p, DC_STAGE_loops))

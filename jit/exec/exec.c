@@ -45,8 +45,8 @@ void dc_exec_destroy(dc_exec *e)
     dc_profile_drop_late(e);
     for (uint32_t i = 0; i < e->nprogram; i++)
         e->rt->device->ops->program_free(e->rt->device, e->program[i]);
-    if (e->module != NULL)
-        dc_module_free(e->module);
+    dc_module_free(e->work);
+    dc_module_free(e->module);
     dc_arena_free(&e->mem);
     dc_xfree(e->task);
     dc_xfree(e);

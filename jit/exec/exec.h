@@ -69,7 +69,8 @@ struct dc_exec {
     dc_rt *rt;
     dc_exec *prev, *next; /* in rt->execs */
     dc_arena mem;         /* everything below that points */
-    dc_module *module;
+    dc_module *module; /* of the description: not changed once it is described */
+    dc_module *work;   /* what the compiler makes of it; NULL: nothing yet */
     dc_exec_desc given; /* fn is a copy */
     dc_exec_desc desc;  /* the same, fn with cells as they are laid out: the interpreter runs it */
     dc_cell_layout *layout; /* by cell; NULL: all as their values */

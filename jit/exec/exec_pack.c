@@ -9,8 +9,9 @@
 
 #include <string.h>
 
-/* A new field needs a row below, or a reason here why it has none: `sets` is found again, counters begin at zero. */
-_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 656 &&
+/* A new field needs a row below, or a reason here why it has none: `sets` is found again, counters begin at zero,
+ * `work` is for the compiler alone. */
+_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 664 &&
                                        sizeof(dc_memory_value) == 40 && sizeof(dc_command) == 160 &&
                                        sizeof(dc_command_fact) == 64 && sizeof(dc_kept) == 48 &&
                                        sizeof(dc_exec_choice) == 72 && sizeof(dc_exec_info) == 72 &&

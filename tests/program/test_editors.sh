@@ -36,7 +36,7 @@ diagnostics  1"
 diagnostics  0
 hover"
     check "Neovim: the type of a local" says "hover  \`\`\`lua y: f32[32, 10] \`\`\`"
-    check "Neovim: an operation" says "hover  \`\`\`lua matmul: f32[32, 10] \`\`\`  \`\`\`text x:matmul(b)"
+    check "Neovim: an operation" says "hover  \`\`\`lua matmul: f32[32, 10] \`\`\`  \`\`\`text x:matmul(b, options?)"
     check "Neovim: a mistake in Lua" says "  deepc  <name> expected near 'end'"
     check "Neovim: completion" says "completion  x:sum(axes?)"
     check "Neovim: its completion asks the server" says "omnifunc  v:lua.vim.lsp.omnifunc"

@@ -4,6 +4,11 @@
  * faster: a gate holds compilations where the test wants them.
  */
 #define _POSIX_C_SOURCE 200809L
+#include "core/graph/bounded.h"
+#include "core/graph/control.h"
+#include "core/graph/flops.h"
+#include "core/graph/gtext.h"
+
 #include "tests/unit/slow.h"
 
 enum { THREADS = 2 }; /* at most, so that this many compilations may have begun at once */
@@ -97,6 +102,46 @@ static void test_many(void)
         dc_exec_release(e[i]);
     CHECK_EQ(w.rt->stats.calls, N / 2);
     CHECK_EQ(w.rt->stats.compiles, N);
+    slow_close(&w);
+}
+
+typedef struct looking {
+    const dc_func *f;
+    dc_text text;
+    double flops;
+} looking;
+
+static dc_status look(dc_job *j, void *arg)
+{
+    looking *a = arg;
+    DC_UNUSED(j);
+    dc_func_print(a->f, &a->text);
+    a->flops = dc_flops_func(a->f);
+    CHECK(dc_func_hash(a->f) != 0);
+    CHECK(!dc_bounded_any(a->f));
+    CHECK_EQ(dc_control_bodies(a->f), 0);
+    return DC_OK;
+}
+
+/* Who reads a graph leaves its module alone, which another thread adds functions to (scripts/tsan sees it). */
+static void test_read_while_compiled(void)
+{
+    enum { N = 20 };
+    slow_world w;
+    dc_exec *e[N];
+    slow_open(&w, NULL);
+    for (int i = 0; i < N; i++) {
+        e[i] = slow_start(&w, i);
+        looking a = {.f = dc_exec_desc_of(e[i])->fn};
+        CHECK_EQ(dc_protect(w.j, look, &a), DC_OK);
+        CHECK(a.flops > 0);
+        CHECK(strstr(a.text.s, "return") != NULL);
+        dc_text_free(&a.text);
+    }
+    for (int i = 0; i < N; i++)
+        slow_call(&w, e[i], i, (uint32_t)i + 8);
+    for (int i = 0; i < N; i++)
+        dc_exec_release(e[i]);
     slow_close(&w);
 }
 
@@ -369,6 +414,7 @@ int main(void)
     test_now();
     test_taking_over();
     test_many();
+    test_read_while_compiled();
     test_failure_at_the_call();
     test_compiler_fails();
     test_no_memory();
