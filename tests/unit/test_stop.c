@@ -323,18 +323,29 @@ static const char kernel_setup[] =
     "w = dc.param('f32[300, 300]', dc.ones 'f32[300, 300]')\n"
     "steady = dc.fn('steady() -> ()', function() w:set(w:matmul(w) * (1 / 300)) end)\n";
 
-/* Milliseconds from the deadline to the end, the worst of several. */
-static double end_late(lua_State *L, dc_rt *ctx, const char *code)
+enum { LATE_MS = 1500 };
+
+/* Milliseconds from the deadline to the end. */
+static double end_late(lua_State *L, dc_rt *ctx, const char *code, int64_t ms)
+{
+    CHECK_EQ(luaL_loadstring(L, code), LUA_OK);
+    const uint64_t start = dc_clock_ns();
+    CHECK_EQ(dc_pcall(L, 0, 0, 0, ms), DC_E_STOPPED);
+    const double late = (double)(dc_clock_ns() - start) * 1e-6 - (double)ms;
+    CHECK(strstr(text_of(L), "ran longer than") != NULL);
+    check_usable(L, ctx, code);
+    return late;
+}
+
+/* The worst of several deadlines. One that a busy machine made late is tried again: what is late by itself stays so. */
+static double worst_late(lua_State *L, dc_rt *ctx, const char *code)
 {
     double worst = 0;
     for (int64_t ms = 30; ms < 60; ms += 7) {
-        CHECK_EQ(luaL_loadstring(L, code), LUA_OK);
-        const uint64_t start = dc_clock_ns();
-        CHECK_EQ(dc_pcall(L, 0, 0, 0, ms), DC_E_STOPPED);
-        const double late = (double)(dc_clock_ns() - start) * 1e-6 - (double)ms;
+        double late = end_late(L, ctx, code, ms);
+        for (int again = 0; late >= LATE_MS && again < 3; again++)
+            late = end_late(L, ctx, code, ms);
         worst = late > worst ? late : worst;
-        CHECK(strstr(text_of(L), "ran longer than") != NULL);
-        check_usable(L, ctx, code);
     }
     return worst;
 }
@@ -350,11 +361,11 @@ static void check_kernels(const char *device)
     for (size_t i = eval ? 3 : 0; i < sizeof kernels / sizeof *kernels; i++) {
         if (eval && strstr(kernels[i], "long") != NULL)
             continue;
-        const double late = end_late(L, ctx, kernels[i]);
+        const double late = worst_late(L, ctx, kernels[i]);
         CHECK(lua_run(L, "assert(w[1][1]:item() == 1)"));
         if (getenv("STOP_VERBOSE"))
             printf("%s: %.1f ms: %s\n", device, late, kernels[i]);
-        CHECK(late < 1500);
+        CHECK(late < LATE_MS);
     }
     lua_close(L);
 }
@@ -402,10 +413,10 @@ static void check_data(const char *device)
     lua_setglobal(L, "path");
     CHECK(lua_run(L, data_setup));
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
-        const double late = end_late(L, ctx, moves[i]);
+        const double late = worst_late(L, ctx, moves[i]);
         if (getenv("STOP_VERBOSE"))
             printf("%s: %.1f ms: %s\n", device, late, moves[i]);
-        CHECK(late < 1500);
+        CHECK(late < LATE_MS);
         CHECK_EQ(folder_entries(""), 1);
         if (!CHECK(lua_run(L, data_check)))
             printf("%s: after: %s\n", device, moves[i]);
