@@ -243,7 +243,7 @@ static dc_exec *stand_in(const dc_exec *e, dc_job *j, dc_exec_graph *out)
 {
     dc_exec *x = DC_NEW(&j->scratch, dc_exec);
     x->rt = e->rt;
-    x->module = out->module;
+    x->module = x->work = out->module; /* which nobody else reads yet */
     x->desc = e->desc;
     x->desc.fn = dc_func_clone(out->module, e->desc.fn, NULL);
     x->layout = e->layout;
