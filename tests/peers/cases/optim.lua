@@ -132,8 +132,9 @@ local list = {
   case("optim.RAdam decoupled", class("RAdam", { lr = 0.02, beta2 = 0.7, weight_decay = 0.1,
     decoupled_weight_decay = true }),
     "torch.optim.RAdam([w, c], lr=0.02, betas=(0.9, 0.7), weight_decay=0.1, decoupled_weight_decay=True)"),
-  case("optim.RMSprop", class("RMSprop", { lr = 0.01, alpha = 0.9, weight_decay = 0.1 }),
-    "torch.optim.RMSprop([w, c], lr=0.01, alpha=0.9, weight_decay=0.1)"),
+  -- Near the minimum steps are lr / eps times the gradient: with a small eps they would grow, and roundings with them.
+  case("optim.RMSprop", class("RMSprop", { lr = 0.01, alpha = 0.9, eps = 0.1, weight_decay = 0.1 }),
+    "torch.optim.RMSprop([w, c], lr=0.01, alpha=0.9, eps=0.1, weight_decay=0.1)"),
   case("optim.RMSprop centered", class("RMSprop", { lr = 0.005, eps = 1e-3, momentum = 0.5, centered = true }),
     "torch.optim.RMSprop([w, c], lr=0.005, eps=1e-3, momentum=0.5, centered=True)"),
   case("optim.Adagrad", class("Adagrad", { lr = 0.1, lr_decay = 0.05, weight_decay = 0.1, initial = 0.2 }),
