@@ -75,7 +75,7 @@ function core.compacted(op, x, mask, options, fill)
   if size == 0 then
     return start, dc.zeros "i32[]"
   end
-  local running = mask:cast "i32":cumsum(1)
+  local running = mask:cumsum(1)
   local count = running[-1]
   if smaller and not drop then
     core.check_room(count, bound, op)

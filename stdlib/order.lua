@@ -308,7 +308,7 @@ function order.unique(x, options)
     fill = x.dtype == "bool" and false or 0
   end
   local values, count = core.compacted(op, sorted, new, options, fill)
-  local group = new:cast "i32":cumsum(1) - 1
+  local group = new:cumsum(1) - 1
   local none = dc.full("i32[]", 0)
   local inverse = core.place(op, "set", none:expand { n }, perm, group, 1, 0):reshape(shape)
   local counts = core.place(op, "add", none:expand(values.shape), group, dc.full("i32[]", 1), 1, 0)

@@ -1,7 +1,7 @@
 /*
  * Running reductions along an axis: cumsum, cumprod, cummax, cummin, logcumsumexp.
  *
- *   x:cumsum(2)   x:cumsum "time"   x:cumsum { axis = -1, reverse = true }
+ *   x:cumsum(2)   x:cumsum "time"   x:cumsum { axis = -1, reverse = true, dtype = "i32" }
  *
  * The operation is that of core/graph/running.h; what it does not do is said in blocks.
  */
@@ -18,6 +18,7 @@
 typedef struct running {
     int axis;
     bool reverse;
+    int dtype; /* what is computed in, and the result; -1: that of the operation */
 } running;
 
 /* ---- the operations -------------------------------------------------------------------------- */
@@ -54,14 +55,22 @@ static dc_status build_blocks(dc_job *j, dc_func *f, kind k, const running *x, d
     return DC_OK;
 }
 
-/* The dtype that the reduction gives. */
-static dc_status widened(dc_job *j, dc_func *f, kind k, dc_val a, dc_val *out)
+static bool adds_up(kind k)
+{
+    return k == SUM || k == PROD;
+}
+
+/* The operand in the dtype that the reduction gives: of integers 64 bits, unless it is asked for 32; of bool i32. */
+static dc_status widened(dc_job *j, dc_func *f, kind k, const running *x, dc_val a, dc_val *out)
 {
     dc_dtype t = (dc_dtype)a.type.dtype;
-    if (k == SUM || k == PROD)
-        DC_TRY(dc_infer_dtype(j, k == SUM ? DC_OP_SUM : DC_OP_PROD, &a.type, 1, NULL, &t));
     *out = a;
-    return t == (dc_dtype)a.type.dtype ? DC_OK : dc_build_cast(j, f, a, t, out);
+    if (!adds_up(k) || dc_dtype_is_smooth(t))
+        return DC_OK;
+    if (t != DC_BOOL && x->dtype < 0)
+        return dc_build_wide(j, f, a, out);
+    DC_TRY(dc_infer_dtype(j, k == SUM ? DC_OP_SUM : DC_OP_PROD, &a.type, 1, NULL, &t));
+    return dc_build_cast(j, f, a, t, out);
 }
 
 static dc_status build(dc_job *j, dc_func *f, kind k, const running *x, const dc_val *in,
@@ -137,7 +146,7 @@ static dc_status build(dc_job *j, dc_func *f, kind k, const running *x, const dc
         return build_bounded(j, f, k, x, in, out);
     if (k == LOGSUMEXP && !dc_dtype_is_float((dc_dtype)t.dtype)) /* told of the operand as it is */
         return dc_ops_1(j, f, DC_OP_EXP, in[0], out);
-    DC_TRY(widened(j, f, k, in[0], &a));
+    DC_TRY(widened(j, f, k, x, in[0], &a));
     if (dc_type_count(&t) > 0 && in_blocks(k, &t, x->axis))
         DC_TRY(build_blocks(j, f, k, x, &a));
     else if (dc_type_count(&t) > 0)
@@ -149,14 +158,24 @@ static dc_status build(dc_job *j, dc_func *f, kind k, const running *x, const dc
     return DC_OK;
 }
 
+/* The operation in the dtype that was asked for. */
+static dc_status in_dtype(dc_job *j, dc_func *f, kind k, const running *x, dc_val a, dc_val *out)
+{
+    if (x->dtype < 0)
+        return build(j, f, k, x, &a, out);
+    DC_TRY(dc_build_cast(j, f, a, (dc_dtype)x->dtype, &a));
+    DC_TRY(build(j, f, k, x, &a, out));
+    return dc_build_cast(j, f, *out, (dc_dtype)x->dtype, out);
+}
+
 static dc_status build_sum(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    return build(j, f, SUM, arg, in, out);
+    return in_dtype(j, f, SUM, arg, in[0], out);
 }
 
 static dc_status build_prod(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    return build(j, f, PROD, arg, in, out);
+    return in_dtype(j, f, PROD, arg, in[0], out);
 }
 
 static dc_status build_max(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
@@ -193,20 +212,22 @@ static const struct row {
     {{"logcumsumexp", l_running, 2, DC_IN_BOTH}, build_logsumexp},
 };
 
-/* { axis = .., reverse = .. } at 2 gives way to the axis. */
-static bool take_reverse(lua_State *L, dc_dsl *d, const char *op)
+/* { axis = .., reverse = .., dtype = .. } at 2 gives way to the axis. */
+static void take_options(lua_State *L, dc_dsl *d, const char *op, bool has_dtype, running *x)
 {
     if (lua_type(L, 2) != LUA_TTABLE || lua_rawlen(L, 2) > 0)
-        return false;
-    dc_args_options(L, d, 2, op, (const char *const[]){"axis", "reverse", NULL});
+        return;
+    dc_args_options(L, d, 2, op,
+                    (const char *const[]){"axis", "reverse", has_dtype ? "dtype" : NULL, NULL});
+    if (has_dtype)
+        x->dtype = dc_args_dtype(L, d, 2, op);
     if (lua_getfield(L, 2, "reverse") != LUA_TNIL && lua_type(L, -1) != LUA_TBOOLEAN)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "reverse must be true or false, not %s",
                         dc_handle_describe(L, -1));
-    const bool reverse = lua_toboolean(L, -1);
+    x->reverse = lua_toboolean(L, -1);
     lua_getfield(L, 2, "axis");
     lua_replace(L, 2);
     lua_settop(L, 2);
-    return reverse;
 }
 
 static int l_running(lua_State *L)
@@ -216,10 +237,10 @@ static int l_running(lua_State *L)
     const char *name = r->bound.name;
     static const int at[1] = {1};
     const dc_handle *h = dc_handle_check(L, d, 1, name);
-    running x = {.axis = -1};
+    running x = {.axis = -1, .dtype = -1};
     bool keep;
     lua_settop(L, 2);
-    x.reverse = take_reverse(L, d, name);
+    take_options(L, d, name, r->build == build_sum || r->build == build_prod, &x);
     const uint32_t mask = dc_args_axes(L, d, 2, h, name, &keep);
     if (mask == 0 || (mask & (mask - 1)) != 0)
         dc_error_raisef(L, d, DC_ERR_ARG, name, "one axis is needed, as in x:%s(-1)", name);

@@ -206,13 +206,14 @@ function Tensor:count_nonzero(axes) end
 dc.count_nonzero = Tensor.count_nonzero
 
 ---Running sums along an axis: at each position the sum up to it. With { axis = 2, reverse = true } of those from
----there to the end. Work and memory are in proportion to the elements; floats of 16 bits are added in f32.
+---there to the end. Work and memory are in proportion to the elements; floats of 16 bits are added in f32. Sums of
+---integers have 64 bits, counts of bool are i32, as those of x:sum; the option dtype asks for another.
 ---
 ---    dc.tensor { 1, 2, 3 }:cumsum(1)
 ---
 ---Errors: DC0101 without an axis, DC0103 for the axis.
----@param axis deepc.Axis|{ axis: deepc.Axis, reverse?: boolean } may be left out where there is one
----@return deepc.Tensor of the shape of x; of bool and 8/16-bit integers i32
+---@param axis deepc.Axis|{ axis: deepc.Axis, reverse?: boolean, dtype?: string } may be left out where there is one
+---@return deepc.Tensor of the shape of x, of its dtype; of integers i64 or u64, of bool i32
 function Tensor:cumsum(axis) end
 dc.cumsum = Tensor.cumsum
 
@@ -221,8 +222,8 @@ dc.cumsum = Tensor.cumsum
 ---    dc.tensor { 1, 2, 3 }:cumprod(1)
 ---
 ---Errors: DC0101 without an axis, DC0103 for the axis.
----@param axis deepc.Axis|{ axis: deepc.Axis, reverse?: boolean } may be left out where there is one
----@return deepc.Tensor of the shape of x; of bool and 8/16-bit integers i32
+---@param axis deepc.Axis|{ axis: deepc.Axis, reverse?: boolean, dtype?: string } may be left out where there is one
+---@return deepc.Tensor of the shape of x, of its dtype; of integers i64 or u64, of bool i32
 function Tensor:cumprod(axis) end
 dc.cumprod = Tensor.cumprod
 

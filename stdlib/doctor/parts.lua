@@ -113,7 +113,7 @@ local function cases()
       local by = dc.grad(dc.conv2d(x, k, { padding = 1 }):tanh():square():sum(), { k, x })
       return by[1], by[2]
     end), { normal(2, 3, 11, 13), normal(5, 3, 3, 3) }, 1e-4)
-  add("integers", dc.fn("integers(a: i32[n], b: i32[n]) -> i32[n], i64[], i32[n]", function(a, b)
+  add("integers", dc.fn("integers(a: i32[n], b: i32[n]) -> i32[n], i64[], i64[n]", function(a, b)
     return (a * b + 7):bit_xor(b) // 3 - a % 5, a:sum(), (a - b):cumsum(1)
   end), { integers(1000, 300), integers(1000, 300) }, 0)
   add("indices", dc.fn("indices(x: f32[v, m], i: i32[n]) -> f32[n, m], f32[v, m]", function(x, i)

@@ -169,8 +169,8 @@ local function positions_of(self, ids)
   if not pad then
     return dc.iota(ids.shape[2])
   end
-  local real = ids:ne(pad):cast "i32"
-  return real:cumsum(2) * real + pad
+  local real = ids:ne(pad)
+  return real:cumsum(2) * real:cast "i32" + pad
 end
 
 -- Vectors of tokens, and of the whole.

@@ -431,7 +431,7 @@ function nn.multilabel_margin_loss(scores, labels, options)
   local classes = scores:size(-1)
   local mask = l.counting(op, options, { table.unpack(scores.shape, 1, #scores.shape - 1) }, scores, "scores")
   labels = l.only(mask, labels, -1)
-  local there = labels:lt(0):cast("i32"):cumsum(-1):eq(0)
+  local there = labels:lt(0):cumsum(-1):eq(0)
   local hit = l.hits(op, labels, there, classes) & there:reshape(l.with_axis(there.shape, 1)) -- [rows, label, class]
   local narrow, x = core.in_f32(scores)
   x = l.only(mask, x)

@@ -53,7 +53,7 @@ local function judge(logits, guesses, q, u, v, how)
   local of_q = drawn:gather(guessed, 3):reshape(batch, n)
   local kept = dc.where(how.temperature:gt(0):reshape(batch, 1), (u * of_q):lt(of_p),
     guesses:eq(best[{ {}, { 1, n } }]))
-  local count = kept:cast("i32"):cumprod(2):sum(2):cast "i32"
+  local count = kept:cumprod(2):sum { axis = 2, dtype = "i32" }
   local here = dc.iota(n + 1):reshape(1, -1):eq(count:reshape(batch, 1))
   local function at(x)
     return dc.where(here:reshape(batch, n + 1, 1), x, 0):sum(2)
@@ -70,7 +70,7 @@ end
 local function compare(logits, guesses)
   local batch, n = guesses.shape[1], guesses.shape[2]
   local best = token_or_nan(logits, logits:cast("f32"):argmax(3))
-  local count = guesses:eq(best[{ {}, { 1, n } }]):cast("i32"):cumprod(2):sum(2):cast "i32"
+  local count = guesses:eq(best[{ {}, { 1, n } }]):cumprod(2):sum { axis = 2, dtype = "i32" }
   local here = dc.iota(n + 1):reshape(1, -1):eq(count:reshape(batch, 1))
   return count, dc.where(here, best, 0):sum(2):cast "i32"
 end

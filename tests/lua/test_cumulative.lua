@@ -82,8 +82,8 @@ function TestCumulative:test_long()
   local ones = dc.ones(("i32[%d]"):format(n))
   local sums = ones:cumsum(1)
   lu.assertEquals({ sums[1]:item(), sums[4097]:item(), sums[n]:item() }, { 1, 4097, n })
-  lu.assertTrue((sums:eq(dc.iota(("i32[%d]"):format(n)) + 1)):all():item())
-  lu.assertTrue((sums:eq(typed(function(x) return x:cumsum(1) end, ones))):all():item())
+  lu.assertTrue((sums:eq(dc.iota(("i64[%d]"):format(n)) + 1)):all():item())
+  lu.assertTrue((sums:eq(typed(function(x) return x:cumsum(1) end, ones, sums))):all():item())
   -- as exact as pairs are
   local floats = dc.full(("f32[%d]"):format(n), 0.1):cumsum(1)
   lu.assertAlmostEquals(floats[n]:item(), 0.1 * n, 0.01)
@@ -113,8 +113,9 @@ end
 
 function TestCumulative:test_dtypes()
   lu.assertEquals(dc.tensor({ 200, 100 }, "u8"):cumsum(1):totable(), { 200, 300 })
-  lu.assertEquals(dc.tensor({ 200, 100 }, "u8"):cumsum(1).dtype, "i32")
+  lu.assertEquals(dc.tensor({ 200, 100 }, "u8"):cumsum(1).dtype, "u64")
   lu.assertEquals(dc.tensor({ true, false, true }, "bool"):cumsum(1):totable(), { 1, 1, 2 })
+  lu.assertEquals(dc.tensor({ true, false, true }, "bool"):cumsum(1).dtype, "i32")
   lu.assertEquals(dc.tensor({ 20, 30 }, "i8"):cumprod(1):totable(), { 20, 600 })
   lu.assertEquals(dc.tensor({ 2 ^ 40 | 0, 3 }, "i64"):cumprod(1):totable(), { 2 ^ 40 | 0, 3 * 2 ^ 40 | 0 })
   for _, dtype in ipairs { "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64" } do
@@ -134,10 +135,46 @@ function TestCumulative:test_dtypes()
   end
 end
 
+-- As sums: 64 bits hold what the dtype itself does not, short and long, lazily and compiled, along a bound as well.
+function TestCumulative:test_integers_do_not_wrap()
+  for _, dtype in ipairs { "i8", "i16", "i32", "u8", "u16", "u32" } do
+    local bits, signed = tonumber(dtype:match "%d+"), dtype:match "^i"
+    local most = (1 << bits - (signed and 1 or 0)) - 1
+    for _, n in ipairs { 3, 3000 } do
+      local x = dc.full(("%s[%d]"):format(dtype, n), most)
+      for _, y in ipairs { x:cumsum(1), typed(function(v) return v:cumsum(1) end, x, x:cumsum(1)) } do
+        lu.assertEquals(y.dtype, signed and "i64" or "u64")
+        lu.assertEquals(y[n]:item(), n * most, dtype)
+      end
+      local backwards = x:cumsum { axis = 1, reverse = true }
+      lu.assertEquals(backwards[1]:item(), n * most, dtype)
+    end
+    local few = dc.tensor({ most, most, 1 }, dtype)
+    lu.assertEquals(few:cumprod(1).dtype, signed and "i64" or "u64")
+    lu.assertEquals(few:cumprod(1)[3]:item(), most * most, dtype)
+    local bounded = dc.fn(("f(x: %s[n <= 9]) -> %s[n]"):format(dtype, signed and "i64" or "u64"), function(x)
+      return x:cumsum(1)
+    end)
+    lu.assertEquals(bounded(few):totable(), { most, 2 * most, 2 * most + 1 })
+  end
+end
+
+function TestCumulative:test_dtype_that_is_asked_for()
+  local x = dc.tensor({ 200, 100 }, "u8")
+  for _, dtype in ipairs { "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64" } do
+    local function f(v) return v:cumsum { axis = 1, dtype = dtype } end
+    lu.assertEquals(f(x).dtype, dtype)
+    lu.assertEquals(f(x):totable(), dc.tensor({ 200, 300 }, "i32"):cast(dtype):totable(), dtype)
+    lu.assertEquals(typed(f, x, f(x)):totable(), f(x):totable(), dtype)
+  end
+  lu.assertEquals(dc.tensor({ 20, 30 }, "i8"):cumprod { axis = 1, dtype = "i8" }:totable(), { 20, 600 - 512 })
+  lu.assertEquals(dc.tensor { 0.5, 0.75 }:cumsum { axis = 1, dtype = "f64" }:totable(), { 0.5, 1.25 })
+end
+
 function TestCumulative:test_shapes_and_names()
   lu.assertEquals(tostring(dc.zeros "f32[n=2, t=3]":cumsum "t"):match "[^\n]*$", "f32[n=2, t=3]")
   lu.assertEquals(tostring(dc.zeros "u8[n=2, t=20]":cumprod { axis = "t", reverse = true }):match "[^\n]*$",
-    "i32[n=2, t=20]")
+    "u64[n=2, t=20]")
   for _, name in ipairs { "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp" } do
     local function run(x) return x[name](x, 1) end
     lu.assertEquals(run(dc.zeros "f32[0]").shape, { 0 })
@@ -158,8 +195,10 @@ function TestCumulative:test_mistakes()
   local a = dc.ones "f32[2, 3]"
   raises("cumsum: one axis is needed, as in x:cumsum(-1)", dc.cumsum, a)
   raises("cummax: axis 3 of f32[2, 3]", dc.cummax, a, 3)
-  raises("cumprod: unknown option 'keep'; known are axis, reverse", dc.cumprod, a, { axis = 1, keep = true })
+  raises("cumprod: unknown option 'keep'; known are axis, reverse, dtype", dc.cumprod, a, { axis = 1, keep = true })
   raises("cummin: reverse must be true or false, not the number 1", dc.cummin, a, { axis = 1, reverse = 1 })
+  raises("cumsum: dtype is one of numbers", dc.cumsum, a, { axis = 1, dtype = "bool" })
+  raises("cummax: unknown option 'dtype'; known are axis, reverse", dc.cummax, a, { axis = 1, dtype = "i64" })
   raises("logcumsumexp: i32[2]: a float is needed", dc.logcumsumexp, dc.zeros "i32[2]", 1)
 end
 
