@@ -141,7 +141,7 @@ local function std_of(op, target, options, gain, mode)
   options = options or {}
   local type_text, shape = read_type(op, target)
   local fan_in, fan_out = fans_of(op, type_text, shape)
-  gain = gain_of(op, options.gain or gain, numbers(op, options, { { "slope", 0.01 } }))
+  gain = gain_of(op, options.gain or gain, numbers(op, options, { { "slope", mode and 0 or 0.01 } }))
   mode = options.mode or mode
   if mode and mode ~= "fan_in" and mode ~= "fan_out" then
     core.fail("ARG", op, ('mode is "fan_in" or "fan_out", not %s'):format(core.shown(mode)))
@@ -160,7 +160,7 @@ local function normal_of(std, type_text, seed)
 end
 
 ---What makes good for an activation: linear and sigmoid 1, tanh 5/3, relu sqrt(2), leaky_relu
----sqrt(2 / (1 + slope^2)), selu 3/4.
+---sqrt(2 / (1 + slope^2)), selu 3/4. slope is 0.01, for kaiming_uniform and kaiming_normal 0, as in PyTorch.
 ---@alias deepc.nn.Gain number|"linear"|"sigmoid"|"tanh"|"relu"|"leaky_relu"|"selu"
 
 ---Uniform with the variance gain^2 * 2 / (inputs + outputs): that of values and that of gradients stay

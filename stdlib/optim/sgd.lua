@@ -16,12 +16,12 @@ local like, nothing = class.like, class.nothing
 ---
 ---    optim.SGD(net:parameters(), { lr = 1e-2, momentum = 0.9 })
 ---@class deepc.optim.SGD: deepc.optim.Optimizer
----@field lr deepc.Cell 1e-2
+---@field lr deepc.Cell 1e-3
 ---@field momentum deepc.Cell none
 ---@field dampening deepc.Cell none
 ---@field nesterov boolean false
 ---@overload fun(params: deepc.Cell[], options?: table<string, number|boolean>): deepc.optim.SGD
-optim.SGD = class.new { name = "optim.SGD", defaults = { lr = 1e-2 },
+optim.SGD = class.new { name = "optim.SGD", defaults = { lr = 1e-3 },
   chosen = { momentum = true, dampening = true }, flags = { nesterov = true } }
 
 function optim.SGD._init(own)
