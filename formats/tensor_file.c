@@ -130,17 +130,27 @@ static dc_status open_archive(dc_job *j, const char *path, dc_tensor_file **out)
                                          : dc_torch_open(j, path, out);
 }
 
-static dc_status read_begin(dc_job *j, const char *path, int fd, unsigned char begin[8],
+enum { BEGIN = 9 }; /* bytes that tell formats apart */
+
+static dc_status read_begin(dc_job *j, const char *path, int fd, unsigned char begin[BEGIN],
                             size_t *got)
 {
-    memset(begin, 0, 8);
-    return dc_infile_read(j, path, fd, 0, begin, 8, got);
+    memset(begin, 0, BEGIN);
+    return dc_infile_read(j, path, fd, 0, begin, BEGIN, got);
+}
+
+/* The length of a header, in 8 bytes, and the header: a length such as 640 begins as a pickle does. */
+static bool is_safetensors(const unsigned char *begin)
+{
+    return memcmp(begin + 4, "\0\0\0\0", 4) == 0 && begin[8] == '{';
 }
 
 /* Which format begins so? What is none of the others is read as safetensors, whose reader says what is wrong. */
 static dc_status open_as(dc_job *j, const char *path, const unsigned char *begin,
                          dc_tensor_file **out)
 {
+    if (is_safetensors(begin))
+        return dc_safetensors_open_file(j, path, out);
     if (memcmp(begin, "GGUF", 4) == 0)
         return dc_gguf_open(j, path, out);
     if (memcmp(begin, "PK\3\4", 4) == 0 || memcmp(begin, "PK\5\6", 4) == 0)
@@ -154,7 +164,7 @@ static dc_status open_as(dc_job *j, const char *path, const unsigned char *begin
 
 dc_status dc_tensor_file_open_part(dc_job *j, const char *path, dc_tensor_file **out)
 {
-    unsigned char begin[8];
+    unsigned char begin[BEGIN];
     struct stat st;
     size_t got;
     int fd;
@@ -166,7 +176,7 @@ dc_status dc_tensor_file_open_part(dc_job *j, const char *path, dc_tensor_file *
 
 dc_status dc_tensor_file_open(dc_job *j, const char *path, dc_tensor_file **out)
 {
-    unsigned char begin[8] = {0};
+    unsigned char begin[BEGIN] = {0};
     struct stat st;
     size_t got = 0;
     int fd;
@@ -179,7 +189,7 @@ dc_status dc_tensor_file_open(dc_job *j, const char *path, dc_tensor_file **out)
     if (folder)
         return dc_shards_open_folder(j, path, out);
     /* No safetensors file begins with a brace: its header would be too long. */
-    const bool index = got == 8 && begin[0] == '{' && memchr(begin, '\0', got) == NULL;
+    const bool index = got >= 8 && begin[0] == '{' && memchr(begin, '\0', 8) == NULL;
     return index ? dc_shards_open(j, path, out) : open_as(j, path, begin, out);
 }
 

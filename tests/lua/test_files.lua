@@ -52,6 +52,15 @@ function TestTensors:test_there_and_back()
   lu.assertEquals(metadata, { epoch = "5", by = "Zoë \"quoted\"\n" })
 end
 
+-- A file begins with the length of its header: 640, 896, 1152 and 1408 are in bytes the first two of a pickle.
+function TestTensors:test_headers_of_all_lengths()
+  local header = '{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+  for n = 64, 2048, 8 do
+    write(at "a", string.pack("<I8", n) .. header .. (" "):rep(n - #header) .. string.pack("<f", n))
+    lu.assertEquals(dc.load(at "a").w:item(), n)
+  end
+end
+
 function TestTensors:test_hints_for_files_of_other_programs()
   dc.save(at "a", { w = dc.ones "f32[3, 4]", h = dc.ones "f32[2]", i = dc.ones "i32[2]" })
   local function hint(into)
