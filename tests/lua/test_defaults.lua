@@ -18,8 +18,8 @@ function TestDefaults:test_a_default_that_differs_is_found()
     ["torch.nn.Unknown"] = { { "p", 1 } }, ["torch.nn.Dropout"] = { { "q", 0.5 } } }
   local text = table.concat((defaults.compare(rows)), "\n")
   lu.assertStrContains(text, "torch.nn.Dropout q: ")
-  lu.assertStrContains(text,
-    "torch.nn.LayerNorm eps: 0x1.0c6f7a0b5ed8dp-20 there; something else is the default here\ntorch.nn.Unknown: no case")
+  lu.assertStrContains(text, "torch.nn.LayerNorm eps: 0x1.0c6f7a0b5ed8dp-20 there; something else is the default here\n"
+    .. "torch.nn.Unknown: no case")
 end
 
 -- Each difference is a row of a table in docs/coming-from.md.
