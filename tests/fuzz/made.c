@@ -1,7 +1,9 @@
 #include "tests/fuzz/made.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -41,6 +43,28 @@ uint64_t made_number(made *m, uint64_t right)
                                                : right - (how - 19);
     m->lied = m->lied || lie != right;
     return lie;
+}
+
+const char *made_lies_in(made *m, const char *text)
+{
+    const size_t room = 21 * strlen(text) + 1; /* a digit may become a number */
+    char *out = dc_arena_alloc(m->arena, room), *to = out;
+    while (*text != '\0') {
+        char *end = NULL;
+        const bool is_number = *text >= '0' && *text <= '9';
+        const uint64_t right = is_number ? strtoull(text, &end, 10) : 0;
+        const uint64_t lie = is_number && made_once_in(m, 4) ? made_number(m, right) : right;
+        if (lie == right) {
+            *to++ = *text++;
+            while (is_number && *text >= '0' && *text <= '9')
+                *to++ = *text++;
+        } else {
+            to += snprintf(to, 22, made_once_in(m, 2) ? "%" PRIu64 : "-%" PRIu64, lie);
+            text = end;
+        }
+    }
+    *to = '\0';
+    return out;
 }
 
 void made_begin(made *m, dc_arena *a, const fuzz_input *in)

@@ -42,6 +42,8 @@ uint32_t made_below(made *m, uint32_t n);
 bool made_once_in(made *m, uint32_t n);
 /* The number, or a lie. */
 uint64_t made_number(made *m, uint64_t right);
+/* The text, with lies in the place of some of its numbers. */
+const char *made_lies_in(made *m, const char *text);
 
 /* ---- bytes ---- */
 
