@@ -151,7 +151,8 @@ function TestCumulative:test_integers_do_not_wrap()
     end
     local few = dc.tensor({ most, most, 1 }, dtype)
     lu.assertEquals(few:cumprod(1).dtype, signed and "i64" or "u64")
-    lu.assertEquals(few:cumprod(1)[3]:item(), most * most, dtype)
+    -- As bits: that of u32 is no integer of Lua.
+    lu.assertEquals(few:cumprod(1)[3]:cast "i64":item(), most * most, dtype)
     local bounded = dc.fn(("f(x: %s[n <= 9]) -> %s[n]"):format(dtype, signed and "i64" or "u64"), function(x)
       return x:cumsum(1)
     end)
