@@ -370,7 +370,6 @@ static dc_status begin_lzma(dc_zip_stream *s, dc_job *j)
         s->piece[PROPERTIES + i] = s->e->ends ? 0xff : (unsigned char)(s->e->size >> 8 * i);
     s->at += HEAD;
     s->left -= HEAD;
-    s->flate.next_in = s->piece;
     s->flate.avail_in = PROPERTIES + 8;
     return DC_OK;
 }
@@ -393,6 +392,7 @@ dc_status dc_zip_stream_open(const dc_zip *z, dc_job *j, const dc_zip_entry *e, 
     s->z = z;
     s->e = e;
     s->left = e->packed;
+    s->flate.next_in = s->piece;
     if (e->encrypted)
         return fail(z, j, "'%.80s' is encrypted", e->name);
     DC_TRY(dc_zip_place(z, j, e, &s->at));
