@@ -243,9 +243,8 @@ static dc_exec *stand_in(const dc_exec *e, dc_job *j, dc_exec_graph *out)
 {
     dc_exec *x = DC_NEW(&j->scratch, dc_exec);
     x->rt = e->rt;
-    x->module = x->work = out->module; /* which nobody else reads yet */
+    x->work = out->module; /* where its graph is copied to */
     x->desc = e->desc;
-    x->desc.fn = dc_func_clone(out->module, e->desc.fn, NULL);
     x->layout = e->layout;
     x->param = e->param;
     x->result = e->result;
