@@ -183,7 +183,9 @@ dc_fv dc_expand_erf_inv(const use *u)
     const dc_fv w = op1(u, DC_K_NEG, apply_to(u, dc_expand_log, product));
     const dc_fv root = op1(u, DC_K_SQRT, w);
     const dc_fv t = op2(u, DC_K_SUB, w, flt_of(u, 2.50927734375, 3.125));
-    const dc_fv near = series_at(u, t, &middle_f32, &middle_f64);
+    const series *of = wide ? &middle_f64 : &middle_f32;
+    const dc_fv rest = polynomial(u, t, of->coef, of->terms - 1);
+    const dc_fv level = flt(u, of->coef[of->terms - 1]), near = fma3(u, rest, t, level);
     dc_fv far = series_at(u, op2(u, DC_K_SUB, root, flt_of(u, 3, 3.25)), &tail_f32, &tail_f64);
     if (wide) {
         const dc_fv last =
@@ -195,10 +197,8 @@ dc_fv dc_expand_erf_inv(const use *u)
     const dc_fv infinite = with_sign_of(u, flt(u, INFINITY), x);
     dc_fv r = op2(u, DC_K_MUL, x, p);
     if (!wide) { /* what the last sum of the polynomial loses is 0.8 ulp without a multiply-add */
-        const dc_fv level = flt(u, middle_f32.coef[middle_f32.terms - 1]);
-        const dc_fv bend =
-            op2(u, DC_K_MUL, t, polynomial(u, t, middle_f32.coef, middle_f32.terms - 1));
-        const dc_fv lost = op2(u, DC_K_SUB, bend, op2(u, DC_K_SUB, near, level));
+        const dc_fv lost =
+            op2(u, DC_K_SUB, op2(u, DC_K_MUL, t, rest), op2(u, DC_K_SUB, near, level));
         r = pick(u, is_near, fma3(u, x, p, op2(u, DC_K_MUL, x, lost)), r);
         const dc_fv square = op2(u, DC_K_MUL, x, x);
         const dc_fv low =
