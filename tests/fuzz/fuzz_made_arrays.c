@@ -125,40 +125,28 @@ static void make_archive(made *m)
         const bool unread = made_below(m, 8) == 7;
         const array a = choose(m);
         const char *name = made_name(m, "", i);
+        const made file = made_part_begin(m);
         if (unread)
             put_unread(m);
         else
             put_array(m, &a);
-        entry[i] = (made_entry){dc_arena_printf(m->arena, "%s.npy", name), m->at, m->n, 0, true};
+        const made part = made_part_end(m, &file);
+        entry[i] =
+            (made_entry){dc_arena_printf(m->arena, "%s.npy", name), part.at, part.n, 0, true};
         if (unread)
             made_expect_unread(m, name);
         else
             made_expect(m, name, &a.type, a.bytes, a.n);
-        m->at = NULL;
-        m->n = m->room = 0;
     }
     made_zip(m, entry, n);
 }
 
 /* ---- safetensors ------------------------------------------------------------------------------ */
 
-static void put_quoted(made *m, const char *s)
-{
-    made_byte(m, '"');
-    for (; *s != '\0'; s++)
-        made_printf(m, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
-    made_byte(m, '"');
-}
-
 static void put_entry(made *m, const char *name, const array *a, uint64_t at)
 {
-    put_quoted(m, name);
-    made_printf(m, ":{%s\"dtype\":\"%s\",\"shape\":[",
-                made_below(m, 8) == 7 ? "\"more\":[1.5,{\"x\":null}]," : "", a->code->safetensors);
-    for (int i = 0; i < a->type.rank; i++)
-        made_printf(m, "%s%" PRIu64, i > 0 ? "," : "", made_number(m, (uint64_t)a->type.dim[i]));
-    made_printf(m, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", made_number(m, at),
-                made_number(m, at + a->n));
+    const char *more = made_below(m, 8) == 7 ? "\"more\":[1.5,{\"x\":null}]," : "";
+    made_st_entry(m, name, more, a->code->safetensors, &a->type, at, a->n);
 }
 
 static void make_safetensors(made *m)
@@ -166,6 +154,7 @@ static void make_safetensors(made *m)
     array a[ARRAYS];
     const uint32_t n = made_below(m, ARRAYS + 1), texts = made_below(m, 3);
     const bool null = texts == 0 && made_once_in(m, 4);
+    const made file = made_part_begin(m);
     uint64_t at = 0;
     made_byte(m, '{');
     if (null)
@@ -173,9 +162,9 @@ static void make_safetensors(made *m)
     if (texts > 0)
         made_text(m, "\"__metadata__\":{");
     for (uint32_t i = 0; i < texts; i++) {
-        put_quoted(m, made_name(m, "key", i));
+        made_quoted(m, made_name(m, "key", i));
         made_byte(m, ':');
-        put_quoted(m, made_name(m, "", i));
+        made_quoted(m, made_name(m, "", i));
         made_byte(m, i + 1 < texts ? ',' : '}');
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -188,12 +177,9 @@ static void make_safetensors(made *m)
     }
     made_byte(m, '}');
     made_align(m, 8, ' ');
-    const unsigned char *header = m->at;
-    const size_t length = m->n;
-    m->at = NULL;
-    m->n = m->room = 0;
-    made_le(m, made_number(m, length), 8);
-    made_put(m, header, length);
+    const made header = made_part_end(m, &file);
+    made_le(m, made_number(m, header.n), 8);
+    made_put(m, header.at, header.n);
     for (uint32_t i = 0; i < n; i++)
         made_put(m, a[i].bytes, a[i].n);
 }

@@ -5,7 +5,6 @@
  * of its header, its tensors' sizes and places, its positions and values.
  */
 #define _POSIX_C_SOURCE 200809L /* strdup */
-#include "formats/json.h"
 #include "formats/safetensors.h"
 
 #include <stdio.h>
@@ -139,15 +138,6 @@ typedef struct making {
     const char *text[MOST];
 } making;
 
-static void put_quoted(dc_job *j, made *m, const char *text)
-{
-    dc_text *t = dc_job_text(j);
-    if (!dc_json_print(t, text))
-        fuzz_finding("a text that is none is printed");
-    made_put(m, t->s, t->n);
-    dc_job_text_end(j, t);
-}
-
 static void choose_bytes(making *k)
 {
     for (uint32_t i = 0; i < k->of->ntensor; i++) {
@@ -172,37 +162,30 @@ static void choose_texts(making *k)
     }
 }
 
-static void put_tensors(dc_job *j, making *k, const uint32_t *order)
+static void put_tensors(making *k, const uint32_t *order)
 {
-    made *m = &k->m;
     uint64_t at = 0;
     for (uint32_t i = 0; i < k->of->ntensor; i++) {
         const dc_st_tensor *t = &k->of->tensor[order[i]];
-        put_quoted(j, m, t->name);
-        made_printf(m, ":{\"dtype\":\"%s\",\"shape\":[",
-                    dc_safetensors_dtype((dc_dtype)t->type.dtype));
-        for (int d = 0; d < t->type.rank; d++)
-            made_printf(m, "%s%llu", d > 0 ? "," : "",
-                        (unsigned long long)made_number(m, (uint64_t)t->type.dim[d]));
-        made_printf(m, "],\"data_offsets\":[%llu,", (unsigned long long)made_number(m, at));
+        made_st_entry(&k->m, t->name, "", dc_safetensors_dtype((dc_dtype)t->type.dtype), &t->type,
+                      at, (uint64_t)t->bytes);
+        made_text(&k->m, i + 1 < k->of->ntensor ? "," : "");
         at += (uint64_t)t->bytes;
-        made_printf(m, "%llu]}%s", (unsigned long long)made_number(m, at),
-                    i + 1 < k->of->ntensor ? "," : "");
     }
 }
 
-static void put_texts(dc_job *j, making *k)
+static void put_texts(making *k)
 {
     made_text(&k->m, "\"__metadata__\":{");
     for (uint32_t i = 0; i < k->of->ntext; i++) {
-        put_quoted(j, &k->m, k->of->text[i].key);
+        made_quoted(&k->m, k->of->text[i].key);
         made_text(&k->m, ":");
-        put_quoted(j, &k->m, k->text[i]);
+        made_quoted(&k->m, k->text[i]);
         made_text(&k->m, i + 1 < k->of->ntext ? "," : "},");
     }
 }
 
-static void put_file(dc_job *j, making *k)
+static void put_file(making *k)
 {
     made *m = &k->m;
     uint32_t order[MOST];
@@ -213,8 +196,8 @@ static void put_file(dc_job *j, making *k)
     }
     made_le(m, 0, 8);
     made_text(m, "{");
-    put_texts(j, k);
-    put_tensors(j, k, order);
+    put_texts(k);
+    put_tensors(k, order);
     made_text(m, "}");
     made_align(m, 8, ' ');
     const uint64_t length = made_number(m, m->n - 8);
@@ -258,7 +241,7 @@ static dc_status body(dc_job *j, void *arg)
     k->of = &known[k->kind];
     choose_bytes(k);
     choose_texts(k);
-    put_file(j, k);
+    put_file(k);
     made_end(&k->m);
     const bool good = run(fuzz_file(k->m.at, k->m.n), k->kind);
     if (!good && made_is_intact(&k->m))

@@ -7,7 +7,6 @@
  */
 #include "core/eval/eval.h"
 #include "formats/fnfile.h"
-#include "formats/json.h"
 #include "formats/safetensors.h"
 #include "vm/deepc.h"
 
@@ -154,30 +153,16 @@ static bool choose_variant(making *k, variant *v)
 
 /* ---- the file --------------------------------------------------------------------------------- */
 
-static void put_quoted(dc_job *j, made *m, const char *text)
+static void put_tensors(making *k)
 {
-    dc_text *t = dc_job_text(j);
-    if (!dc_json_print(t, text))
-        fuzz_finding("a text that is none is printed");
-    made_put(m, t->s, t->n);
-    dc_job_text_end(j, t);
-}
-
-static void put_tensors(dc_job *j, making *k)
-{
-    made *m = &k->m;
     uint64_t at = 0;
     for (uint32_t i = 0; i < k->value.n; i++) {
         const value *v = &k->value.at[i];
-        put_quoted(j, m, v->name);
-        made_printf(m, ":{\"dtype\":\"%s\",\"shape\":[",
-                    dc_safetensors_dtype((dc_dtype)v->type.dtype));
-        for (int d = 0; d < v->type.rank; d++)
-            made_printf(m, "%s%llu", d > 0 ? "," : "",
-                        (unsigned long long)made_number(m, (uint64_t)v->type.dim[d]));
-        made_printf(m, "],\"data_offsets\":[%llu,", (unsigned long long)made_number(m, at));
-        at += dc_type_bytes(&v->type);
-        made_printf(m, "%llu]},", (unsigned long long)made_number(m, at));
+        const uint64_t bytes = dc_type_bytes(&v->type);
+        made_st_entry(&k->m, v->name, "", dc_safetensors_dtype((dc_dtype)v->type.dtype), &v->type,
+                      at, bytes);
+        made_text(&k->m, ",");
+        at += bytes;
     }
 }
 
@@ -187,30 +172,23 @@ static void put_variants(dc_job *j, making *k)
         dc_text *t = dc_job_text(j);
         dc_fnfile_print(&k->variant[i].file, t);
         made_printf(&k->m, ",\"variant.%u\":", i + 1);
-        put_quoted(j, &k->m, made_lies_in(&k->m, t->s));
+        made_quoted(&k->m, made_lies_in(&k->m, t->s));
         dc_job_text_end(j, t);
     }
 }
 
 static void put_file(dc_job *j, making *k)
 {
-    made head = k->m;
-    head.at = NULL;
-    head.n = head.room = 0;
-    const made file = k->m;
-    k->m = head;
+    const made file = made_part_begin(&k->m);
     made_text(&k->m, "{");
-    put_tensors(j, k);
+    put_tensors(k);
     made_printf(
         &k->m, "\"__metadata__\":{\"deepc.function\":\"%llu\",\"name\":\"f\",\"signature\":\"f()\"",
         (unsigned long long)made_number(&k->m, 1));
     put_variants(j, k);
     made_text(&k->m, "}}");
     made_align(&k->m, 8, ' ');
-    head = k->m;
-    k->m.at = file.at;
-    k->m.n = file.n;
-    k->m.room = file.room;
+    const made head = made_part_end(&k->m, &file);
     made_le(&k->m, made_number(&k->m, head.n), 8);
     made_put(&k->m, head.at, head.n);
     for (uint32_t i = 0; i < k->value.n; i++)

@@ -4,8 +4,6 @@
  * libsndfile decodes them: of a file in which no channel has a floor every sample is 0, and all have as many frames as
  * the last page says. Where it is not installed a file is refused with its name.
  */
-#include "formats/sound.h"
-
 #include <string.h>
 
 #include "tests/fuzz/made.h"
@@ -56,24 +54,6 @@ static void end_packet(bits *b)
 {
     if (b->n > 0)
         put_bits(b, 0, 8 - (int)b->n);
-}
-
-/* What is made from now on is a packet; the file is kept until packet_end. */
-static made packet_begin(ogg *o)
-{
-    const made file = *o->m;
-    o->m->at = NULL;
-    o->m->n = o->m->room = 0;
-    return file;
-}
-
-static made packet_end(ogg *o, const made *file)
-{
-    const made packet = *o->m;
-    o->m->at = file->at;
-    o->m->n = file->n;
-    o->m->room = file->room;
-    return packet;
 }
 
 /* ---- pages ------------------------------------------------------------------------------------ */
@@ -128,7 +108,7 @@ static void put_page(ogg *o, unsigned flags, uint64_t position, const made *pack
 
 static made identification(ogg *o)
 {
-    const made file = packet_begin(o);
+    const made file = made_part_begin(o->m);
     made *m = o->m;
     made_text(m, "\1vorbis");
     made_le(m, made_number(m, 0), 4);
@@ -139,12 +119,12 @@ static made identification(ogg *o)
     made_le(m, made_number(m, 0), 4);
     made_byte(m, (unsigned)made_number(m, (unsigned)(o->small | o->large << 4)));
     made_byte(m, (unsigned)made_number(m, 1));
-    return packet_end(o, &file);
+    return made_part_end(o->m, &file);
 }
 
 static made comments(ogg *o)
 {
-    const made file = packet_begin(o);
+    const made file = made_part_begin(o->m);
     made *m = o->m;
     const uint32_t n = made_below(m, 4);
     made_text(m, "\3vorbis");
@@ -156,7 +136,7 @@ static made comments(ogg *o)
         made_text(m, "TITLE=a");
     }
     made_byte(m, (unsigned)made_number(m, 1));
-    return packet_end(o, &file);
+    return made_part_end(o->m, &file);
 }
 
 /* Four entries of two bits; with values where residues are to be made of them. */
@@ -245,7 +225,7 @@ static void put_mapping(ogg *o, bits *b)
 
 static made setup(ogg *o)
 {
-    const made file = packet_begin(o);
+    const made file = made_part_begin(o->m);
     bits b = {.m = o->m};
     made_text(o->m, "\5vorbis");
     put_lied(&b, 1, 8);
@@ -268,7 +248,7 @@ static made setup(ogg *o)
     }
     put_lied(&b, 1, 1);
     end_packet(&b);
-    return packet_end(o, &file);
+    return made_part_end(o->m, &file);
 }
 
 /* ---- sounds ----------------------------------------------------------------------------------- */
@@ -276,7 +256,7 @@ static made setup(ogg *o)
 /* A block that is silent in each channel, or has any bits. */
 static made audio(ogg *o, bool large, bool before, bool after)
 {
-    const made file = packet_begin(o);
+    const made file = made_part_begin(o->m);
     bits b = {.m = o->m};
     put_lied(&b, 0, 1);
     if (o->modes)
@@ -290,7 +270,7 @@ static made audio(ogg *o, bool large, bool before, bool after)
     for (uint32_t n = o->loud ? made_below(o->m, 100) : 0; n > 0; n--)
         put_bits(&b, made_below(o->m, 256), 8);
     end_packet(&b);
-    return packet_end(o, &file);
+    return made_part_end(o->m, &file);
 }
 
 static void make(ogg *o)
@@ -327,34 +307,12 @@ static void make(ogg *o)
 
 /* ---- what is read ----------------------------------------------------------------------------- */
 
-typedef struct got {
-    dc_type type;
-    float *at;
-} got;
-
-static dc_status make_room(dc_job *j, void *ctx, const dc_type *type, void **at)
-{
-    got *g = ctx;
-    g->type = *type;
-    *at = g->at = dc_arena_alloc(&j->scratch, dc_type_bytes(type) + 1);
-    return DC_OK;
-}
-
 static dc_status read_sound(dc_job *j, const ogg *o)
 {
-    got g = {0};
-    const dc_room room = {make_room, &g};
-    int rate;
-    DC_TRY(dc_sound_read(j, fuzz_file(o->m->at, o->m->n), &room, &rate));
-    if (!made_is_intact(o->m))
-        return DC_OK;
-    const int64_t dim[] = {o->frames, o->channels};
-    const dc_type want = dc_type_make(DC_F32, 2, dim);
-    if (rate != o->rate || !dc_type_same(&g.type, &want))
-        fuzz_finding("%lld frames of %lld, or another rate or number of channels",
-                     (long long)g.type.dim[0], (long long)o->frames);
-    for (int64_t i = 0; !o->loud && i < dc_type_count(&want); i++)
-        if (g.at[i] != 0)
+    const float *got;
+    DC_TRY(made_sound_read(j, o->m, o->rate, o->frames, o->channels, &got));
+    for (int64_t i = 0; got != NULL && !o->loud && i < o->frames * o->channels; i++)
+        if (got[i] != 0)
             fuzz_finding("sample %lld is not 0", (long long)i);
     return DC_OK;
 }
@@ -362,7 +320,6 @@ static dc_status read_sound(dc_job *j, const ogg *o)
 static dc_status body(dc_job *j, void *arg)
 {
     made m;
-    char text[1000];
     made_begin(&m, &j->scratch, arg);
     ogg *o = DC_NEW(&j->scratch, ogg);
     o->m = &m;
@@ -374,13 +331,7 @@ static dc_status body(dc_job *j, void *arg)
     o->loud = made_once_in(&m, 2);
     make(o);
     made_end(&m);
-    const dc_status status = read_sound(j, o);
-    if (status == DC_OK || !made_is_intact(&m))
-        return status;
-    dc_err_render(&j->err, 0, text, sizeof text);
-    if (strstr(text, "needs libsndfile") == NULL)
-        fuzz_finding("a valid file is refused: %s", text);
-    return status;
+    return read_sound(j, o);
 }
 
 void fuzz_one(const fuzz_input *in)

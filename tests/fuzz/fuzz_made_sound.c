@@ -3,8 +3,6 @@
  * agree; WAV of every width with other chunks between. libsndfile decodes FLAC: what it makes of valid files has to be the
  * samples. Where it is not installed a file is refused with its name.
  */
-#include "formats/sound.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -397,32 +395,11 @@ static void make_wav(sound *s)
 
 /* ---- what is read ----------------------------------------------------------------------------- */
 
-typedef struct got {
-    dc_type type;
-    float *at;
-} got;
-
-static dc_status make_room(dc_job *j, void *ctx, const dc_type *type, void **at)
-{
-    got *g = ctx;
-    g->type = *type;
-    *at = g->at = dc_arena_alloc(&j->scratch, dc_type_bytes(type) + 1);
-    return DC_OK;
-}
-
 static dc_status read_sound(dc_job *j, sound *s)
 {
-    got g = {0};
-    const dc_room room = {make_room, &g};
-    int rate;
-    DC_TRY(dc_sound_read(j, fuzz_file(s->m->at, s->m->n), &room, &rate));
-    if (!made_is_intact(s->m))
-        return DC_OK;
-    const int64_t dim[] = {s->frames, s->channels};
-    const dc_type want = dc_type_make(DC_F32, 2, dim);
-    if (rate != s->rate || !dc_type_same(&g.type, &want))
-        fuzz_finding("another length, rate or number of channels");
-    if (memcmp(g.at, s->want, dc_type_bytes(&want)) != 0)
+    const float *got;
+    DC_TRY(made_sound_read(j, s->m, s->rate, s->frames, s->channels, &got));
+    if (got != NULL && memcmp(got, s->want, (size_t)(s->frames * s->channels) * sizeof *got) != 0)
         fuzz_finding("other samples");
     return DC_OK;
 }
@@ -430,7 +407,6 @@ static dc_status read_sound(dc_job *j, sound *s)
 static dc_status body(dc_job *j, void *arg)
 {
     made m;
-    char text[1000];
     made_begin(&m, &j->scratch, arg);
     sound *s = DC_NEW(&j->scratch, sound);
     s->m = &m;
@@ -445,13 +421,7 @@ static dc_status body(dc_job *j, void *arg)
         expect_samples(s);
     }
     made_end(&m);
-    const dc_status status = read_sound(j, s);
-    if (status == DC_OK || !made_is_intact(&m))
-        return status;
-    dc_err_render(&j->err, 0, text, sizeof text);
-    if (strstr(text, "needs libsndfile") == NULL)
-        fuzz_finding("a valid file is refused: %s", text);
-    return status;
+    return read_sound(j, s);
 }
 
 void fuzz_one(const fuzz_input *in)

@@ -1,5 +1,8 @@
 #include "tests/fuzz/made.h"
 
+#include "formats/json.h"
+#include "formats/sound.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -135,6 +138,23 @@ void made_align(made *m, size_t to, unsigned with)
         made_byte(m, with);
 }
 
+made made_part_begin(made *m)
+{
+    const made file = *m;
+    m->at = NULL;
+    m->n = m->room = 0;
+    return file;
+}
+
+made made_part_end(made *m, const made *file)
+{
+    const made part = *m;
+    m->at = file->at;
+    m->n = file->n;
+    m->room = file->room;
+    return part;
+}
+
 static void edit(made *m)
 {
     const size_t at = made_below(m, (uint32_t)m->n), left = m->n - at;
@@ -214,6 +234,29 @@ void made_expect_unread(made *m, const char *name)
 {
     const made_tensor t = {.name = name, .unread = true};
     DC_PUSH_IN(m->arena, m->tensor, t);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------- */
+
+void made_quoted(made *m, const char *text)
+{
+    dc_job *j = dc_job_here();
+    dc_text *t = dc_job_text(j);
+    if (!dc_json_print(t, text))
+        fuzz_finding("a text that is none is printed");
+    made_put(m, t->s, t->n);
+    dc_job_text_end(j, t);
+}
+
+void made_st_entry(made *m, const char *name, const char *more, const char *dtype,
+                   const dc_type *type, uint64_t at, uint64_t bytes)
+{
+    made_quoted(m, name);
+    made_printf(m, ":{%s\"dtype\":\"%s\",\"shape\":[", more, dtype);
+    for (int i = 0; i < type->rank; i++)
+        made_printf(m, "%s%" PRIu64, i > 0 ? "," : "", made_number(m, (uint64_t)type->dim[i]));
+    made_printf(m, "],\"data_offsets\":[%" PRIu64 ",", made_number(m, at));
+    made_printf(m, "%" PRIu64 "]}", made_number(m, at + bytes));
 }
 
 /* ---- archives --------------------------------------------------------------------------------- */
@@ -395,4 +438,42 @@ dc_status made_tensors_check(dc_job *j, made *m)
         return status;
     dc_err_render(&j->err, 0, text, sizeof text);
     fuzz_finding("a valid file is refused: %s", text);
+}
+
+typedef struct sound_got {
+    dc_type type;
+    float *at;
+} sound_got;
+
+static dc_status make_room(dc_job *j, void *ctx, const dc_type *type, void **at)
+{
+    sound_got *g = ctx;
+    g->type = *type;
+    *at = g->at = dc_arena_alloc(&j->scratch, dc_type_bytes(type) + 1);
+    return DC_OK;
+}
+
+dc_status made_sound_read(dc_job *j, made *m, int rate, int64_t frames, int channels,
+                          const float **samples)
+{
+    sound_got g = {0};
+    const dc_room room = {make_room, &g};
+    const dc_type want = dc_type_make(DC_F32, 2, (const int64_t[]){frames, channels});
+    char text[1000];
+    int got_rate;
+    const dc_status status = dc_sound_read(j, fuzz_file(m->at, m->n), &room, &got_rate);
+    *samples = NULL;
+    if (!made_is_intact(m))
+        return status;
+    if (status != DC_OK) {
+        dc_err_render(&j->err, 0, text, sizeof text);
+        if (strstr(text, "needs libsndfile") == NULL)
+            fuzz_finding("a valid file is refused: %s", text);
+        return status;
+    }
+    if (got_rate != rate || !dc_type_same(&g.type, &want))
+        fuzz_finding("%lld frames of %lld, or another rate or number of channels",
+                     (long long)g.type.dim[0], (long long)frames);
+    *samples = g.at;
+    return DC_OK;
 }

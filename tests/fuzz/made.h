@@ -54,6 +54,19 @@ void made_le(made *m, uint64_t v, int bytes);
 void made_be(made *m, uint64_t v, int bytes);
 void made_printf(made *m, const char *fmt, ...) DC_PRINTF(2, 3);
 void made_align(made *m, size_t to, unsigned with); /* fills up to a multiple */
+/*
+ * What is made from now on is a part of its own, at 0; gives the file as it is. The second goes on with that file, and
+ * gives the part.
+ */
+made made_part_begin(made *m);
+made made_part_end(made *m, const made *file);
+
+/* ---- JSON ---- */
+
+void made_quoted(made *m, const char *text);
+/* Of a header of safetensors: a tensor whose bytes begin `at`; `more` is of other fields, or empty. */
+void made_st_entry(made *m, const char *name, const char *more, const char *dtype,
+                   const dc_type *type, uint64_t at, uint64_t bytes);
 
 /* One that is in the list, and is not read. */
 void made_expect_unread(made *m, const char *name);
@@ -84,5 +97,12 @@ void made_zip(made *m, made_entry *entry, uint32_t n);
 
 /* Opens the file, reads all of it, and compares where it is intact. */
 dc_status made_tensors_check(dc_job *j, made *m);
+
+/*
+ * Reads it as a sound, which has to be refused for lack of a library alone where it is intact, and otherwise to have this
+ * rate and shape: *samples are its then, else NULL.
+ */
+dc_status made_sound_read(dc_job *j, made *m, int rate, int64_t frames, int channels,
+                          const float **samples);
 
 #endif
