@@ -83,6 +83,12 @@ static dc_fv word_of(const use *u, uint64_t v)
     return bits(u, kind_of(u)->word, v);
 }
 
+/* A word of 32 bits as one of 64. */
+static dc_fv as_wide(const use *u, dc_fv word)
+{
+    return dc_fb_convert(u->b, word, DC_U64);
+}
+
 /* Word i of the table. */
 static dc_fv table_word(const use *u, int i)
 {
@@ -108,6 +114,32 @@ static void multiply_words(const use *u, dc_fv m, dc_fv w, dc_fv *high, dc_fv *l
     *low = op2(u, DC_K_OR, op2(u, DC_K_AND, ll, mask), op2(u, DC_K_SHL, mid, half));
     *high = op2(u, DC_K_ADD, op2(u, DC_K_ADD, op2(u, DC_K_SHR, lh, half), hh),
                 op2(u, DC_K_SHR, mid, half));
+}
+
+/*
+ * The middle of the product of a mantissa and three words, the first word the highest: the last word of what is before the
+ * point, *top, and the first one behind it, *low. Of f32 in words of 64 bits, where a product of two words is one
+ * instruction; with 64 bits there are no wider ones.
+ */
+static void middle_of_product(const use *u, dc_fv m, const dc_fv *w, dc_fv *top, dc_fv *low)
+{
+    if (u->t != DC_F64) {
+        const dc_fv wide = as_wide(u, m), half = bits(u, DC_U64, 32);
+        const dc_fv first = op2(u, DC_K_SHL, as_wide(u, op2(u, DC_K_MUL, m, w[0])), half);
+        const dc_fv second = op2(u, DC_K_MUL, wide, as_wide(u, w[1]));
+        const dc_fv third = op2(u, DC_K_SHR, op2(u, DC_K_MUL, wide, as_wide(u, w[2])), half);
+        const dc_fv sum = op2(u, DC_K_ADD, op2(u, DC_K_ADD, first, second), third);
+        *top = dc_fb_convert(u->b, op2(u, DC_K_SHR, sum, half), DC_U32);
+        *low = dc_fb_convert(u->b, sum, DC_U32);
+        return;
+    }
+    dc_fv high, mid_high, mid_low, ignored;
+    multiply_words(u, m, w[0], &ignored, top);
+    multiply_words(u, m, w[1], &mid_high, &mid_low);
+    multiply_words(u, m, w[2], &high, &ignored);
+    *low = op2(u, DC_K_ADD, mid_low, high);
+    const dc_fv carry = pick(u, op2(u, DC_K_LT, *low, mid_low), word_of(u, 1), word_of(u, 0));
+    *top = op2(u, DC_K_ADD, op2(u, DC_K_ADD, *top, mid_high), carry);
 }
 
 /* Three words of the table from bit `place` on: words, then bits, are moved to the front. */
@@ -181,14 +213,9 @@ static dc_fv quarter_turns(const use *u, dc_fv size, dc_fv *rest, dc_fv *less)
     const dc_fv m = op2(u, DC_K_OR, fraction, word_of(u, leading));
     const dc_fv near = op2(u, DC_K_LT, size, flt(u, 0.78539816));
     const dc_fv safe = pick(u, near, word_of(u, k->below), field);
-    dc_fv w[3], high, mid_high, mid_low, top, ignored;
+    dc_fv w[3], top, low;
     window(u, op2(u, DC_K_SUB, safe, word_of(u, k->one_field)), w);
-    multiply_words(u, m, w[0], &ignored, &top);
-    multiply_words(u, m, w[1], &mid_high, &mid_low);
-    multiply_words(u, m, w[2], &high, &ignored);
-    const dc_fv low = op2(u, DC_K_ADD, mid_low, high);
-    const dc_fv carry = pick(u, op2(u, DC_K_LT, low, mid_low), word_of(u, 1), word_of(u, 0));
-    top = op2(u, DC_K_ADD, op2(u, DC_K_ADD, top, mid_high), carry);
+    middle_of_product(u, m, w, &top, &low);
     const dc_fv eighth = word_of(u, (uint64_t)1 << (k->width - 3));
     const dc_fv quarters = op2(u, DC_K_SHR, op2(u, DC_K_ADD, top, eighth), two);
     const dc_fv left = op2(u, DC_K_SUB, top, op2(u, DC_K_SHL, quarters, two));
