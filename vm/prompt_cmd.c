@@ -330,6 +330,21 @@ static uint64_t number_of(const char *word)
     return d == DC_DIGITS_OK && (*word == '\0' || isspace((unsigned char)*word)) ? n : 0;
 }
 
+/* A line with the name of a kernel of the function that the n bytes of args give, and the lines of Lua it computes. */
+static void print_origin(dc_prompt *p, const char *args, size_t n, uint64_t number)
+{
+    lua_State *L = p->L;
+    const int top = lua_gettop(L);
+    if (push_method(p, args, n, "kernels") && dc_prompt_call(p, 1) &&
+        lua_rawgeti(L, -1, (lua_Integer)number) == LUA_TTABLE) {
+        lua_getfield(L, -1, "name");
+        lua_getfield(L, -2, "lines");
+        const char *name = lua_tostring(L, -2), *lines = lua_tostring(L, -1);
+        dc_sayf(stdout, "kernel %d, %s: %s\n\n", (int)number, name, lines != NULL ? lines : "");
+    }
+    lua_settop(L, top);
+}
+
 /* f [n [form]] */
 static bool run_source(dc_prompt *p, const char *args)
 {
@@ -353,8 +368,10 @@ static bool run_source(dc_prompt *p, const char *args)
     lua_pushinteger(L, (lua_Integer)number);
     if (form[0] != '\0')
         lua_pushstring(L, form);
-    if (dc_prompt_call(p, form[0] != '\0' ? 3 : 2))
+    if (dc_prompt_call(p, form[0] != '\0' ? 3 : 2)) {
+        print_origin(p, args, n, number);
         print_text(p);
+    }
     return true;
 }
 
@@ -432,7 +449,7 @@ static const command commands[COMMANDS + 1] = {
     {"time", "EXPR", "how long it takes: the first time, then the median", run_time},
     {"explain", "F", "a typed function: its specialisations, kernels, memory", run_explain},
     {"kernels", "F", "its kernels: calls, time, speed, lines", run_kernels},
-    {"source", "F [N [FORM]]", "the text of kernel N: nest, flat or text", run_source},
+    {"source", "F [N [FORM]]", "kernel N, its lines and its text: nest, flat or text", run_source},
     {"plan", "F", "its launches and its memory", run_plan},
     {"mem", "", "memory in use", run_mem},
     {"quit", "", "leaves the prompt, as Ctrl-D does", run_quit},

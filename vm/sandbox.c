@@ -16,6 +16,7 @@
 #include <lauxlib.h>
 #include <lualib.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -363,13 +364,70 @@ typedef struct running {
     dc_status status;
 } running;
 
+/* Fields of an error value that are shown, the bytes of one, and how many are looked at. */
+enum { ERROR_FIELDS = 8, ERROR_FIELD = 120, ERROR_LOOK = 64 };
+
+/* A field of an error value, "name = value"; false where one of both is no text, number or truth value. */
+static bool field_text(lua_State *L, int key, char text[ERROR_FIELD])
+{
+    const int value = key + 1;
+    char of[2][ERROR_FIELD / 2 - 2];
+    for (int i = 0; i < 2; i++) {
+        const int type = lua_type(L, key + i);
+        if (type == LUA_TBOOLEAN) {
+            snprintf(of[i], sizeof of[i], "%s", lua_toboolean(L, key + i) ? "true" : "false");
+        } else if (type == LUA_TSTRING || type == LUA_TNUMBER) {
+            lua_pushvalue(L, key + i); /* lua_tostring would change a key that lua_next needs */
+            snprintf(of[i], sizeof of[i], "%s", lua_tostring(L, -1));
+            lua_pop(L, 1);
+        } else {
+            return false;
+        }
+    }
+    const char *quote = lua_type(L, value) == LUA_TSTRING ? "\"" : "";
+    snprintf(text, ERROR_FIELD, "%s = %s%s%s", of[0], quote, of[1], quote);
+    return true;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* The table on top becomes a text of its first fields. They are read raw: a script's metatable has no say. */
+static void table_to_text(lua_State *L)
+{
+    char field[ERROR_FIELDS][ERROR_FIELD];
+    size_t n = 0;
+    const int table = lua_gettop(L);
+    lua_pushnil(L);
+    for (int i = 0; i < ERROR_LOOK && n < ERROR_FIELDS && lua_next(L, table); i++) {
+        if (field_text(L, table + 1, field[n]))
+            n++;
+        lua_settop(L, table + 1);
+    }
+    lua_settop(L, table);
+    qsort(field, n, sizeof *field, by_text);
+    lua_pushliteral(L, "an error value that is a table");
+    for (size_t i = 0; i < n; i++) {
+        lua_pushstring(L, i == 0 ? ": " : ", ");
+        lua_pushstring(L, field[i]);
+        lua_concat(L, 3);
+    }
+    lua_remove(L, -2);
+}
+
 /* The error value on top becomes a text, and nothing of the script runs for it. */
 static void to_text(lua_State *L)
 {
-    if (lua_type(L, -1) == LUA_TTABLE) { /* an error of deepc has its text in a field */
-        lua_pushliteral(L, "message");
-        lua_rawget(L, -2);
-        lua_remove(L, -2);
+    if (lua_type(L, -1) == LUA_TTABLE) {
+        lua_pushliteral(L, "message"); /* an error of deepc has its text in a field */
+        if (lua_rawget(L, -2) == LUA_TSTRING) {
+            lua_remove(L, -2);
+        } else {
+            lua_pop(L, 1);
+            table_to_text(L);
+        }
     }
     if (lua_type(L, -1) != LUA_TSTRING) {
         lua_pushfstring(L, "an error value that is no text (%s)", luaL_typename(L, -1));

@@ -589,9 +589,12 @@ static void check_count(lua_State *L, dc_dsl *d, const dc_fn *fn)
     int least = most;
     while (least > 0 && fn->sig.param[least - 1].optional)
         least--;
-    if (given < least || given > most)
+    if (given < least || given > most) {
+        const bool empty = given > most && lua_isnil(L, -1);
+        const dc_blame b = {.hint = "the last one is nil: a variable that is not set, or a function without a result"};
         dc_error_fact(L, d, DC_ERR_ARG_COUNT, &(dc_fact){.op = fn->name, .num = {given, most}},
-                      NULL);
+                      empty ? &b : NULL);
+    }
     lua_settop(L, most + 1);
 }
 

@@ -179,6 +179,7 @@ line :kernels h
 expect     -        -     -
 prompt >
 line :source f 1 flat
+expect : stdin:1
 expect f32
 prompt >
 line :source f 9

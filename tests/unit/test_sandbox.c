@@ -252,9 +252,14 @@ static void test_errors(void)
     fails(&h, "x = = 1", DC_E_VALUE, "script:1: unexpected symbol");
     fails(&h, "error()", DC_E_VALUE, "an error value that is no text (nil)");
     fails(&h, "error(setmetatable({}, { __tostring = function() error 'no' end }))", DC_E_VALUE,
-          "an error value that is no text (nil)");
+          "an error value that is a table");
     fails(&h, "error(setmetatable({}, { __index = function() error 'no' end }))", DC_E_VALUE,
-          "no text");
+          "an error value that is a table");
+    fails(&h, "error { code = 3, why = 'too large', [1] = true, f = print, [print] = 1 }", DC_E_VALUE,
+          "an error value that is a table: 1 = true, code = 3, why = \"too large\"");
+    fails(&h, "local t = {} for i = 1, 100000 do t['n' .. i] = {} end error(t)", DC_E_VALUE,
+          "an error value that is a table");
+    fails(&h, "error { message = { 'x' } }", DC_E_VALUE, "an error value that is a table");
     fails(&h, "error(print)", DC_E_VALUE, "no text (function)");
     fails(&h, "require 'deepc'.ones 'f32[-1]'", DC_E_VALUE, "script:1");
     fails(&h, "\x1bLua", DC_E_VALUE, "attempt to load a binary chunk");
