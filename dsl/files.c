@@ -7,6 +7,7 @@
  *   gguf_save(path, names, values, types, count, entries)   a GGUF file; types[i] is "q8_0", a dtype or false: its own.
  *                                 entries: `count` metadata as they stand in the file
  *   file_exists(op, path)         where files may be read; file_exists(op, path, "write"): where they may be written
+ *   absent(op, path)              may a script that is only checked make up what is in it: is it not here
  *   file_remove(op, path)         unless it is gone
  *   write_file(op, path, text)
  *   write_png(op, path, width, height, rgb)
@@ -178,6 +179,17 @@ static int l_exists(lua_State *L)
     return 1;
 }
 
+static int l_absent(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    existing a = {dc_args_text(L, d, 2, luaL_checkstring(L, 1)), DC_FOLDER_READ, true};
+    if (d->rt->check)
+        dc_run(L, d, file_exists_body, &a);
+    d->rt->check_unknown |= !a.there;
+    lua_pushboolean(L, !a.there);
+    return 1;
+}
+
 static dc_status remove_file_body(dc_job *j, void *arg)
 {
     const existing *a = arg;
@@ -301,6 +313,7 @@ static const dc_binding bindings[] = {
     {"file_save", l_save, DC_ANY, DC_IN_LIBRARY},
     {"gguf_save", l_gguf_save, DC_ANY, DC_IN_LIBRARY},
     {"file_exists", l_exists, DC_ANY, DC_IN_LIBRARY},
+    {"absent", l_absent, DC_ANY, DC_IN_LIBRARY},
     {"file_remove", l_remove, DC_ANY, DC_IN_LIBRARY},
     {"write_file", l_write_file, DC_ANY, DC_IN_LIBRARY},
     {"write_png", l_write_png, DC_ANY, DC_IN_LIBRARY},

@@ -228,8 +228,11 @@ static void report_record(dc_check *c, lua_State *L, int idx)
     if (at != NULL && strncmp(message, at, n) == 0 && message[n] == ':')
         message += n + 1 + (message[n + 1] == ' ');
     snprintf(sentence, sizeof sentence, "%.*s", (int)strcspn(message, "\n"), message);
-    dc_check_problem *p =
-        add_problem(c, DC_CHECK_ERROR, at != NULL ? at : c->file, code, sentence, hint);
+    const bool absent = code != NULL && strcmp(code, "DC0801") == 0; /* a file of another machine is no mistake */
+    if (absent && hint == NULL)
+        hint = "the script stopped here; what stands behind it was not looked at";
+    dc_check_problem *p = add_problem(c, absent ? DC_CHECK_NOTE : DC_CHECK_ERROR,
+                                      at != NULL ? at : c->file, absent ? "note" : code, sentence, hint);
     p->word = copy_of(field(L, idx, "op"));
     p->layer = copy_of(field(L, idx, "path"));
     add_operands(c, L, idx, p);
@@ -268,7 +271,8 @@ static void report_text(dc_check *c, const char *text, const char *kind)
     char line[1000];
     snprintf(line, sizeof line, "%.*s", (int)strcspn(sentence, "\n"), sentence);
     dc_check_problem *p;
-    if (c->rt->check_unknown) /* it may have been about a value that is not there */
+    const bool absent = n > 0 && strstr(line, "No such file or directory") != NULL; /* n: not the script itself */
+    if (absent || c->rt->check_unknown) /* it may have been about a value that is not there */
         p = add_problem(c, DC_CHECK_NOTE, at, "note", line,
                         "the script stopped here; values are not computed by deepc check");
     else

@@ -4,6 +4,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include "dsl/base/handle.h"
+#include "dsl/dsl.h"
 #include "vm/check.h"
 
 #include <lauxlib.h>
@@ -59,7 +60,8 @@ static int l_stdout(lua_State *L)
     return 1;
 }
 
-/* io.open, io.popen; upvalue: io.open. What would be written goes nowhere. */
+/* io.open, io.popen; upvalue: io.open. What would be written goes nowhere; of what a
+ * missing file and a program would give, nothing is known. */
 static int l_open(lua_State *L)
 {
     const char *mode = luaL_optstring(L, 2, "r");
@@ -72,6 +74,8 @@ static int l_open(lua_State *L)
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
     lua_call(L, 2, LUA_MULTRET);
+    if (lua_isnil(L, 1) || !lua_toboolean(L, lua_upvalueindex(2)))
+        dc_dsl_rt(L)->check_unknown = true;
     return lua_gettop(L);
 }
 

@@ -1,6 +1,7 @@
 -- Files of arrays and tables: NumPy's, and tables as text.
 
 local data = require "deepc.data.set"
+local dc = require "deepc"
 local _, core = ...
 
 local function check_path(op, path)
@@ -270,6 +271,50 @@ local function wishes(path, names, at, options)
   return kinds, fill, order
 end
 
+local ROWS = 997 -- of a file that is not here: a number that scripts hardly write
+
+local function texts(n)
+  local list = {}
+  for i = 1, n do
+    list[i] = ""
+  end
+  return list
+end
+
+-- For deepc check, where the file is not here: what the options say of it; nil where they leave the dtype or the number
+-- of columns open. A column that they do not name is an error of its own.
+local function made_up(path, options)
+  local all, types = options.columns or options.names, options.types or {}
+  if options.matrix then
+    if all then
+      return dc.zeros(("%s[%d, %d]"):format(options.dtype or "f32", ROWS, #all)), all
+    end
+    return
+  end
+  local columns, kept = {}, {}
+  local function add(key)
+    local name = options.columns and options.names and options.names[key] or key
+    local kind = options.dtype or types[key] or types[name]
+    if kind and not columns[name] then
+      columns[name] = kind == "text" and texts(ROWS) or dc.zeros(("%s[%d]"):format(kind, ROWS))
+      kept[#kept + 1] = name
+    end
+  end
+  for _, key in ipairs(all or {}) do
+    add(key)
+  end
+  if not all then
+    for key in pairs(types) do
+      add(key)
+    end
+    table.sort(kept)
+  end
+  return setmetatable(columns, { __index = function(_, name)
+    core.fail("FILE", "read_csv", ("%s is not here, and no option says what column %s is"):format(path,
+      core.shown(name)), 'types = { name = "f32" } says it')
+  end }), kept
+end
+
 ---A table of text: values between separators, a record a line, fields with separators or ends of lines in quotes (RFC
 ---4180; pandas.read_csv). The columns by name, each a tensor of one axis or, of one with texts, a list; and the names
 ---in their order. The type of a column is found - whole numbers are i64, or u64 where one is beyond it and none is
@@ -300,6 +345,12 @@ function data.read_csv(path, options)
   local how = check_csv_options(options)
   if options.matrix and next(options.types or {}) then
     core.fail("ARG", "read_csv", "a matrix has one dtype: dtype instead of types")
+  end
+  if core.rows_absent("read_csv", path) then
+    local columns, kept = made_up(path, options)
+    if columns then
+      return columns, kept
+    end
   end
   local file <close> = core.csv_open("read_csv", path, how)
   local names, at = names_of(path, core.csv_first(file), options)

@@ -15,6 +15,9 @@ function data.read_text(path)
   if type(path) ~= "string" then
     core.fail("ARG", "read_text", "a path is needed, not " .. core.describe(path))
   end
+  if core.absent("read_text", path) then -- as good as any, for deepc check
+    return ("The quick brown fox jumps over the lazy dog.\n"):rep(2000)
+  end
   local text = core.read_file("read_text", path)
   return text
 end

@@ -94,6 +94,57 @@ large.lua:5: note: here
 EOT
 finds "images that are zeros" 0 large.lua
 
+# Files that are not here hold what the script says of them: what stands behind is looked at.
+cat >absent.lua <<'EOT'
+local dc, data = require "deepc", require "deepc.data"
+local column = dc.fn("column(x: f32[n], y: i64[n]) -> f32[]", function(x, y) return (x * y:cast "f32"):sum() end)
+local t, names = data.read_csv("no/t.csv", { types = { price = "f32", kind = "i64", name = "text" } })
+assert(#names == 3 and #t.name == #t.price)
+column(t.price, t.kind)
+local m, order = data.read_csv("no/t.csv", { matrix = true, columns = { "a", "b", "c" } })
+assert(m.shape[2] == 3 and order[3] == "c")
+local images = data.images(data.files "no/photos", { size = { 28, 30 }, channels = 1 })
+assert(images.shape[2] == 28 and images.dtype == "u8")
+local folder, classes = data.image_folder("no/photos", { size = { 8, 8 }, channels = 3 })
+assert(#classes > 1)
+for x, y in folder:batches { size = 4 } do
+  assert(x.shape[4] == 3 and y.dtype == "i32")
+end
+local sounds, rate = data.sounds({ "no/a.wav" }, { frames = 100, channels = 1, rate = 8000 })
+assert(sounds.shape[2] == 100 and rate == 8000)
+assert(data.read_bytes("no/x", "i16[3, 5]").shape[2] == 5 and data.read_bytes("no/x", "f64").dtype == "f64")
+assert(#data.Vocabulary(data.read_text "no/x.txt", { split = "words" }) > 3)
+for x in data.cifar10("no/b.bin"):batches { size = 10 } do
+  assert(x.shape[2] == 32)
+end
+column(t.kind, t.price)
+EOT
+cat >want <<'EOT'
+absent.lua:22: DC0404: column: argument 'x' is i64[997], declared f32[n]
+  hint: :cast "f32" converts
+EOT
+finds "files that are not here" 1 absent.lua
+
+# Where nothing is said, it is no mistake; the functions are traced all the same.
+cat >unknown.lua <<'EOT'
+local dc, data = require "deepc", require "deepc.data"
+local f = dc.fn("f(x: f32[n, 4]) -> f32[n, 3]", function(x) return x end)
+local t = data.read_csv("no/t.csv", { types = { price = "f32" } })
+print(f(t.size))
+EOT
+cat >want <<'EOT'
+unknown.lua:2: DC0405: f: result 1 is f32[n, 4], declared f32[n, 3]
+unknown.lua:4: note: read_csv: no/t.csv is not here, and no option says what column 'size' is
+  hint: types = { name = "f32" } says it
+EOT
+finds "a column of which nothing is said" 1 unknown.lua
+for read in 'data.read_npy "no/x.npy"' 'data.read_image "no/x.png"' 'assert(io.open "no/x")' 'assert(io.popen("ls"):read())' 'io.lines "no/x"'; do
+    echo "local data = require 'deepc.data' local x = $read" >stops.lua
+    run "$DEEPC" check stops.lua
+    check "$read: no mistake" test "$status" -eq 0
+    says 'note: '
+done
+
 # A numeric loop ends with its tenth round that calls a typed function; others do not.
 cat >rounds.lua <<'EOT'
 local dc = require "deepc"
