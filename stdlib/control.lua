@@ -481,11 +481,12 @@ function control.fori(n, body, init, options)
     c.n = size(op, options.max, "max")
   end
   if core.kind(n) then
-    if n.dtype ~= "i32" or #n.shape > 0 then
+    local count = #n.shape == 0 and core.counts_of(n)
+    if not count then
       core.fail("ARG", op, ("the number of iterations is %s; a whole number or an i32[] is needed"):format(describe(n)),
         #n.shape == 0 and ':cast "i32"' or nil, "of", n)
     end
-    c.limit, c.n = core.control_read(n, op), c.n or MOST
+    c.limit, c.n = core.control_read(count, op), c.n or MOST
   else
     local times = size(op, n, "the number of iterations")
     c.n = core.is_size(times) and times or math.min(times, c.n or times)

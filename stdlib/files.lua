@@ -110,18 +110,26 @@ end
 
 core.saving = { write = write, write_gguf = write_gguf }
 
--- Names of other formats, and what writes them. A checkpoint is read by dc.checkpoint alone, and may have any name.
-local OTHERS = { npz = "data.write_npz writes these", npy = "data.write_npy writes these", pt = false, pth = false }
+local INDEX = "%.safetensors%.index%.json$"
+
+-- Whose names they are that end so. A checkpoint is read by dc.checkpoint alone, and may have any name.
+local OTHERS = {
+  npz = "NumPy", npy = "NumPy", pt = "PyTorch", pth = "PyTorch", ckpt = "PyTorch Lightning", h5 = "HDF5", hdf5 = "HDF5",
+  keras = "Keras", onnx = "ONNX", tflite = "TensorFlow Lite", pb = "TensorFlow", msgpack = "Flax", mlmodel = "Core ML",
+  pkl = "Python", pickle = "Python", csv = "text", json = "text",
+}
+local WRITERS = {
+  npz = "data.write_npz writes these", npy = "data.write_npy writes these", csv = "data.write_csv writes these",
+}
 
 function core.saving.check_name(op, path)
-  local writer = OTHERS[path:lower():match "%.(%w+)$"]
-  if writer ~= nil then
+  local ending = path:lower():match "%.(%w+)$"
+  local whose = OTHERS[ending]
+  if whose and not path:find(INDEX) then
     core.fail("ARG", op, ("'%s' is the name of a file of %s; what is written is safetensors, or GGUF for a name that"
-      .. " ends with .gguf"):format(path, writer and "NumPy" or "PyTorch"), writer or nil)
+      .. " ends with .gguf"):format(path, whose), WRITERS[ending])
   end
 end
-
-local INDEX = "%.safetensors%.index%.json$"
 
 -- The bytes of a file of several; nil: there is one.
 local function check_pieces(path, metadata, pieces)

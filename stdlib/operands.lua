@@ -40,6 +40,21 @@ function core.check_floats(op, x, what)
   end
 end
 
+local whole = {
+  i8 = "i32", u8 = "i32", i16 = "i32", u16 = "i32", i32 = "i32", u32 = "above", i64 = "both", u64 = "above",
+}
+
+-- Counts of any integer dtype as i32, those beyond it as the nearest there is; nil for other dtypes.
+function core.counts_of(x)
+  local beyond = whole[x.dtype]
+  if beyond == "both" then
+    x = x:clamp(-2147483648, 2147483647)
+  elseif beyond == "above" then
+    x = x:clamp(nil, 2147483647)
+  end
+  return beyond and (x.dtype == "i32" and x or x:cast "i32")
+end
+
 local function same(x) return x end
 
 -- For functions of several steps, which are rounded once, at their end: what brings the result back, and the operands,

@@ -243,10 +243,12 @@ function linalg.lu_solve(lu, rows, b, options)
   local transposed = base.flag(op, options, "transposed")
   base.check_matrix(op, lu, "lu", true)
   core.check_tensor(op, rows, "rows")
-  if rows.dtype ~= "i32" or core.sizes(rows.shape) ~= core.sizes(lu.shape, #lu.shape - 1) then
+  local pivots = core.counts_of(rows)
+  if not pivots or core.sizes(rows.shape) ~= core.sizes(lu.shape, #lu.shape - 1) then
     core.fail("DIMS", op, ("rows are %s; what linalg.lu_factor gave beside lu is needed, i32[%s]"):format(
       core.describe(rows), core.sizes(lu.shape, #lu.shape - 1)), nil, "lu", lu, "rows", rows)
   end
+  rows = pivots
   local sides, vector = read_sides(op, lu, b, 2, true)
   local back, x, y = core.in_f32(lu, sides)
   x, y = base.stretch_batches(op, x, y, "lu", "b")

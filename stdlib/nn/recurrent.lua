@@ -166,14 +166,16 @@ local function check_lengths(op, lengths, x, alone)
   core.check_tensor(op, lengths, "lengths")
   local shape = lengths.shape
   local text = ("%s[%s]"):format(lengths.dtype, core.sizes(shape))
-  if lengths.dtype ~= "i32" then
-    core.fail("DTYPE", op, ("lengths are %s; i32 is needed"):format(text), ':cast "i32" converts', "lengths", lengths)
+  local counts = core.counts_of(lengths)
+  if not counts then
+    core.fail("DTYPE", op, ("lengths are %s; integers are needed"):format(text), ':cast "i32" converts', "lengths",
+      lengths)
   elseif #shape ~= (alone and 0 or 1) or not alone and shape[1] ~= x.shape[2] then
-    core.fail("DIMS", op, ("lengths are %s; i32[%s] is needed, a number for each row"):format(text,
+    core.fail("DIMS", op, ("lengths are %s; %s[%s] is needed, a number for each row"):format(text, lengths.dtype,
       alone and "" or tostring(x.shape[2])), nil, "lengths", lengths, "x", x)
   end
-  core.check_length(lengths, x.shape[1], op)
-  return (lengths:reshape(x.shape[2], 1))
+  core.check_length(counts, x.shape[1], op)
+  return (counts:reshape(x.shape[2], 1))
 end
 
 -- An axis of one row, where there is none, and it away again.
@@ -240,8 +242,8 @@ end
 ---side, f32[time, batch, 2 * hidden], and h twice as many rows: of layer 1 forwards, of layer 1 backwards, of layer 2
 ---... With `batch_first` x and y are [batch, time, ...]; the state stays as it is.
 ---
----`lengths`, i32[batch], are numbers of elements: those behind leave the state of a row alone and give zeros in y, and
----the way back begins at the last one of each row.
+---`lengths`, integers[batch], are numbers of elements: those behind leave the state of a row alone and give zeros in y,
+---and the way back begins at the last one of each row.
 ---
 ---Parameters are called as in PyTorch, weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, _l1 ..., _l0_reverse;
 ---matrices are [inputs, outputs] as those of nn.Linear, and dc.load turns those of PyTorch. All start uniform in

@@ -150,6 +150,15 @@ end
 
 TestLoops = {}
 
+function TestLoops:test_fori_counts_in_any_integer_dtype()
+  for _, dtype in ipairs { "i8", "u8", "u32", "i64", "u64" } do
+    local f = dc.fn(("f(n: %s[]) -> i32[]"):format(dtype), function(n)
+      return dc.fori(n, function(_, c) return c + 1 end, dc.zeros "i32[]", { max = 9 })
+    end)
+    lu.assertEquals(f(dc.full(dtype .. "[]", 7)):item(), 7)
+  end
+end
+
 function TestLoops:test_fori()
   local function power(n, x)
     return dc.fori(n, function(i, c) return c * x + i:cast "f32" end, dc.ones "f32[2]")

@@ -369,6 +369,23 @@ function TestSequences:test_rows_of_other_lengths_do_not_disturb_each_other()
   end
 end
 
+function TestSequences:test_lengths_of_any_integer_dtype()
+  for _, kind in ipairs(kinds) do
+    local net = nn[kind](3, 4)
+    local x = draw(1, 6, 2, 3)
+    local want = flat((net(x, nil, { lengths = dc.tensor({ 5, 2 }, "i32") })))
+    for _, dtype in ipairs { "i8", "u8", "i16", "u16", "u32", "i64", "u64" } do
+      close(flat((net(x, nil, { lengths = dc.tensor({ 5, 2 }, dtype) }))), want, 1e-6)
+    end
+    for _, wrong in ipairs { 1 << 32, (1 << 32) + 2, -1 } do -- in 32 bits two of them were right
+      lu.assertErrorMsgContains("DC0701", function()
+        return net(x, nil, { lengths = dc.tensor({ 5, wrong }, "i64") })[1]:sum():item()
+      end)
+    end
+    lu.assertErrorMsgContains("integers are needed", net, x, nil, { lengths = dc.tensor({ 5, 2 }, "f32") })
+  end
+end
+
 function TestSequences:test_without_a_batch()
   for _, kind in ipairs(kinds) do
     local net = nn[kind](3, 4, { layers = 2 })
@@ -690,7 +707,7 @@ function TestMistakes:test_sizes()
   fails("nn.GRU: the state is f32[1, 2, 4]; f32[1, 4] is needed", gru, x[1], dc.zeros "f32[1, 2, 4]")
   fails("nn.LSTM: lengths are i32[3]; i32[2] is needed, a number for each row", lstm, x, nil,
     { lengths = dc.tensor({ 1, 2, 3 }, "i32") })
-  fails("nn.LSTM: lengths are f32[2]; i32 is needed", lstm, x, nil, { lengths = dc.tensor { 1, 2 } })
+  fails("nn.LSTM: lengths are f32[2]; integers are needed", lstm, x, nil, { lengths = dc.tensor { 1, 2 } })
   fails("nn.LSTM: length 6 outside 0..5 at row 1", lstm, x, nil, { lengths = dc.tensor({ 6, 2 }, "i32") })
   fails("nn.LSTM: length -1 outside 0..5 at row 2", lstm, x, nil, { lengths = dc.tensor({ 5, -1 }, "i32") })
   fails("length", lstm, x, nil, { length = 3 })

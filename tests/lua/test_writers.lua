@@ -154,9 +154,11 @@ function TestWriters:test_convert()
       equal_bits(x, back[dtype], way[2] .. ", " .. dtype)
     end
   end
-  for _, name in ipairs { "a.npy", "a.pt", "A.PTH" } do
+  for name, whose in pairs { ["a.npy"] = "NumPy", ["a.pt"] = "PyTorch", ["A.PTH"] = "PyTorch", ["a.h5"] = "HDF5",
+      ["a.onnx"] = "ONNX", ["a.ckpt"] = "PyTorch Lightning" } do
     local text, status = program.run(("convert %s/a.safetensors %s/%s"):format(dir, dir, name), "DEEPC_DEVICE=eval")
-    lu.assertStrContains(text, "is the name of a file of " .. (name == "a.npy" and "NumPy" or "PyTorch"))
+    lu.assertStrContains(text, "is the name of a file of " .. whose .. ";")
+    lu.assertNil(io.open(dir .. "/" .. name))
     lu.assertEquals(status, 1)
   end
   lu.assertErrorMsgContains("a.npz' is the name of a file of NumPy", dc.save, dir .. "/a.npz", all)
