@@ -7,6 +7,7 @@
 -- each, and a shape: LEAF, NONE for nil, or { keys =, parts = }.
 
 local dc = require "deepc"
+require "deepc.operands"
 local _, core = ...
 
 local control = {}

@@ -18,6 +18,7 @@ static const char *const hints[][2] = {
      "the size is known when the function runs; dc.fori and dc.scan are loops up to such a size"},
     {"number expected, got deepc.size",
      "the size is known when the function runs; dc.print shows it, size:cast \"f32\" is a tensor"},
+    {"attempt to index a boolean value", "x:allclose(y) and other tests of whole tensors are true or false, without :item()"},
     {"near '!'", "not equal is ~= in Lua: a ~= b; of tensors a:ne(b)"},
     {"near '@'", "the product of matrices is a:matmul(b)"},
     {"unexpected symbol near '&'", "and is a word in Lua: a and b; of tensors a:logical_and(b)"},

@@ -86,10 +86,6 @@ static void set_types(lua_State *L, const dc_err *e, const dc_blame *blame)
     set_text(L, "expected", blame->expected);
     set_text(L, "got", blame->got);
     switch ((int)e->id) {
-    case DC_ERR_RESULT_TYPE:
-        set_type(L, "got", &e->fact.type[0]);
-        set_type(L, "expected", &e->fact.type[1]);
-        break;
     case DC_ERR_CELL_TYPE:
         set_type(L, "expected", &e->fact.type[0]);
         set_type(L, "got", &e->fact.type[1]);

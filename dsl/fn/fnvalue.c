@@ -481,6 +481,19 @@ void dc_fn_shape_difference(lua_State *L, const dc_fn *fn, int fn_idx, const int
 
 /* ---- results --------------------------------------------------------------------------------- */
 
+/* What makes a tensor the declared one, where that is plain; "" else. */
+static void hint_for_result(const dc_type *is, const dc_sig_type *want, char *hint, size_t size)
+{
+    const bool wide = (is->dtype == DC_I64 || is->dtype == DC_U64) && !dc_dtype_is_float(want->dtype) &&
+                      !dc_dtype_is_complex(want->dtype) && want->dtype != DC_BOOL;
+    *hint = '\0';
+    if (is->dtype != want->dtype && is->rank == want->ndim && !dc_dtype_is_complex(is->dtype))
+        snprintf(hint, size, "%s:cast \"%s\" converts", wide ? "sums of integers are i64 or u64; " : "",
+                 dc_dtype_name(want->dtype));
+    else if (is->dtype == want->dtype && want->ndim == 0)
+        snprintf(hint, size, "loss:mean() or :sum()");
+}
+
 static DC_NORETURN void wrong_result(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_bind *b,
                                      const dc_fn_leaves *v, int i, const dc_sig_miss *miss)
 {
@@ -495,7 +508,9 @@ static DC_NORETURN void wrong_result(lua_State *L, dc_dsl *d, const dc_fn *fn, c
         dc_sig_miss_print(&fn->sig, miss, 1, words, sizeof words);
     snprintf(text, sizeof text, "%s is %s, declared %s%s%s", v->label[i], given, type,
              *words ? ": " : "", words);
-    const bool scalar = tensor && want->ndim == 0 && dc_handle_type(h)->dtype == want->dtype;
+    char hint[100] = "";
+    if (tensor)
+        hint_for_result(dc_handle_type(h), want, hint, sizeof hint);
     const dc_operand in = {
         .h = h, .role = "result", .type = tensor ? *dc_handle_type(h) : (dc_type){0}};
     dc_error_fact(L, d, DC_ERR_RESULT_KIND, &(dc_fact){.op = fn->name, .word = {text}},
@@ -503,7 +518,7 @@ static DC_NORETURN void wrong_result(lua_State *L, dc_dsl *d, const dc_fn *fn, c
                               .n = tensor,
                               .expected = type,
                               .got = given,
-                              .hint = scalar ? "loss:mean() or :sum()" : NULL});
+                              .hint = *hint != '\0' ? hint : NULL});
 }
 
 static void check_leaf(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b,
