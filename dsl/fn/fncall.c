@@ -188,6 +188,22 @@ static void drop_moved(lua_State *L, const dc_dsl *d, dc_fn *fn)
     }
 }
 
+/*
+ * Those of the list for the same sizes that nothing has called since they were traced where the function was defined: what
+ * they captured has changed since, as that of a network that goes to evaluation. Their compilation would delay the
+ * one that is needed now.
+ */
+static void postpone_uncalled(lua_State *L, int list, const dc_fn_key *key)
+{
+    const int n = (int)lua_rawlen(L, list);
+    for (int i = 1; i <= n; i++, lua_pop(L, 1)) {
+        lua_rawgeti(L, list, i);
+        dc_spec *s = dc_spec_at(L, -1);
+        if (s->calls == 0 && s->inst == NULL && s->exec != NULL && dc_fn_same_key(&s->key, key))
+            dc_exec_postpone(s->rt, s->exec);
+    }
+}
+
 dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bool asked)
 {
     char why[300];
@@ -209,6 +225,8 @@ dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bo
     if (here >= fn->limit && !(fn->bounded && dc_fn_exact(d)))
         refuse_more(L, d, fn, why, here);
     const uint64_t begun = dc_clock_ns();
+    if (!asked)
+        postpone_uncalled(L, list, key);
     dc_spec *s = dc_spec_make(L, d, 1, key, false);
     s->begun_ns = begun;
     s->why = n > 0 ? dc_place_intern(d, "%s", why) : NULL;

@@ -91,6 +91,8 @@ int dc_fnjob_ready(lua_State *L)
     dc_fn_leaves v;
     int spec;
     const dc_spec *s = begin(L, d, dc_fn_check(L, 1), &v, &spec);
+    if (s->exec != NULL)
+        dc_exec_resume(s->rt, s->exec);
     lua_pushboolean(L, s->inst != NULL || s->exec == NULL || !dc_exec_compiling(s->rt, s->exec));
     return 1;
 }

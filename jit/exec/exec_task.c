@@ -25,8 +25,8 @@ bool dc_exec_task_end(dc_exec *e)
 }
 
 /*
- * The next attempt may succeed: memory came back after the failure was returned, or the threads
- * were stopped (dc_jit_stop) before it was done.
+ * The next attempt may succeed: memory came back after the failure was returned, or it was cancelled before it was
+ * done, by dc_jit_stop or dc_exec_postpone.
  */
 static bool may_succeed_now(const dc_exec_task *t)
 {
@@ -55,6 +55,28 @@ bool dc_exec_found(dc_rt *rt, const dc_exec *e, uint64_t ns)
 bool dc_exec_compiling(dc_rt *rt, const dc_exec *e)
 {
     return e->task != NULL && e->task->pending && dc_work_under_way(rt->work, &e->task->task);
+}
+
+void dc_exec_postpone(dc_rt *rt, dc_exec *e)
+{
+    dc_exec_task *t = e->task;
+    if (t == NULL || !t->pending || !t->queued || dc_exec_task_wants_all(rt))
+        return;
+    if (dc_work_drop(rt->work, &t->task)) { /* as what was cancelled before it began */
+        t->pending = false;
+        t->task.status = DC_E_STOPPED;
+    }
+}
+
+void dc_exec_resume(dc_rt *rt, dc_exec *e)
+{
+    dc_exec_task *t = e->task;
+    if (t == NULL || !t->queued || !may_succeed_now(t))
+        return;
+    t->pending = true;
+    t->told = false;
+    dc_work_add(rt->work, &t->task);
+    dc_work_queue(rt->work, &t->task);
 }
 
 dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e)

@@ -30,6 +30,12 @@ dc_exec *dc_exec_next(dc_rt *rt, const dc_exec *e);
  * tried again by the next wait, others stay.
  */
 dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e);
+/*
+ * Nobody waits for it, and others are more wanted: its compilation does not begin, or ends as soon as it may. The next
+ * wait has it compiled all the same; dc_exec_resume lets a thread do so.
+ */
+void dc_exec_postpone(dc_rt *rt, dc_exec *e);
+void dc_exec_resume(dc_rt *rt, dc_exec *e);
 /* Is it there, without a compiler being asked? Waits for that until one is, or for so many nanoseconds. */
 bool dc_exec_found(dc_rt *rt, const dc_exec *e, uint64_t ns);
 /* Is another thread compiling it, or will one? Then dc_exec_wait would wait for it. */

@@ -331,6 +331,39 @@ static void test_collected_while_compiling(void)
     slow_close(&w);
 }
 
+/* Neither one that has begun nor one that is queued holds up what is called; a call of theirs compiles them. */
+static void test_postponed(void)
+{
+    slow_world w;
+    slow_open(&w, NULL);
+    slow_shut(w.dev, true);
+    dc_exec *begun = slow_start(&w, 2);
+    CHECK(slow_wait_begun(w.dev, 1));
+    dc_exec *queued = one_thread ? slow_start(&w, 3) : NULL;
+    dc_exec_postpone(w.rt, begun);
+    if (queued != NULL) {
+        dc_exec_postpone(w.rt, queued);
+        CHECK(!dc_exec_compiling(w.rt, queued));
+    }
+    slow_shut(w.dev, false);
+    dc_exec *wanted = slow_start(&w, 4);
+    slow_call(&w, wanted, 4, 12);
+    if (queued != NULL) {
+        CHECK_EQ(w.dev->begun, 2); /* not it */
+        dc_exec_resume(w.rt, queued);
+        CHECK(dc_exec_compiling(w.rt, queued));
+        slow_call(&w, queued, 3, 11);
+        dc_exec_release(queued);
+    }
+    slow_call(&w, begun, 2, 10);
+    CHECK_EQ(w.rt->stats.fallbacks + w.rt->stats.interpreted, 0);
+    dc_exec_postpone(w.rt, begun); /* it is there: no matter */
+    slow_call(&w, begun, 2, 10);
+    dc_exec_release(begun);
+    dc_exec_release(wanted);
+    slow_close(&w);
+}
+
 /* What the threads had not finished is compiled by the call that needs it; no call fails. */
 static void test_stopped(void)
 {
@@ -423,6 +456,7 @@ int main(void)
     test_close_with_queue();
     test_close_with_deaf_compiler();
     test_collected_while_compiling();
+    test_postponed();
     test_stopped();
     test_listener_hears_all();
     test_contexts_in_turn();
