@@ -163,6 +163,8 @@ typedef struct dc_lazy_exec {
 
 /* Gives back what the context keeps for this; no node may be alive. */
 void dc_lazy_close(dc_rt *rt);
+/* Lets programs of structures go that nothing runs, until there are no more than so many. */
+void dc_lazy_trim(dc_rt *rt, uint32_t most);
 
 /* ---- gradients (core/runtime/lazygrad.c) ---- */
 

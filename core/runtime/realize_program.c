@@ -2,8 +2,8 @@
  * Programs of lazy expressions by structure: one is found by the words that describe it, or made; then it
  * runs.
  *
- *   program   found, or made; the table holds PROGRAMS of them. Those of the interpreter, which cost little, go first,
- *             the longest unused one before the others
+ *   program   found, or made; the table holds PROGRAMS of them, FEW where half of the context's memory limit is
+ *             used. Those of the interpreter, which cost little, go first, the longest unused one before the others
  *   run       leaves are arguments; results become the values of their nodes
  *   check     DEEPC_CHECK=nan: which operation made the first infinity or NaN
  */
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PROGRAMS = 256 };
+enum { PROGRAMS = 256, FEW = 16 };
 
 struct dc_lazy_entry {
     uint64_t hash, used;
@@ -83,20 +83,39 @@ static bool goes_first(const dc_lazy_entry *a, const dc_lazy_entry *b)
     return a->used < b->used;
 }
 
-/* Makes room for one more and says where it goes. */
-static dc_lazy_entry **free_place(dc_lazies *l)
+/* Frees the one that goes first; false where all of them run. */
+static bool drop_one(dc_lazies *l)
 {
     uint32_t oldest = UINT32_MAX;
-    if (l->entry == NULL)
-        l->entry = dc_xalloc((PROGRAMS + 1) * sizeof(dc_lazy_entry *));
-    for (uint32_t i = 0; l->nentry >= PROGRAMS && i < l->nentry; i++)
+    for (uint32_t i = 0; i < l->nentry; i++)
         if (!l->entry[i]->running &&
             (oldest == UINT32_MAX || goes_first(l->entry[i], l->entry[oldest])))
             oldest = i;
     if (oldest == UINT32_MAX)
-        return l->nentry < PROGRAMS ? &l->entry[l->nentry++] : NULL;
-    free_entry(l->entry[oldest]);
-    return &l->entry[oldest];
+        return false;
+    dc_lazy_entry *e = l->entry[oldest];
+    l->entry[oldest] = l->entry[--l->nentry];
+    free_entry(e);
+    return true;
+}
+
+void dc_lazy_trim(dc_rt *rt, uint32_t most)
+{
+    dc_lazies *l = rt->lazy;
+    while (l != NULL && l->nentry > most && drop_one(l))
+        ;
+}
+
+/* Where the next one goes; NULL where all run that there may be. */
+static dc_lazy_entry **free_place(dc_rt *rt)
+{
+    dc_lazies *l = rt->lazy;
+    const uint64_t limit = (uint64_t)rt->first->opt.memory;
+    const bool is_short = limit != 0 && dc_heap_counted(rt->heap) > limit / 2;
+    if (l->entry == NULL)
+        l->entry = dc_xalloc(PROGRAMS * sizeof(dc_lazy_entry *));
+    dc_lazy_trim(rt, (is_short ? FEW : PROGRAMS) - 1);
+    return l->nentry < PROGRAMS ? &l->entry[l->nentry++] : NULL;
 }
 
 /* By leaf: does its memory begin at any element? */
@@ -133,7 +152,6 @@ static dc_status fill_entry(const dc_realize_task *t, dc_lazy_entry *e)
 
 static dc_status new_entry(const dc_realize_task *t, uint64_t hash, dc_lazy_entry **out)
 {
-    dc_lazies *l = t->rt->lazy;
     dc_lazy_entry *e = dc_xalloc(sizeof *e);
     e->hash = hash;
     dc_job_defer(t->j, free_entry, e);
@@ -143,7 +161,7 @@ static dc_status new_entry(const dc_realize_task *t, uint64_t hash, dc_lazy_entr
         free_entry(e);
         return status;
     }
-    dc_lazy_entry **place = free_place(l);
+    dc_lazy_entry **place = free_place(t->rt);
     if (place != NULL) {
         *place = e;
         dc_job_keep(t->j, e);

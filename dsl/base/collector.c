@@ -37,6 +37,8 @@ static uint64_t towards_limit(const dc_rt *rt)
 
 void dc_collector_run(lua_State *L, dc_dsl *d)
 {
+    for (dc_rt *rt = d->rt; rt != NULL && d->hit_limit; rt = rt->next)
+        dc_lazy_trim(rt, 0);
     int refused = lua_gc(L, LUA_GCCOLLECT);
     if (d->hit_limit) /* what finalizers have let go of is garbage of the next one */
         refused = lua_gc(L, LUA_GCCOLLECT);

@@ -83,6 +83,13 @@ static void leave(dc_exec *e)
     e->stays = false;
 }
 
+/* Kernels that nothing uses are kept for others as long as there is memory for it. */
+static uint32_t spare_kernels(const dc_rt *rt)
+{
+    const uint64_t limit = (uint64_t)rt->opt.memory;
+    return limit != 0 && dc_heap_counted(rt->heap) > limit / 2 ? DC_KERNELS_FEW : DC_KERNELS_SPARE;
+}
+
 void dc_exec_free(void *what)
 {
     dc_exec *e = what;
@@ -95,7 +102,7 @@ void dc_exec_free(void *what)
     if (dc_exec_task_end(e))
         dc_exec_destroy(e);
     if (rt->jit != NULL)
-        dc_kernels_trim(rt->jit->kernels, DC_KERNELS_SPARE);
+        dc_kernels_trim(rt->jit->kernels, spare_kernels(rt));
 }
 
 dc_exec *dc_exec_retain(dc_exec *e)

@@ -5,7 +5,7 @@
  *
  * A program may hold several kernels; it lives as long as one of them is in the table. Kernels that
  * no executable uses stay for the next one that asks, DC_KERNELS_SPARE of them, the longest unused
- * dropped first.
+ * dropped first; DC_KERNELS_FEW where half of the context's memory limit is used.
  *
  * dc_kernels_claim, _publish, _wait and _abandon are for any thread; the others, and so every call
  * of program_free, for the context's.
@@ -17,7 +17,7 @@
 #include "jit/cache/disk_cache.h"
 #include "jit/cache/kernel_needs.h"
 
-enum { DC_KERNELS_SPARE = 256 };
+enum { DC_KERNELS_SPARE = 256, DC_KERNELS_FEW = 16 };
 
 typedef struct dc_kernels dc_kernels;
 typedef struct dc_compiled dc_compiled; /* a kernel of the table; counts its users */

@@ -219,6 +219,24 @@ static void *watch(void *ctx, void *block, size_t had, size_t want)
     return NULL;
 }
 
+/* What is kept for the next one that asks gives way, however many functions and structures there are, one after the other. */
+static void test_caches(const char *device)
+{
+    lua_State *L = open_state(device, 12 * MIB);
+    CHECK(runs(L, "local dc = require 'deepc'\n"
+                  "for i = 1, 300 do\n"
+                  "  local f = dc.fn('f(x: f32[n]) -> f32[n]', function(x) return (x * (i + 0.25)):exp() + i end)\n"
+                  "  f(dc.ones(('f32[%d]'):format(i % 7 + 3))):sum():item()\n"
+                  "end"));
+    CHECK(runs(L, "local dc = require 'deepc'\n"
+                  "for i = 1, 600 do\n"
+                  "  local x = dc.ones(('f32[%d]'):format(i + 3))\n"
+                  "  for k = 1, i % 9 do x = i % (k + 2) == 0 and x:exp() or x * 2 + k end\n"
+                  "  assert(x:sum():item() > 0)\n"
+                  "end"));
+    lua_close(L);
+}
+
 /* Values on their way from or to Lua are copied in memory of Lua's: not before the limit was asked. */
 static void test_copies(const char *device)
 {
@@ -297,6 +315,8 @@ int main(void)
     test_hostile_file();
     test_graphs("cpu");
     test_graphs("eval");
+    test_caches("cpu");
+    test_caches("eval");
     test_copies("cpu");
     test_copies("eval");
     test_environment();
