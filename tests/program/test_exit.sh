@@ -17,6 +17,16 @@ for wait in 0 0.01 0.02 0.03 0.04 0.06 0.08 0.1; do
     check "after $wait s the status is the script's" test "$status" -eq 7
 done
 
+run "$DEEPC" chekc
+check "a command that is not one" test "$status" -eq 1
+check "the one that may be meant" warns "hint: is 'check' meant? deepc --help lists the commands"
+run "$DEEPC" help
+check "help is a word, too" says "usage: deepc [options] [FILE [ARGS]]"
+for word in --version -v; do
+    run "$DEEPC" $word
+    check "$word" says "deepc $(sed -n 's/^#define DC_VERSION "\(.*\)"/\1/p' vm/deepc.h), Lua 5.4"
+done
+
 cat >"$dir/sizes.lua" <<'EOT'
 local dc = require "deepc"
 local f = dc.fn("f(x: f32[n]) -> f32[]", function(x) return x:sum() end)

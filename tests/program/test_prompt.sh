@@ -137,6 +137,15 @@ prompt >
 line :help
 expect :source   F [N [FORM]]
 prompt >
+line :help view
+expect view: here :reshape
+prompt >
+line :help lstm
+expect nn.LSTM(inputs, hidden, options?)
+prompt >
+line :help no_such_thing
+expect nothing is known of that name
+prompt >
 line :help tensor
 expect dc.tensor
 prompt >
