@@ -4,10 +4,9 @@
  */
 #include "core/base/spans.h"
 #include "core/graph/gtext.h"
-#include "core/graph/simplify.h"
 #include "core/host/host.h"
-#include "jit/base/tuning.h"
 #include "jit/compile/exec_cache.h"
+#include "jit/compile/graph_passes.h"
 #include "jit/compile/pipeline_impl.h"
 #include "jit/exec/exec_bounds.h"
 #include "jit/exec/exec_task.h"
@@ -16,14 +15,7 @@
 #include "jit/lower/lower.h"
 #include "jit/plan/memory_limit.h"
 #include "jit/plan/residency.h"
-#include "jit/rewrite/attention.h"
-#include "jit/rewrite/contraction_layout.h"
-#include "jit/rewrite/conv_layout.h"
-#include "jit/rewrite/disjoint_sum.h"
-#include "jit/rewrite/fft_stages.h"
-#include "jit/rewrite/loops.h"
 #include "jit/rewrite/prologue.h"
-#include "jit/rewrite/running.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -83,44 +75,6 @@ static bool skips(const dc_compiling *p, dc_stage stage)
     return dc_skips(p->env->skip, stage);
 }
 
-/* What has left a body, or been inlined, may be simpler now. */
-static void rewrite_loops(dc_compiling *p)
-{
-    const dc_target *t = p->env->target;
-    const dc_loop_sizes sizes = {
-        .vector_bytes =
-            t->simt || p->env->opt.opt < 2 || skips(p, DC_STAGE_layout) ? 0 : t->vector_bytes,
-        .panel_bytes = DC_TUNE_LOOP_PANEL_BYTES,
-        .panel_rows = DC_TUNE_LOOP_PANEL_ROWS,
-        .panel_work = DC_TUNE_LOOP_PANEL_WORK,
-        .stream_bytes = DC_TUNE_LOOP_STREAM_BYTES,
-        .stream_work = DC_TUNE_LOOP_STREAM_WORK,
-        .stack_bytes = t->simt ? 0 : DC_TUNE_LOOP_CACHED_BYTES,
-        .chunk_bytes = DC_TUNE_LOOP_CHUNK_BYTES,
-        .chunk_rows = DC_TUNE_LOOP_CHUNK_ROWS};
-    const dc_func *fn = dc_loops(p->j, p->fn, &sizes);
-    if (fn != p->fn && !skips(p, DC_STAGE_simplify))
-        fn = dc_simplify(fn);
-    p->fn = fn;
-}
-
-static const dc_func *with_stages(dc_compiling *p, const dc_func *fn)
-{
-    const dc_func *made = p->env->target->simt ? dc_running_rewrite(p->j, fn) : NULL;
-    fn = made != NULL ? made : fn;
-    made = dc_fft_stages(&p->j->scratch, fn, !p->env->target->simt);
-    return made != NULL ? made : fn;
-}
-
-static const dc_func *with_attention(dc_compiling *p, const dc_func *fn)
-{
-    const dc_func *made = dc_attention_rewrite(&p->j->scratch, fn);
-    if (made == NULL)
-        return fn;
-    const dc_func *split = dc_attention_split(&p->j->scratch, made);
-    return split != NULL ? split : made;
-}
-
 /* Where the compiler may add functions and bodies, while others read the description. */
 static const dc_func *own_copy(dc_exec *e)
 {
@@ -129,26 +83,17 @@ static const dc_func *own_copy(dc_exec *e)
     return dc_func_clone(e->work, e->desc.fn, NULL);
 }
 
-static dc_status simplify(dc_compiling *p)
+static dc_status rewrite(dc_compiling *p)
 {
     p->fn = own_copy(p->e);
-    if (!skips(p, DC_STAGE_simplify))
-        p->fn = dc_simplify(p->fn);
-    if (p->env->opt.opt >= 1 && !skips(p, DC_STAGE_loops))
-        rewrite_loops(p);
-    if (p->env->opt.opt >= 2 && !skips(p, DC_STAGE_layout)) {
-        const dc_target *groups = p->env->target->simt ? p->env->target : NULL;
-        if (groups == NULL && !dc_opts_math(&p->env->opt, "strict"))
-            p->fn = with_attention(p, p->fn);
-        if (!dc_opts_math(&p->env->opt, "strict"))
-            p->fn = dc_conv_layout(&p->j->scratch, p->fn, groups);
-        p->fn = dc_contraction_layout(&p->j->scratch, p->fn, groups);
-    }
-    p->fn = with_stages(p, p->fn);
-    if (p->env->opt.check >= 1)
-        DC_TRY(dc_func_check(p->j, p->fn));
+    DC_TRY(dc_graph_passes_run(&(dc_graph_passes){p->env, p->j}, DC_REWRITE_FUNCTION, &p->fn));
     p->e->info.nodes = live_nodes(p);
     return DC_OK;
+}
+
+static dc_status rewrite_part(dc_compiling *p, dc_part *x)
+{
+    return dc_graph_passes_run(&(dc_graph_passes){p->env, p->j}, DC_REWRITE_PART, &x->fn);
 }
 
 /* ---- prologue -------------------------------------------------------------------------------- */
@@ -391,14 +336,6 @@ static dc_status plan(dc_compiling *p, dc_part *x)
     return dc_plan_make(p->j, &p->j->scratch, &in, &x->plan);
 }
 
-static void join_pieces(dc_compiling *p, dc_part *x)
-{
-    if (p->env->opt.opt < 1 || skips(p, DC_STAGE_join))
-        return;
-    const dc_func *joined = dc_disjoint_sum(&p->j->scratch, x->fn);
-    x->fn = joined != NULL ? joined : x->fn;
-}
-
 /* The bodies of its loops and branches first: how much memory they need is part of its plan. */
 static dc_status plan_part(dc_compiling *p, dc_part *x)
 {
@@ -407,8 +344,6 @@ static dc_status plan_part(dc_compiling *p, dc_part *x)
     DC_TRY(dc_pipeline_add_bodies(p, x));
     for (uint32_t n = first, end = p->part.n; n < end; n++) {
         DC_TRY(refuse_f64(p, p->part.at[n]->fn));
-        p->part.at[n]->fn = with_stages(p, p->part.at[n]->fn);
-        join_pieces(p, p->part.at[n]);
         DC_TRY(plan_part(p, p->part.at[n]));
     }
     DC_TRY(lower(p->j, x)); /* group to naive nest */
@@ -418,7 +353,7 @@ static dc_status plan_part(dc_compiling *p, dc_part *x)
 static dc_status plan_parts(dc_compiling *p)
 {
     for (uint32_t n = 0; n < p->nwhole; n++)
-        join_pieces(p, p->part.at[n]); /* sums of many pieces to memory that they are stored in */
+        DC_TRY(rewrite_part(p, p->part.at[n]));
     log_graphs(p);
     for (uint32_t n = 0; n < p->nwhole; n++)
         DC_TRY(plan_part(p, p->part.at[n]));
@@ -565,7 +500,7 @@ static dc_status make_kernels(dc_compiling *p)
 {
     uint64_t at = dc_span_begin(p->j->log);
     DC_TRY(refuse_many_bodies(p));
-    DC_TRY(simplify(p)); /* graph to smaller graph */
+    DC_TRY(rewrite(p)); /* graph to smaller graph */
     DC_TRY(refuse_f64(p, p->fn));
     ended(p, &at, "simplify");
     DC_TRY(plan_within_limit(
@@ -624,10 +559,10 @@ static dc_status run(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n)
 static dc_status make_groups(dc_compiling *p)
 {
     DC_TRY(refuse_many_bodies(p));
-    DC_TRY(simplify(p));
+    DC_TRY(rewrite(p));
     split(p, false);
     for (uint32_t n = 0; n < p->nwhole; n++) {
-        join_pieces(p, p->part.at[n]);
+        DC_TRY(rewrite_part(p, p->part.at[n]));
         DC_TRY(fuse(p, p->part.at[n]));
     }
     return DC_OK;

@@ -7,9 +7,8 @@
  * binds of its commands move with the loop (dc_bind_move).
  */
 #include "core/graph/custom.h"
+#include "jit/compile/graph_passes.h"
 #include "jit/compile/pipeline_impl.h"
-#include "jit/rewrite/contraction_layout.h"
-#include "jit/rewrite/conv_layout.h"
 
 #include <string.h>
 
@@ -84,26 +83,16 @@ static dc_exec_desc side_desc(dc_compiling *p, const dc_func *body)
                           .anywhere = DC_NEW_ARRAY(&p->j->scratch, bool, body->param.n)};
 }
 
-/* As the function was laid out itself (jit/compile/pipeline.c). */
-static const dc_func *laid_out(dc_compiling *p, const dc_func *fn)
+static dc_status add_body(dc_compiling *p, dc_part *x, uint32_t group, const dc_func *fn,
+                          const dc_exec_desc *desc, dc_part **out)
 {
-    const dc_target *groups = p->env->target->simt ? p->env->target : NULL;
-    if (p->env->opt.opt < 2 || dc_skips(p->env->skip, DC_STAGE_layout))
-        return fn;
-    if (!dc_opts_math(&p->env->opt, "strict"))
-        fn = dc_conv_layout(&p->j->scratch, fn, groups);
-    return dc_contraction_layout(&p->j->scratch, fn, groups);
-}
-
-static dc_part *add_body(dc_compiling *p, dc_part *x, uint32_t group, const dc_func *fn,
-                         const dc_exec_desc *desc)
-{
-    dc_part *y = dc_pipeline_add_part(p, laid_out(p, fn), desc);
+    DC_TRY(dc_graph_passes_run(&(dc_graph_passes){p->env, p->j}, DC_REWRITE_BODY, &fn));
+    dc_part *y = *out = dc_pipeline_add_part(p, fn, desc);
     y->parent = x;
     y->group = group;
     y->loops = x->loops + x->control[group]->is_loop;
     y->is_prologue = x->is_prologue;
-    return y;
+    return DC_OK;
 }
 
 static void find_picks(dc_part *x, uint32_t group, dc_control *c)
@@ -139,7 +128,7 @@ static dc_control *new_control(dc_compiling *p, dc_part *x, uint32_t group)
     return c;
 }
 
-static void add_sides(dc_compiling *p, dc_part *x, uint32_t group)
+static dc_status add_sides(dc_compiling *p, dc_part *x, uint32_t group)
 {
     dc_control *c = new_control(p, x, group);
     const dc_node n = *control_node(x, group);
@@ -148,8 +137,9 @@ static void add_sides(dc_compiling *p, dc_part *x, uint32_t group)
         const dc_exec_desc desc = c->is_loop ? loop_desc(p, &c->loop) : side_desc(p, body);
         if (c->is_loop)
             body = loop_function(&p->j->scratch, body, &c->loop);
-        c->side[side] = add_body(p, x, group, body, &desc);
+        DC_TRY(add_body(p, x, group, body, &desc, &c->side[side]));
     }
+    return DC_OK;
 }
 
 dc_status dc_pipeline_add_bodies(dc_compiling *p, dc_part *x)
@@ -167,7 +157,7 @@ dc_status dc_pipeline_add_bodies(dc_compiling *p, dc_part *x)
         if (control_node(x, g)->op == DC_OP_LOOP && x->loops == DC_LOOP_DEPTH)
             return dc_failf(p->j, DC_ERR_BUILD, p->e->desc.name,
                             "more than %d loops inside each other", DC_LOOP_DEPTH);
-        add_sides(p, x, g);
+        DC_TRY(add_sides(p, x, g));
     }
     return DC_OK;
 }

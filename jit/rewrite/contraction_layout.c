@@ -2,13 +2,8 @@
 
 #include "core/graph/dot.h"
 #include "jit/base/tuning.h"
-#include "jit/rewrite/attention.h"
-#include "jit/rewrite/one_hot_sum.h"
-#include "jit/rewrite/online_softmax.h"
-#include "jit/rewrite/scatter_layout.h"
+#include "jit/rewrite/rules.h"
 #include "jit/rewrite/split_contraction.h"
-#include "jit/rewrite/split_conv.h"
-#include "jit/rewrite/split_reduction.h"
 
 #include <string.h>
 
@@ -233,73 +228,30 @@ static dc_ref laid_out(dc_func *to, const dc_func *f, const dc_node *n, const dc
     return through ? dc_dot_make(to, in[0], in[1], &d) : 0;
 }
 
-/* What reduces axes of one element each is movement; a sum begins with 0, so -0 becomes 0. Else 0. */
-static dc_ref single_term(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
+dc_ref dc_rule_contraction(const dc_rule_at *at)
 {
-    const dc_node *n = dc_node_at(f, r), *a = dc_node_at(f, n->in[0]);
-    if (dc_op_row_of((dc_op)n->op)->cls != DC_CLASS_RED || dc_node_count(n) != dc_node_count(a) ||
-        dc_node_count(n) == 0)
+    const dc_node *n = dc_node_at(at->f, at->r);
+    const dc_type t = dc_node_type(at->f, at->r);
+    if (n->op != DC_OP_DOT)
         return 0;
-    const dc_ref y =
-        dc_graph_reshape(to, dc_graph_cast(to, in, (dc_dtype)n->dtype), n->rank, n->dim);
-    return n->op == DC_OP_SUM ? dc_graph_op2(to, DC_OP_ADD, y, dc_graph_like(to, y, 0)) : y;
-}
-
-/* A dot whose sums groups share is two steps. */
-static dc_ref in_parts(dc_func *to, dc_ref made, const dc_func *f, dc_ref r,
-                       const dc_target *groups)
-{
-    if (dc_node_at(f, r)->op != DC_OP_DOT || dc_node_at(to, made)->op != DC_OP_DOT)
+    dc_ref made = laid_out(at->to, at->f, n, at->in, at->groups != NULL);
+    if (made == 0)
+        made = dc_graph_make(at->to, n->op, at->in, n->nin, n->attr, n->nattr, &t);
+    if (at->groups == NULL || dc_node_at(at->to, made)->op != DC_OP_DOT)
         return made;
-    dc_func_copy_origin(to, made, f, r);
-    const dc_ref sum = dc_split_contraction(to, made, groups);
+    dc_func_copy_origin(at->to, made, at->f, at->r); /* which its steps take over */
+    const dc_ref sum = dc_split_contraction(at->to, made, at->groups);
     return sum != 0 ? sum : made;
 }
 
-dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, const dc_target *groups)
+/* What reduces axes of one element each is movement; a sum begins with 0, so -0 becomes 0. */
+dc_ref dc_rule_single_term(const dc_rule_at *at)
 {
-    dc_func *to = dc_func_new(f->module, f->name);
-    dc_ref *map = DC_NEW_ARRAY(scratch, dc_ref, f->node.n);
-    const bool *live = dc_func_live(f, scratch);
-    const dc_attention attention = groups == NULL ? dc_attention_in(f, scratch) : (dc_attention){0};
-    dc_graph_params(to, f, map);
-    for (dc_ref r = 1; r < f->node.n; r++) {
-        const dc_node *n = dc_node_at(f, r);
-        if (map[r] != 0 || !live[r])
-            continue;
-        dc_ref in[DC_MAX_OPERANDS];
-        for (int i = 0; i < n->nin; i++)
-            in[i] = map[n->in[i]];
-        const dc_type t = dc_node_type(f, r);
-        if (dc_attention_place_of(&attention, r) != DC_ATTENTION_NOT) {
-            map[r] = dc_graph_make(to, n->op, in, n->nin, n->attr, n->nattr, &t);
-            dc_func_copy_origin(to, map[r], f, r);
-            continue;
-        }
-        if (dc_op_accumulates((dc_op)n->op)) {
-            map[r] = dc_scatter_layout(to, n, in, groups != NULL);
-            dc_func_copy_origin(to, map[r], f, r);
-            continue;
-        }
-        if (groups != NULL && ((map[r] = dc_online_softmax(to, f, r, map)) != 0 ||
-                               (map[r] = dc_one_hot_sum(to, f, r, map)) != 0)) {
-            dc_func_copy_origin(to, map[r], f, r);
-            continue;
-        }
-        if (groups != NULL && (map[r] = dc_split_conv(to, f, r, in)) != 0)
-            continue;
-        if (n->nin == 1 && (map[r] = dc_split_reduce(to, f, r, in[0], groups != NULL)) != 0)
-            continue;
-        map[r] = n->op == DC_OP_DOT ? laid_out(to, f, n, in, groups != NULL)
-                 : n->nin == 1      ? single_term(to, f, r, in[0])
-                                    : 0;
-        if (map[r] == 0)
-            map[r] = dc_graph_make(to, n->op, in, n->nin, n->attr, n->nattr, &t);
-        if (groups != NULL)
-            map[r] = in_parts(to, map[r], f, r, groups);
-        dc_func_copy_origin(to, map[r], f, r);
-    }
-    for (uint32_t i = 0; i < f->result.n; i++)
-        DC_PUSH(to->result, map[f->result.at[i]]);
-    return to;
+    const dc_node *n = dc_node_at(at->f, at->r);
+    if (n->nin != 1 || dc_op_row_of((dc_op)n->op)->cls != DC_CLASS_RED || dc_node_count(n) == 0 ||
+        dc_node_count(n) != dc_node_count(dc_node_at(at->f, n->in[0])))
+        return 0;
+    const dc_ref x = dc_graph_cast(at->to, at->in[0], (dc_dtype)n->dtype);
+    const dc_ref y = dc_graph_reshape(at->to, x, n->rank, n->dim);
+    return n->op == DC_OP_SUM ? dc_graph_op2(at->to, DC_OP_ADD, y, dc_graph_like(at->to, y, 0)) : y;
 }

@@ -33,7 +33,4 @@ bool dc_layout_is_transposed(const dc_func *f, dc_ref r);
  */
 bool dc_layout_folds(const dc_func *f, dc_ref r);
 
-/* groups: a device of thread groups; NULL: one of another kind. */
-dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, const dc_target *groups);
-
 #endif

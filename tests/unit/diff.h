@@ -18,7 +18,7 @@
 #include "jit/fuse/fuse.h"
 #include "jit/jit.h"
 #include "jit/lower/lower.h"
-#include "jit/rewrite/contraction_layout.h"
+#include "jit/rewrite/rules.h"
 #include "jit/rewrite/conv_layout.h"
 #include "jit/rewrite/fft_stages.h"
 #include "jit/schedule/schedule.h"
@@ -140,7 +140,7 @@ static inline dc_status run_nests(const problem *p, int level)
 {
     static const dc_target target = {.vector_bytes = 64, .vector_registers = 32};
     dc_job *j = &rt->job;
-    dc_func *f = dc_contraction_layout(&j->scratch,
+    dc_func *f = dc_rules_apply(&j->scratch,
                                        dc_conv_layout(&j->scratch, dc_simplify(p->f), NULL), NULL);
     dc_groups gs;
     dc_func *staged = dc_fft_stages(&j->scratch, f, true);

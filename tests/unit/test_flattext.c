@@ -9,7 +9,7 @@
 #include "jit/flat/flatten.h"
 #include "jit/fuse/fuse.h"
 #include "jit/lower/lower.h"
-#include "jit/rewrite/contraction_layout.h"
+#include "jit/rewrite/rules.h"
 #include "jit/schedule/schedule.h"
 #include "jit/sim/sim_target.h"
 
@@ -194,7 +194,7 @@ static void test_graphs(uint64_t seed, uint64_t graphs, rng *r)
         const dc_mark mark = dc_arena_mark(&flat_job.scratch);
         dc_module *m = dc_module_new();
         const dc_func *f = dc_simplify(graphgen_func(m, seed + g, 4 + (int)(g % 20)));
-        try_graph(dc_contraction_layout(&flat_job.scratch, f, NULL), seed + g, r);
+        try_graph(dc_rules_apply(&flat_job.scratch, f, NULL), seed + g, r);
         dc_module_free(m);
         dc_arena_rewind(&flat_job.scratch, mark);
     }

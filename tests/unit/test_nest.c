@@ -10,7 +10,7 @@
 #include "jit/fuse/fuse.h"
 #include "jit/lower/lower.h"
 #include "jit/moves/move.h"
-#include "jit/rewrite/contraction_layout.h"
+#include "jit/rewrite/rules.h"
 #include "jit/rewrite/fft_stages.h"
 #include "jit/schedule/schedule.h"
 
@@ -133,7 +133,7 @@ static bool close_enough(const dc_func *f, dc_ref r, const void *got, const void
 static uint32_t run_all(dc_func *built, int level)
 {
     const dc_mark mark = dc_arena_mark(&job.scratch);
-    dc_func *f = dc_contraction_layout(&job.scratch, built, NULL);
+    dc_func *f = dc_rules_apply(&job.scratch, built, NULL);
     dc_groups gs;
     CHECK(dc_fuse(&job, &job.scratch, f, level, &gs) == DC_OK);
     void **mem = make_memory(f);
