@@ -1,7 +1,12 @@
--- Wrong programs and what they say: tests/mistakes/NAME.lua and NAME.txt. Shared by test_golden.lua and
+-- Wrong programs and what they say: tests/mistakes/AREA.txt, several to a file. Shared by test_golden.lua and
 -- scripts/golden.
 --
--- Each program runs in a process of its own. Its first line may say how:
+--   ==== NAME
+--   the program
+--   ==== says
+--   the text; an empty line, and the next one
+--
+-- Each program runs in a process of its own, as NAME.lua. Its first line may say how:
 --
 --   -- run: deepc check        the text is what this command prints about the file
 --   -- run: script             the text is all that it prints, notes too
@@ -11,7 +16,6 @@
 -- whether the context is still good for something afterwards.
 
 local golden = { folder = "tests/mistakes/" }
-
 
 -- Programs about what does not exist yet: their texts are what it shall say. Name -> reason.
 golden.pending = {
@@ -47,14 +51,46 @@ local function settings_of(text)
   return text:match "^%-%- env: ([%w_= ]*)\n" or ""
 end
 
+local programs, names = {}, {} -- by name, { area =, code =, says = }; sorted
+
+local function read_area(area)
+  local text = "\n" .. read(golden.folder .. area .. ".txt")
+  local at, to, name = text:find "\n==== ([%w_]+)\n"
+  while at do
+    local says, begin = text:find("\n==== says\n", to, true)
+    local nextat, nextto, following = text:find("\n\n==== ([%w_]+)\n", begin)
+    assert(says and not programs[name], name)
+    programs[name] = { area = area, code = text:sub(to + 1, says), says = text:sub(begin + 1, nextat or -1) }
+    names[#names + 1] = name
+    at, to, name = nextat, nextto, following
+  end
+end
+
+for area in output("ls " .. golden.folder):gmatch "([^\n]+)%.txt\n" do
+  read_area(area)
+end
+table.sort(names)
+
 ---Names of all programs, sorted.
 function golden.names()
-  local list = {}
-  for name in output("ls " .. golden.folder):gmatch "([^\n]+)%.lua\n" do
-    list[#list + 1] = name
-  end
-  return list
+  return names
 end
+
+---Gives a program another text and writes its file again.
+function golden.write(name, says)
+  local area, blocks = programs[name].area, {}
+  programs[name].says = says
+  for _, other in ipairs(names) do
+    local p = programs[other]
+    if p.area == area then
+      blocks[#blocks + 1] = ("==== %s\n%s==== says\n%s"):format(other, p.code, p.says)
+    end
+  end
+  local f = assert(io.open(golden.folder .. area .. ".txt", "wb"))
+  f:write(table.concat(blocks, "\n"))
+  f:close()
+end
+
 
 ---Without what is not the same in every run, and notes of the log unless they are what is asked for.
 local function normalize(text, notes)
@@ -62,20 +98,18 @@ local function normalize(text, notes)
   return notes and text or (text:gsub("%[note%][^\n]*\n", ""))
 end
 
----Runs a program: its message, and "usable" or what is wrong with the context afterwards.
-function golden.run(name)
-  local path = golden.folder .. name .. ".lua"
-  local how = read(path):match "^%-%- run: deepc (%w+)\n"
+-- What running the code prints, which is name.lua in a folder of its own; what was made of it.
+local function outcome(name, code, folder)
+  local here = ("cd %s && %%s %%s %s.lua"):format(folder, name)
+  local how = code:match "^%-%- run: deepc (%w+)\n"
   if how then
-    local text = output(("cd %s && %s %s %s"):format(golden.folder, quote(program), how, name .. ".lua"))
-    return normalize(text), "usable"
+    return normalize(output(here:format(quote(program), how))), "usable"
   end
-  if read(path):match "^%-%- run: script\n" then
-    local line = ("cd %s && DEEPC_PROGRESS=off %s %s.lua"):format(golden.folder, quote(program), name)
-    return normalize(output(line), true), "usable"
+  if code:match "^%-%- run: script\n" then
+    return normalize(output(here:format("DEEPC_PROGRESS=off", quote(program))), true), "usable"
   end
-  local text = output(("%s %s tests/lua/golden_one.lua %s %s"):format(settings_of(read(path)), quote(program), name,
-    path))
+  local text = output(("%s %s tests/lua/golden_one.lua %s %s/%s.lua"):format(settings_of(code), quote(program), name,
+    folder, name))
   local message, state = text:match "^(.*)\n%-%-\n([^\n]*)"
   if not message then
     return normalize(text), "the program did not come to its end"
@@ -83,9 +117,27 @@ function golden.run(name)
   return normalize(message) .. "\n", state
 end
 
----The text that is expected, or nil.
+---Runs a program: its message, and "usable" or what is wrong with the context afterwards.
+function golden.run(name)
+  local code, folder = programs[name].code, output "mktemp -d":match "[^\n]+"
+  local path = folder .. "/" .. name .. ".lua"
+  local f = assert(io.open(path, "wb"))
+  f:write(code)
+  f:close()
+  local text, state = outcome(name, code, folder)
+  os.remove(path)
+  assert(os.remove(folder))
+  return text, state
+end
+
+---The program itself.
+function golden.code(name)
+  return programs[name].code
+end
+
+---The text that is expected.
 function golden.expected(name)
-  return read(golden.folder .. name .. ".txt")
+  return programs[name].says
 end
 
 -- ---- pages ----

@@ -21,7 +21,7 @@ for _, name in ipairs(golden.names()) do
   if is_wanted(name) and (wanted[name] or not golden.pending[name]) then
     local text, state = golden.run(name)
     if text ~= golden.expected(name) then
-      write(golden.folder .. name .. ".txt", text)
+      golden.write(name, text)
       io.write("-- ", name, "\n", text)
     end
     if state ~= "usable" then

@@ -172,7 +172,7 @@ train.lua:15: matmul: inner dims differ: axis 3 = 28 against axis 1 = 784
   lu.assertStrContains(err.traceback, "train.lua:15")
 end
 
--- Mistakes of newcomers: script, sentence, hint, code. Whole messages: tests/mistakes/newcomer_*.
+-- Mistakes of newcomers: script, sentence, hint, code. Whole messages: tests/mistakes/newcomers.txt.
 local mistakes = {
   { "local x, w = dc.zeros 'f32[64, 784]', dc.zeros 'f32[784, 10]' local _ = x * w",
     "mul: axis 2: 784 against 10", "* is element-wise, the product is x:matmul(w)", "DC0301" },

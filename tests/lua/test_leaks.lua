@@ -35,9 +35,7 @@ local env = setmetatable({
 local function programs()
   local fast, slow, names = {}, {}, {}
   for _, name in ipairs(golden.names()) do
-    local f = assert(io.open(golden.folder .. name .. ".lua", "rb"))
-    local text = f:read "a"
-    f:close()
+    local text = golden.code(name)
     if not text:match "^%-%- %a+:" and not golden.pending[name] and not name:match "^ranks_no_mesh" then
       local chunk = assert(load(text, "@" .. name .. ".lua", "t", env))
       local start = os.clock()

@@ -1,5 +1,5 @@
 -- Results that nothing uses: notes where a function is traced, once for each line (dsl/base/uses.h).
--- What `deepc check` makes of them: tests/mistakes/check_finds_*.lua.
+-- What `deepc check` makes of them: check_finds_* of tests/mistakes/check.txt.
 local lu = require "luaunit"
 
 -- The notes of a program, without their times.

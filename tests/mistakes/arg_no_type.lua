@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-local a = dc.zeros(3, 4)

@@ -1,4 +1,0 @@
-local dc = require "deepc"
-
-local a = dc.ones "f32[3]"
-local b = dc.add(a, bias)

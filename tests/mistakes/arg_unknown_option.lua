@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-local w = dc.randn("f32[784, 10]", { sed = 1 })

@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-local keep = dc.bernoulli("bool[3]", { p = 1.5 })

@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-local x = dc.tensor { true, false }

@@ -1,6 +1,0 @@
--- run: deepc check
-local dc = require "deepc"
-
-local f = dc.fn("f(x: f32[4]) -> f32[4]", function(x)
-  return x *
-end)

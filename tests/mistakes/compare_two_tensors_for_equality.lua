@@ -1,4 +1,0 @@
-local dc = require "deepc"
-
-local a, b = dc.ones "f32[3]", dc.ones "f32[3]"
-assert(a == b, "they differ")

@@ -1,5 +1,0 @@
-local dc = require "deepc"
-
-dc.fn("f(x: f32[]) -> f32[]", function(x)
-  return dc.loop(function(c) return c ~= 0 end, function(c) return c // 2 end, x)
-end)

@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-print(dc.ones "f32[2, 3]":cumsum())

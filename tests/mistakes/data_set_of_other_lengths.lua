@@ -1,4 +1,0 @@
-local dc = require "deepc"
-local data = require "deepc.data"
-
-local set = data.set(dc.ones "f32[100, 4]", dc.zeros "i32[90]")

@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-local ids = dc.param("i32[10]", 0)

@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-local x = dc.ones("f32[3]"):cast "float32"

@@ -1,2 +1,0 @@
-local dc = require "deepc"
-print(dc.eye(3))

@@ -1,2 +1,0 @@
-local nn = require "deepc.nn"
-return nn.Linear { 784, 10 }

@@ -1,2 +1,0 @@
-local nn = require "deepc.nn"
-return nn.MaxPool2d(2, 2)

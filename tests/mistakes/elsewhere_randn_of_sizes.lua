@@ -1,2 +1,0 @@
-local dc = require "deepc"
-print(dc.randn(2, 3))

@@ -1,2 +1,0 @@
-local dc = require "deepc"
-print(dc.zeros({ 3, 4 }))

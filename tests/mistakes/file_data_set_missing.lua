@@ -1,3 +1,0 @@
-local data = require "deepc.data"
-
-local train, test = data.fashion_mnist { dir = "/nonexistent" }

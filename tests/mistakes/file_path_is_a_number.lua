@@ -1,3 +1,0 @@
-local data = require "deepc.data"
-
-local images = data.idx(3)

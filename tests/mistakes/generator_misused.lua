@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-local x = dc.rand("f32[3]", { seed = "today" })

@@ -1,7 +1,0 @@
-local dc = require "deepc"
-
-local w = dc.param("f32[3]", 1)
-local f = dc.fn("f(x: f32[3]) -> f32[3]", function(x)
-  local loss = x * w
-  return dc.grad(loss, w)
-end)

@@ -1,3 +1,0 @@
-local nn = require "deepc.nn"
-
-local norm = nn.GroupNorm(32, 8)

@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-local _ = dc.param "f32[t <= 512, 64]"

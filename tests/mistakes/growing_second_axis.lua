@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-local _ = dc.state "f32[4, t <= 512]"

@@ -1,3 +1,0 @@
-local nn = require "deepc.nn"
-
-local layer = nn.Linear(784)

@@ -1,2 +1,0 @@
-local dc = require "deepc"
-dc.load "hf://openai-community/gpt2"

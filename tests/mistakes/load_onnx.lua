@@ -1,2 +1,0 @@
-local dc = require "deepc"
-dc.load "model.onnx"

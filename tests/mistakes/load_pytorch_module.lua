@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-dc.load "tests/lua/tensors/torch_module.pt"

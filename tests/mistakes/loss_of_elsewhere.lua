@@ -1,3 +1,0 @@
-local nn = require "deepc.nn"
-
-local criterion = nn.CrossEntropyLoss()

@@ -1,7 +1,0 @@
-local models = require "deepc.models"
-
-local net = models.llama { vocab_size = 100, hidden_size = 16, intermediate_size = 32, num_hidden_layers = 1,
-  num_attention_heads = 2 }
-local cache = net:cache(4)
-net:step({ 3, 1, 4 }, cache)
-net:step({ 1, 5 }, cache)

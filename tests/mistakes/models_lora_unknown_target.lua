@@ -1,5 +1,0 @@
-local models = require "deepc.models"
-
-local net = models.bert { vocab_size = 100, hidden_size = 16, intermediate_size = 32, num_hidden_layers = 1,
-  num_attention_heads = 2 }
-models.lora(net, { targets = { "q_proj" } })

@@ -1,4 +1,0 @@
-local dc = require "deepc"
-
-local x = dc.zeros "f32[3]"
-x:add_(1)

@@ -1,4 +1,0 @@
--- luacheck: ignore
-local dc = require "deepc"
-
-dc.check_numbers "nan"

@@ -1,5 +1,0 @@
-local nn = require "deepc.nn"
-local optim = require "deepc.optim"
-
-local net = nn.Linear(4, 2)
-local opt = optim.SGD(net:parameters(), { learning_rate = 0.1 })

@@ -1,3 +1,0 @@
-local optim = require "deepc.optim"
-
-local opt = optim.SGD({}, { lr = 0.1 })

@@ -1,3 +1,0 @@
-local random = require "deepc.random"
-
-random.binomial("i32[4]", { n = 0.25, p = 10 })

@@ -1,7 +1,0 @@
-local dc = require "deepc"
-
-dc.mesh { data = 1 }
-local mean = dc.fn("mean(x: f32[64 @ batch, 10]) -> f32[10]", function(x)
-  return x:mean(1)
-end)
-mean(dc.ones "f32[64, 10]")

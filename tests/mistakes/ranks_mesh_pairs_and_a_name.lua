@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-dc.mesh { { "data", 1 }, model = 2 }

@@ -1,5 +1,0 @@
--- run: deepc check
-local dc = require "deepc"
-
-dc.mesh { data = 4 }
-dc.part(dc.ones "f32[30, 10]", "f32[30 @ data, 10]")

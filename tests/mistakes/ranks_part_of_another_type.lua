@@ -1,4 +1,0 @@
-local dc = require "deepc"
-
-dc.mesh { data = 1 }
-dc.part(dc.ones "f32[30, 10]", "f32[30 @ data, 20]")

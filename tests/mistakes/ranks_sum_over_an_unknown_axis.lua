@@ -1,4 +1,0 @@
-local dc = require "deepc"
-
-dc.mesh { data = 1 }
-dc.all_reduce(dc.ones "f32[4]", { over = "model" })

@@ -1,6 +1,0 @@
-local dc = require "deepc"
-
-local f = dc.fn("f(s: {h: f32[4], c: f32[4]}) -> f32[4]", function(s)
-  return s.h + s.c
-end)
-f { h = dc.ones "f32[4]" }

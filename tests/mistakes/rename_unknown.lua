@@ -1,4 +1,0 @@
-local dc = require "deepc"
-
-local z = dc.zeros "f32[batch=32, 784]"
-print(z:rename { row = "batch" })

@@ -1,3 +1,0 @@
-local nn = require "deepc.nn"
-
-nn.GRU(8, 16, { proj_size = 4 })

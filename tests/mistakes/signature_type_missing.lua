@@ -1,5 +1,0 @@
-local dc = require "deepc"
-
-local f = dc.fn("f(x f32[4]) -> f32[]", function(x)
-  return x:sum()
-end)

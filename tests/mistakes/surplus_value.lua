@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-print(dc.zeros("f32[3]", 5))

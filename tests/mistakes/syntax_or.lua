@@ -1,4 +1,0 @@
--- run: deepc check
-local dc = require "deepc"
-local x = dc.tensor { 1, 2 }
-if #x == 2 || #x == 3 then print(x) end

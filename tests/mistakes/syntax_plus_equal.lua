@@ -1,3 +1,0 @@
--- run: deepc check
-local n = 0
-for i = 1, 3 do n += i end

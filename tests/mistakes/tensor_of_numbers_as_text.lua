@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-dc.tensor { 1, 2, "3" }

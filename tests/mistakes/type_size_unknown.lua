@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-local x = dc.zeros "f32[batch, 784]"

@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-local double = dc.vmap(function(a) return a * 2 end, { in_axis = 2 })

@@ -1,3 +1,0 @@
-local dc = require "deepc"
-
-local y = dc.vmap(dc.ones "f32[3]")
