@@ -151,6 +151,18 @@ static bool choose_variant(making *k, variant *v)
     return true;
 }
 
+/* Do both take the same arguments? Then no call reaches the second one. */
+static bool are_alike(const variant *a, const variant *b)
+{
+    bool same = a->file.narg == b->file.narg;
+    for (uint32_t i = 0; same && i < a->file.narg; i++) {
+        const dc_type s = dc_node_type(a->fn, a->fn->param.at[i]);
+        const dc_type t = dc_node_type(b->fn, b->fn->param.at[i]);
+        same = dc_type_same(&s, &t);
+    }
+    return same;
+}
+
 /* ---- the file --------------------------------------------------------------------------------- */
 
 static void put_tensors(making *k)
@@ -349,6 +361,8 @@ static dc_status body(dc_job *j, void *arg)
     for (uint32_t n = 1 + made_below(&k->m, VARIANTS); k->nvariant < n; k->nvariant++)
         if (!choose_variant(k, &k->variant[k->nvariant]))
             return dc_failf(j, DC_ERR_FORMAT_TEXT, NULL, "too much is computed");
+    if (k->nvariant == VARIANTS && are_alike(&k->variant[0], &k->variant[1]))
+        return dc_failf(j, DC_ERR_FORMAT_TEXT, NULL, "the second variant is never called");
     put_file(j, k);
     made_end(&k->m);
     return load(j, k, fuzz_file(k->m.at, k->m.n));
