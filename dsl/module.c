@@ -490,7 +490,7 @@ static const dc_bindings *const all[] = {
     &dc_static_bindings,      &dc_dim_print_bindings,   &dc_fn_bindings,
     &module_bindings,         &dc_internal_bindings,    &dc_fntune_bindings,      &dc_fnplan_bindings, &dc_fngraph_bindings, &dc_fnviz_bindings, &dc_viz_page_bindings,
     &dc_batches_bindings,     &dc_file_bindings,        &dc_layer_bindings,
-    &dc_terminal_bindings,    &dc_monitor_bindings,     &dc_control_bindings,     &dc_loop_bindings,
+    &dc_terminal_bindings,    &dc_control_bindings,     &dc_loop_bindings,
     &dc_branch_bindings,      &dc_vmap_bindings,        &dc_cumulative_bindings,
     &dc_sort_bindings,        &dc_pad_bindings,         &dc_host_bindings,        &dc_exchange_bindings, &dc_messages_bindings,
     &dc_bytes_bindings,       &dc_tables_bindings,      &dc_order_bindings,

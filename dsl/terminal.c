@@ -4,13 +4,16 @@
  *   terminal()    its number of columns, 80 if it does not tell, or nil where stderr is no terminal
  *   clock()       seconds of a clock that never goes back
  *   setting()     DEEPC_PROGRESS: "auto", "bar", "lines" or "off"
+ *   run_log()     DEEPC_LOG, or nil
  *   speaks()      is it rank 0, which alone shows what all ranks do?
+ *   sleep(s)      waits so many seconds, or until a signal comes
  */
 #define _DEFAULT_SOURCE
 #include "dsl/base/binding.h"
 #include "dsl/internals.h"
 
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 static int l_terminal(lua_State *L)
@@ -35,6 +38,23 @@ static int l_setting(lua_State *L)
     return 1;
 }
 
+static int l_run_log(lua_State *L)
+{
+    const char *path = dc_dsl_of(L)->rt->opt.run_log;
+    if (*path == '\0')
+        return 0;
+    lua_pushstring(L, path);
+    return 1;
+}
+
+static int l_sleep(lua_State *L)
+{
+    const lua_Number s = luaL_checknumber(L, 1);
+    luaL_argcheck(L, s >= 0 && s < 1e6, 1, "seconds");
+    nanosleep(&(struct timespec){(time_t)s, (long)((s - (lua_Number)(time_t)s) * 1e9)}, NULL);
+    return 0;
+}
+
 /* The world is not opened for that. */
 static int l_speaks(lua_State *L)
 {
@@ -48,6 +68,8 @@ static const dc_binding bindings[] = {
     {"clock", l_clock, 0, DC_IN_MODULE},
     {"clock", l_clock, DC_ANY, DC_IN_LIBRARY},
     {"setting", l_setting, DC_ANY, DC_IN_LIBRARY},
+    {"run_log", l_run_log, DC_ANY, DC_IN_LIBRARY},
+    {"sleep", l_sleep, DC_ANY, DC_IN_LIBRARY},
     {"speaks", l_speaks, DC_ANY, DC_IN_LIBRARY},
 };
 

@@ -2,10 +2,12 @@
 --
 -- On a terminal one line is drawn again and again, elsewhere lines follow each other, seldom. Metrics are
 -- read from the device when a line is written and at no other time. A line that was begun is ended when
--- the loop is left, by whatever way: the fourth value that `for` receives is closed then.
+-- the loop is left, by whatever way: the fourth value that `for` receives is closed then. With DEEPC_LOG there
+-- are lines in a file besides (runlog.lua).
 
 local _, core = ...
 require "deepc.operands"
+local runlog = require "deepc.runlog"
 
 local progress = {}
 
@@ -51,22 +53,28 @@ local function value_text(value)
   return tostring(value)
 end
 
--- "accuracy 0.91  loss 0.2731", in the order of the names. Those who watch are told, too.
-local function metrics_text(metrics)
+-- Names in order, and by name what is there now.
+local function read_metrics(metrics)
   if type(metrics) == "function" then
     metrics = metrics()
   end
-  local names, parts = {}, {}
-  for name, value in pairs(metrics or {}) do
-    names[#names + 1] = value ~= nil and name or nil
+  local names, values = {}, {}
+  for name in pairs(metrics or {}) do
+    names[#names + 1] = name
   end
   table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
+  for _, name in ipairs(names) do
+    values[name] = read_value(name, metrics[name])
+  end
+  return names, values
+end
+
+-- "accuracy 0.91  loss 0.2731", in the order of the names.
+local function metrics_text(metrics)
+  local names, values = read_metrics(metrics)
+  local parts = {}
   for i, name in ipairs(names) do
-    local value = read_value(name, metrics[name])
-    parts[i] = ("%s %s"):format(tostring(name), value_text(value))
-    if type(value) == "number" then
-      core.tell_metric(tostring(name), value)
-    end
+    parts[i] = ("%s %s"):format(tostring(name), value_text(values[name]))
   end
   return table.concat(parts, "  ")
 end
@@ -83,6 +91,8 @@ local function cut(text, width)
   local at = utf8.len(text) and utf8.offset(text, width + 1) or width + 1
   return text:sub(1, at - 1)
 end
+
+core.progress_texts = { time = time_text, rate = rate_text, value = value_text, cut = cut }
 
 -- ---- one loop ----
 
@@ -154,32 +164,35 @@ function Loop:draw(now)
   self:write("\r" .. text .. (" "):rep(before - self.width))
 end
 
--- Metrics for those who watch. What is wrong with them is told when a line shows them, and never because somebody
--- watches; but Ctrl-C ends this, too.
-function Loop:tell()
-  core.hold_metrics(true)
-  local ok, err = pcall(metrics_text, self.metrics)
-  core.hold_metrics(false)
-  if not ok and type(err) == "table" and err.code == "DC0708" then
-    error(err, 0)
+-- A line of DEEPC_LOG. Before the first value, and when an error has left the loop, metrics are not read; what is wrong
+-- with them is told where they are shown, and never because there is a log.
+function Loop:log(now, ended, broken)
+  local rate, left = self:speed(now)
+  local ok, _, values = false, nil, nil
+  if self.done > 0 and not broken then
+    ok, _, values = runlog.try(read_metrics, self.metrics)
   end
+  self.logged = now
+  self.number = runlog.loop(now, self.number, { title = type(self.title) == "string" and self.title or nil,
+    done = self.done, total = self.total, size = self.size, seconds = now - self.started, rate = rate,
+    left = not ended and left or nil, ended = ended }, ok and values or {})
 end
 
--- Before the first value and after each. The clock is asked, nothing else happens until it is time for a line, or until
--- somebody who watches (docs/monitoring.md) wants to know.
+-- Before the first value and after each. The clock is asked, nothing else happens until it is time for a line.
 function Loop:tick()
   self.done = self.done + 1
-  if self.watched and core.loop_at(self.watched, self.done) and core.speaks() then
-    self:tell() -- as lines are: on the first rank alone
+  if self.show == "off" and not self.logs then
+    return
   end
-  if self.show ~= "off" then
-    local now = core.clock()
-    if self.done == 1 then
-      self.first = now
-    end
-    if now - self.drawn >= self.every then
-      self:draw(now)
-    end
+  local now = core.clock()
+  if self.done == 1 then
+    self.first = now
+  end
+  if self.show ~= "off" and now - self.drawn >= self.every then
+    self:draw(now)
+  end
+  if self.logs and runlog.is_due(now, self.logged) then
+    self:log(now)
   end
 end
 
@@ -189,8 +202,8 @@ function Loop:finish(broken)
     return
   end
   self.over = true
-  if self.watched then
-    core.loop_end(self.watched)
+  if self.logged then -- who follows the log knows of it
+    self:log(core.clock(), true, broken)
   end
   if self.show ~= "off" and not broken and (self.shown ~= self.done or self.done == 0) then
     self:draw(core.clock())
@@ -206,7 +219,7 @@ function Loop:begin(total)
   self.total, self.over, self.done, self.shown, self.first, self.width = total, false, -1, nil, nil, 0
   self.started = core.clock()
   self.drawn = self.started
-  self.watched = core.loop_begin(type(self.title) == "string" and self.title or nil, total, self.size)
+  self.logs, self.logged, self.number = runlog.on(), nil, nil
 end
 
 -- ---- what is looped over ----
@@ -348,13 +361,13 @@ function progress.metric(name, value)
           ":mean() of many")
       end
     end
-    if not core.metric_due(name) then
-      return
-    end
-    value = value:item()
   end
+  if not runlog.on() or not runlog.metric_is_due(name) then
+    return
+  end
+  value = is_tensor and value:item() or value
   if type(value) == "number" then
-    core.tell_metric(name, value)
+    runlog.metric(name, value)
   end
 end
 

@@ -11,8 +11,6 @@
 #include "formats/trace_events.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
-#include "vm/monitor.h"
-#include "vm/monitor_folder.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -98,9 +96,6 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
         variable = "DEEPC_SHOW", wanted = "'auto', 'sixel', 'blocks' or 'ascii'";
     if (strcmp(opt->rank_prefix, "on") != 0 && strcmp(opt->rank_prefix, "off") != 0)
         variable = "DEEPC_RANK_PREFIX", wanted = "'on' or 'off'";
-    if (!dc_monitor_known(opt->monitor))
-        variable = "DEEPC_MONITOR",
-        wanted = "'on', 'off' or the path of a folder, which begins with '/'";
     if (dc_opts_files(opt) && strcmp(opt->allow, "all") != 0)
         variable = "DEEPC_ALLOW", wanted = "'all' or 'compute'";
     if (variable == NULL)
@@ -163,13 +158,9 @@ static dc_status restrict_files(dc_job *j, const dc_config *cfg, dc_opts *opt)
     if (strncmp(opt->device, "cpu:cc", 6) == 0)
         return refuse_setting(j, "device",
                               "'cpu:cc', where no processes may be started (DC_ALLOW_COMPUTE)");
-    if (cfg->monitor != NULL && strcmp(cfg->monitor, "off") != 0)
-        return refuse_setting(j, "dc_config.monitor",
-                              "'off', where no files may be opened (DC_ALLOW_COMPUTE)");
     strcpy(opt->cache, "off");
-    strcpy(opt->monitor, "off");
     strcpy(opt->history, "off");
-    opt->dump[0] = opt->schedule[0] = '\0';
+    opt->dump[0] = opt->schedule[0] = opt->run_log[0] = '\0';
     return DC_OK;
 }
 
@@ -212,17 +203,6 @@ static dc_status take_rank(dc_rt *rt, const dc_config *cfg)
     return DC_OK;
 }
 
-/* Nobody needs it to compute: without one there is a note. */
-static void open_monitor(dc_rt *rt, dc_job *j)
-{
-    char why[600];
-    if (dc_monitor_open(rt, j) == DC_OK)
-        return;
-    dc_err_render(&j->err, 0, why, sizeof why);
-    j->err = (dc_err){0};
-    dc_logf(&rt->log, DC_CH_NOTE, "monitor: deepc top cannot watch this process: %s", why);
-}
-
 /* Everything that may fail once there is a context to hold the sentence. */
 static dc_status configure(dc_job *j, void *arg)
 {
@@ -242,7 +222,6 @@ static dc_status configure(dc_job *j, void *arg)
     DC_TRY(copy_setting(j, "debug", cfg->debug, rt->opt.debug, sizeof rt->opt.debug));
     DC_TRY(copy_setting(j, "compile", cfg->compile, rt->opt.compile, sizeof rt->opt.compile));
     DC_TRY(copy_setting(j, "cache", cfg->cache, rt->opt.cache, sizeof rt->opt.cache));
-    DC_TRY(copy_setting(j, "monitor", cfg->monitor, rt->opt.monitor, sizeof rt->opt.monitor));
     if (cfg->threads != 0)
         rt->opt.threads = cfg->threads;
     DC_TRY(check_settings(j, &rt->opt));
@@ -258,10 +237,6 @@ static dc_status configure(dc_job *j, void *arg)
     if (cfg->stream != NULL && !device->ops->shares)
         return refuse_setting(j, "dc_config.stream", "none, where the device has no streams");
     DC_TRY(dc_jit_open(rt, j));
-    rt->open_monitor = dc_monitor_open;
-    rt->gather = dc_jit_gather;
-    if (strcmp(rt->opt.monitor, "off") != 0)
-        open_monitor(rt, j);
     if (rt->opt.memory != 0)
         dc_heap_limit(rt->heap, (size_t)rt->opt.memory);
     return DC_OK;
@@ -315,7 +290,6 @@ static void close_context(dc_rt *rt)
     dc_heap *heap = rt->heap;
     dc_threads *ranks = rt->ranks;
     const int rank = rt->launched;
-    dc_monitor_close(rt);
     dc_trace_end(rt);
     while (rt->functions != NULL)
         dc_unload(rt->functions);

@@ -95,7 +95,6 @@ static int check_file(const request *r)
     dc_config cfg = DC_CONFIG_INIT;
     cfg.device = r->run->device;
     cfg.log = dc_sink_stderr;
-    cfg.monitor = "off"; /* whatever DEEPC_MONITOR says: nothing is computed */
     if (dc_open(&cfg, &c->rt) != DC_OK) {
         dc_sayf(stderr, "deepc: %s\n", dc_errmsg(c->rt));
         dc_close(c->rt);

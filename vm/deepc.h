@@ -158,19 +158,12 @@ typedef struct dc_config {
      */
     dc_ranks *ranks;
     int rank;
-    /*
-     * "on": `deepc top` of the same user may watch the context from another process, through a socket in $XDG_RUNTIME_DIR/deepc
-     * or /tmp/deepc-UID; a path beginning with "/": in that folder, which has to be the user's alone (mode 700) or is made so.
-     * It costs a thread, which sleeps unless somebody asks; where no socket can be had a log line says why. "off": it may not
-     * be watched. Not with DC_ALLOW_COMPUTE. NULL: DEEPC_MONITOR, else "off". docs/monitoring.md tells more.
-     */
-    const char *monitor;
 } dc_config;
 
 #define DC_CONFIG_INIT                                                                         \
     {                                                                                          \
         sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, 0, NULL, \
-            NULL, 0, NULL                                                                      \
+            NULL, 0                                                                            \
     }
 
 /*

@@ -3,7 +3,6 @@
 #include "dsl/dsl.h"
 #include "formats/trace_events.h"
 #include "vm/luaerror.h"
-#include "vm/monitor.h"
 #include "vm/say.h"
 #include "vm/viz_main.h"
 
@@ -61,7 +60,6 @@ bool dc_ending(lua_State *L, bool failed)
         good = call_or_say(L);
     good = end_modules(L) && good;
     dc_dsl_finish(L, failed);
-    dc_monitor_close(rt); /* a state that is left open would leave the socket there */
     return dc_trace_end(rt) && good;
 }
 

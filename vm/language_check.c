@@ -52,7 +52,6 @@ static bool open_state(dc_warm *w)
 {
     dc_config cfg = DC_CONFIG_INIT;
     cfg.device = "eval";
-    cfg.monitor = "off"; /* no thread */
     if (dc_open(&cfg, &w->check.rt) != DC_OK) {
         dc_sayf(stderr, "deepc: %s\n", dc_errmsg(w->check.rt));
         dc_close(w->check.rt);

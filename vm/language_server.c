@@ -370,7 +370,6 @@ static bool open_context(server *s)
 {
     dc_config cfg = DC_CONFIG_INIT;
     cfg.device = "eval";
-    cfg.monitor = "off";
     cfg.log = dc_sink_stderr;
     if (dc_open(&cfg, &s->rt) != DC_OK) {
         dc_sayf(stderr, "deepc: %s\n", dc_errmsg(s->rt));

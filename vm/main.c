@@ -24,7 +24,6 @@
 #include "vm/language_server.h"
 #include "vm/launched.h"
 #include "vm/luaerror.h"
-#include "vm/monitor.h"
 #include "vm/plan_main.h"
 #include "vm/prompt.h"
 #include "vm/ranks_main.h"
@@ -33,7 +32,6 @@
 #include "vm/say.h"
 #include "vm/signals.h"
 #include "vm/sink.h"
-#include "vm/top_main.h"
 #include "vm/viz_main.h"
 
 #include <lauxlib.h>
@@ -74,9 +72,8 @@ static const char usage[] =
     "tells more\n"
     "  inspect FILE     what is in a file of tensors; deepc inspect --help tells more\n"
     "  convert FROM TO  writes its tensors as another file\n"
-    "  top [PID]        what a running script is doing; without PID those that may be watched; "
-    "deepc "
-    "top --help tells more\n"
+    "  top FILE         follows what a script writes with DEEPC_LOG=FILE; deepc top --help tells "
+    "more\n"
     "  cache [--clear]  what the cache of compiled kernels holds; empties it\n"
     "  doctor [--json]  what is here, what is missing, and a test of it in some ten seconds\n"
     "  --replay FILE    run again what a file about a bug tells; ends with 1 if it still fails\n"
@@ -166,13 +163,13 @@ static int load_module(lua_State *L, const char *text)
 /* A word in the place of a file that is nearly one of the tools, "chekc"; NULL: none, or there is such a file. */
 static const char *tool_meant(lua_State *L, const char *word)
 {
-    static const char *const tools[] = {
+    static const char *const words[] = {
         "check",   "language-server", "plan", "dot",   "kernel", "explain", "sandbox",
         "inspect", "convert",         "top",  "cache", "doctor", NULL};
     if (strpbrk(word, "./") != NULL || access(word, F_OK) == 0)
         return NULL;
     lua_newtable(L);
-    return dc_hint_spelling(L, -1, tools, word);
+    return dc_hint_spelling(L, -1, words, word);
 }
 
 static int run_file(lua_State *L, const char *name, int argc, char **argv)
@@ -204,11 +201,20 @@ static void set_arg(lua_State *L, int argc, char **argv, int script)
     lua_setglobal(L, "arg");
 }
 
+/* deepc NAME ARGUMENTS: the function of that name in a module. It computes on `device`; NULL: on the setting's. */
+typedef struct tool {
+    const char *name, *module, *device;
+} tool;
+
+static const tool tools[] = {{"inspect", "deepc.tensor_tool", NULL},
+                             {"convert", "deepc.tensor_tool", NULL},
+                             {"top", "deepc.top", "eval"}};
+
 typedef struct command {
     int argc;
     char **argv;
     dc_rt *rt;
-    const char *tool;  /* a function of stdlib/tensor_tool.lua that is called instead; NULL */
+    const tool *tool;  /* a script of stdlib/ that is run instead; NULL */
     int script;        /* its index, or argc */
     bool i, e, v;      /* options given */
     const char *ranks; /* --ranks; NULL */
@@ -314,10 +320,10 @@ static int run_options(lua_State *L, command *c)
 static int run_tool(lua_State *L, const command *c)
 {
     lua_getglobal(L, "require");
-    lua_pushstring(L, "deepc.tensor_tool");
+    lua_pushstring(L, c->tool->module);
     if (docall(L, 1, 1) != LUA_OK)
         return 1;
-    lua_getfield(L, -1, c->tool);
+    lua_getfield(L, -1, c->tool->name);
     lua_getglobal(L, "arg");
     const int status = docall(L, 1, 0) != LUA_OK;
     lua_settop(L, 0);
@@ -456,11 +462,11 @@ static int answer(const char *question)
 /* deepc TOOL ARGUMENTS: the tool is the script of its arguments. */
 static bool read_tool(command *c)
 {
-    const bool is_tool =
-        c->argc >= 2 && (strcmp(c->argv[1], "inspect") == 0 || strcmp(c->argv[1], "convert") == 0);
-    c->tool = is_tool ? c->argv[1] : NULL;
-    c->script = is_tool ? 1 : c->argc;
-    return is_tool;
+    for (size_t i = 0; i < DC_COUNTOF(tools) && c->argc >= 2; i++)
+        if (strcmp(c->argv[1], tools[i].name) == 0)
+            c->tool = &tools[i];
+    c->script = c->tool != NULL ? 1 : c->argc;
+    return c->tool != NULL;
 }
 
 /* In a context and a state of its own; several threads may do it at once. */
@@ -470,7 +476,7 @@ static int run_scripts(void *arg, const char *device)
     command c = *(const command *)arg;
     const dc_rank_thread *thread = dc_launched_thread();
     cfg.log = dc_sink_stderr;
-    cfg.device = device;
+    cfg.device = c.tool != NULL && c.tool->device != NULL ? c.tool->device : device;
     if (thread != NULL) {
         cfg.ranks = thread->ranks;
         cfg.rank = thread->rank;
@@ -533,8 +539,6 @@ static int choose(int argc, char **argv)
         return dc_sandbox_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "doctor") == 0)
         return dc_doctor_main(argc - 2, argv + 2);
-    if (argc >= 2 && strcmp(argv[1], "top") == 0)
-        return dc_top_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "cache") == 0)
         return dc_vm_cache(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "--compile-server") == 0) /* for ourselves: not in the usage */

@@ -160,7 +160,6 @@ int dc_sandbox_main(int argc, char **argv)
     s.o.require = on_require;
     s.o.require_ctx = &s;
     cfg.log = dc_sink_stderr;
-    cfg.monitor = "off";
     lua_State *L = luaL_newstate();
     int result = 1;
     if (L != NULL && dc_open(&cfg, &s.o.context) == DC_OK && dc_sandbox(L, &s.o) == DC_OK) {

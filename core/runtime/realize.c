@@ -14,7 +14,6 @@
  */
 #include "core/graph/conv.h"
 #include "core/graph/dot.h"
-#include "core/runtime/monitor.h"
 #include "core/runtime/realize_impl.h"
 
 #include <string.h>
@@ -351,21 +350,9 @@ static dc_status realize_pending(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked)
     return DC_OK;
 }
 
-/* With a monitor it is seen, and its end is a safe point. */
 static dc_status realize_all(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked)
 {
-    dc_monitor *m = rt->first->monitor;
-    if (n->value != NULL)
-        return DC_OK;
-    if (m == NULL)
-        return realize_pending(rt, j, n, asked);
-    const uint64_t before = dc_monitor_enter(m, DC_DOING_EXPRESSION, 0, dc_clock_ns());
-    dc_job_defer(j, dc_monitor_drop, m);
-    const dc_status status = realize_pending(rt, j, n, asked);
-    dc_job_keep(j, m);
-    dc_monitor_leave(m, before, dc_clock_ns());
-    dc_monitor_breathe(rt);
-    return status;
+    return n->value != NULL ? DC_OK : realize_pending(rt, j, n, asked);
 }
 
 dc_status dc_lazy_realize(dc_rt *rt, dc_job *j, dc_lazy *n)

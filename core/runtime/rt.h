@@ -77,10 +77,6 @@ typedef struct dc_rt {
     bool check;             /* `deepc check`: calls of compiled functions give zeros, set nothing */
     bool check_unknown;     /* and have done so: values of the script may not be what they would be */
     bool measure;           /* times of kernels are taken from now on (dc_exec_measure) */
-    struct dc_monitor *monitor; /* core/runtime/monitor.h; NULL: none was opened */
-    /* Opens one; what a copy for watchers has of executables. NULL: there are none. */
-    dc_status (*open_monitor)(struct dc_rt *rt, dc_job *j);
-    void (*gather)(struct dc_rt *rt);
     bool keeps_execs;       /* executables that were called stay until the context closes (dc_exec_keep) */
     uint32_t nkept;         /* that nothing uses any more, */
     uint64_t kept_nodes;    /* and the nodes of their graphs */

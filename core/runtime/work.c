@@ -66,7 +66,6 @@ static void set_state(dc_work *w, dc_task *t, dc_task_state state)
 static void run_unlocked(dc_work *w, dc_task *t)
 {
     set_state(w, t, DC_TASK_RUNNING);
-    t->begun_ns = dc_clock_ns();
     pthread_mutex_unlock(&w->lock);
     run_task(t);
     pthread_mutex_lock(&w->lock);
@@ -259,15 +258,6 @@ void dc_work_drain(dc_work *w)
         wait_until_done(w, t);
         settle_task(w, t);
     }
-}
-
-void dc_work_each(dc_work *w, void (*see)(void *ctx, const dc_task *t, dc_task_state state),
-                  void *ctx)
-{
-    pthread_mutex_lock(&w->lock);
-    for (const dc_task *t = w->first; t != NULL; t = t->next)
-        see(ctx, t, t->state);
-    pthread_mutex_unlock(&w->lock);
 }
 
 void dc_work_stop(dc_work *w)

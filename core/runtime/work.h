@@ -31,7 +31,6 @@ typedef struct dc_task {
     dc_job job; /* err is the failure */
     dc_status status;
     uint64_t ns; /* that the body took */
-    uint64_t begun_ns; /* when a thread took it; by dc_work_each alone before it is done */
 
     /* Of work.c. */
     dc_task_state state;
@@ -79,10 +78,6 @@ bool dc_work_drop(dc_work *w, dc_task *t);
 
 /* Settles tasks that are done, in order, up to the first that is not. Cheap when there are none. */
 void dc_work_settle(dc_work *w);
-
-/* Those that have not been settled, in order; `see` may change nothing. */
-void dc_work_each(dc_work *w, void (*see)(void *ctx, const dc_task *t, dc_task_state state),
-                  void *ctx);
 
 /*
  * Ends the threads: queued tasks go back to idle, running ones are told to stop and waited for. What

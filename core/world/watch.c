@@ -30,8 +30,7 @@ enum {
     STOPPED_NS = 500 * MS, /* a longer time without a look does not count: the job was stopped */
     YIELD_NS = 1 * MS,     /* from then on it sleeps; */
     CROWDED_NS = MS / 10,  /* the same where there are more ranks than processors */
-    MOST_SLEEP_NS = 1 * MS,
-    WAIT_NS = 100 * MS /* after its last look, a wait counts as ended */
+    MOST_SLEEP_NS = 1 * MS
 };
 
 static void relax(void)
@@ -268,34 +267,9 @@ bool dc_world_sentence(dc_world *w, bool asked, char *out, size_t size)
 
 /* ---- waiting ------------------------------------------------------------------------------------------- */
 
-/* For those who look at the rank from outside (dc_world_waits). */
-static void note_wait(const dc_watch *p, const dc_call *c, int rank, uint64_t now)
-{
-    dc_world *w = c->w;
-    pthread_mutex_lock(&w->looking);
-    w->wait.rank = rank;
-    w->wait.ns = p->begun_ns;
-    snprintf(w->wait.label, sizeof w->wait.label, "%s", dc_call_label(c));
-    w->waited_ns = now;
-    pthread_mutex_unlock(&w->looking);
-}
-
-/* A wait that goes on says so every few milliseconds: the end of one is that it does so no more. */
-bool dc_world_waits(dc_world *w, dc_world_wait *out)
-{
-    const uint64_t now = dc_clock_ns();
-    pthread_mutex_lock(&w->looking);
-    const bool waits = w->waited_ns != 0 && now < w->waited_ns + WAIT_NS;
-    *out = w->wait;
-    pthread_mutex_unlock(&w->looking);
-    out->ns = now > out->ns ? now - out->ns : 0;
-    return waits;
-}
-
 static bool look_round(dc_watch *p, dc_call *c, int rank, uint64_t now)
 {
     dc_world *w = c->w;
-    note_wait(p, c, rank, now);
     p->look_ns = now + LOOK_NS;
     p->waited_ns += dc_min_i64((int64_t)(now - p->seen_ns), STOPPED_NS);
     p->seen_ns = now;

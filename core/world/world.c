@@ -382,7 +382,6 @@ static dc_world *new_world(dc_job *j)
         strcpy(w->here, "localhost");
     pthread_mutex_init(&w->lock, NULL);
     pthread_mutex_init(&w->failing, NULL);
-    pthread_mutex_init(&w->looking, NULL);
     dc_thread_condition(&w->wake);
     dc_thread_condition(&w->done);
     return w;
@@ -397,7 +396,6 @@ static void free_world(dc_world *w)
     pthread_cond_destroy(&w->done);
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->failing);
-    pthread_mutex_destroy(&w->looking);
     pthread_mutex_destroy(&w->lock);
     dc_xfree(w);
 }

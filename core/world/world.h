@@ -99,16 +99,6 @@ dc_status dc_world_begin(dc_world *w, dc_job *j, const dc_exchange *x, dc_ticket
 dc_status dc_world_end(dc_world *w, dc_job *j, dc_ticket t);
 /* Both. */
 dc_status dc_world_run(dc_world *w, dc_job *j, const dc_exchange *x);
-/* What waits for other ranks now, and has for a moment: for which (-1: any), in which exchange, and for how long. */
-typedef struct dc_world_wait {
-    int rank;
-    char label[160];
-    uint64_t ns;
-} dc_world_wait;
-
-/* False: nothing does. [any thread, while the world is open] */
-bool dc_world_waits(dc_world *w, dc_world_wait *out);
-
 /* Is it done, or has failed? */
 bool dc_world_ended(dc_world *w, dc_ticket t);
 

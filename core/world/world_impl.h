@@ -126,9 +126,6 @@ struct dc_world {
     atomic_bool told; /* and has */
     char failure[DC_TEXT_BYTES];
 
-    pthread_mutex_t looking; /* of the last wait that took more than a moment: */
-    dc_world_wait wait;      /* ns: when it began; */
-    uint64_t waited_ns;      /* when it was still going on */
     atomic_uint_least64_t sent;
     dc_pair *kept; /* of pairs.c */
     char *scratch; /* of messages.c */

@@ -2,7 +2,6 @@
 
 #include "core/graph/signature.h"
 #include "core/runtime/entry.h"
-#include "core/runtime/monitor.h"
 #include "dsl/base/args.h"
 #include "dsl/base/error.h"
 #include "dsl/base/place.h"
@@ -35,7 +34,6 @@ static dc_status open_body(dc_job *j, void *arg)
     dc_rt *rt = arg;
     DC_TRY(rt->open_world(rt, j, &rt->world));
     rt->job.world = rt->world;
-    dc_monitor_join(rt);
     const dc_device_ops *ops = rt->device->ops;
     const bool others = dc_world_size(rt->world) > 1;
     DC_TRY(dc_world_open_direct(rt->world, j,

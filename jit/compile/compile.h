@@ -21,9 +21,6 @@ void dc_jit_stop(dc_rt *rt);
 /* Delivers log lines and counters of compilations that have ended. */
 void dc_jit_settle(dc_rt *rt);
 
-/* Kernels with their times and compilations under way, into the copy that a monitor publishes (core/runtime/monitor.h). */
-void dc_jit_gather(dc_rt *rt);
-
 /*
  * start: the compilation begins on another thread (DEEPC_COMPILE=now: it runs here), dc_exec_wait ends it. build:
  * both, here. What the compiler logs is delivered to the context's sink by the next call with the context, in the

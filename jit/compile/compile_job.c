@@ -13,7 +13,6 @@
 #include "jit/compile/bug_report.h"
 #include "jit/compile/dump.h"
 #include "jit/compile/tuned_list.h"
-#include "jit/exec/monitored.h"
 #include "jit/exec/profile.h"
 #include "jit/plan/memory_limit.h"
 #include "jit/schedule/schedule_file.h"
@@ -73,30 +72,6 @@ static void settle_compilation(void *arg)
     s->fallbacks += b->counts.fallbacks;
     if (b->of.dropped)
         dc_exec_destroy(b->of.exec);
-}
-
-/* ---- for those who watch ------------------------------------------------------------------------ */
-
-/* Of a task that another thread may run: the description of its executable stays. */
-static void see_compilation(void *ctx, const dc_task *t, dc_task_state state)
-{
-    dc_monitor_data *d = ctx;
-    if (t->body != compile || (state != DC_TASK_QUEUED && state != DC_TASK_RUNNING) ||
-        d->ncompilation == DC_MONITOR_COMPILATIONS)
-        return;
-    const dc_compile_job *b = t->arg;
-    dc_monitor_compilation *x = &d->compilation[d->ncompilation++];
-    snprintf(x->name, sizeof x->name, "%s", b->of.exec->desc.name);
-    x->running = state == DC_TASK_RUNNING;
-    x->begun_ns = x->running ? t->begun_ns : 0;
-}
-
-void dc_jit_gather(dc_rt *rt)
-{
-    for (dc_rt *r = rt->first; r != NULL; r = r->next)
-        if (r->work != NULL)
-            dc_work_each(r->work, see_compilation, &rt->first->monitor->live);
-    dc_monitored_kernels(rt);
 }
 
 const dc_target *dc_exec_target(const dc_exec *e, uint32_t *skip_passes)

@@ -110,7 +110,6 @@ struct dc_exec {
     dc_exec_info info;
     dc_profile profile;
     bool stays;             /* nothing uses it, but it may be asked for: counted in rt->nkept */
-    uint32_t monitored; /* 1 + its row among functions that are watched (core/runtime/monitor.h); 0: it has none yet */
 };
 
 typedef enum dc_inst_state {
@@ -161,7 +160,7 @@ struct dc_inst {
     dc_run_info run;   /* that runs, or ran last */
     bool locked;       /* the cells that it sets are its own */
     uint32_t at, next; /* recording, and where in it to go on (dc_run_info.next) */
-    uint64_t spent_ns; /* by the slices so far; DEEPC_DEBUG=time, monitors */
+    uint64_t spent_ns; /* by the slices so far; DEEPC_DEBUG=time */
     dc_tensor **held;  /* by slot: arguments and cells read, which move when they are written */
 };
 

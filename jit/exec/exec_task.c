@@ -1,7 +1,6 @@
 #include "jit/exec/exec_task.h"
 
 #include "core/base/spans.h"
-#include "jit/exec/monitored.h"
 #include "jit/exec/profile.h"
 
 /* Channels of compile stages, which report every function, called or not. */
@@ -85,14 +84,12 @@ dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e)
     if (t == NULL || (t->profiled && !t->pending))
         return DC_OK;
     DC_TRY(dc_rt_check(rt, j, e->desc.name));
-    const uint64_t before = dc_monitored_begin_wait(e, j);
     const uint64_t begun = t->pending ? dc_span_begin(j->log) : 0;
     const bool awaited = !t->pending || dc_work_await(rt->work, &t->task,
                                                       rt->first->entry != NULL, j->cancel);
     if (awaited && t->pending)
         dc_work_finish(rt->work, &t->task);
     dc_span_end(j->log, begun, DC_SPAN_WAIT, "wait for a compilation");
-    dc_monitored_end_wait(e, j, before);
     if (!awaited)
         return dc_fail(j, DC_ERR_INTERRUPTED, &(dc_fact){.op = e->desc.name});
     if (may_succeed_now(t)) {

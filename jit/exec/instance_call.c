@@ -16,7 +16,6 @@
 #include "jit/exec/exec.h"
 #include "jit/exec/finite_check.h"
 #include "jit/exec/interpret.h"
-#include "jit/exec/monitored.h"
 #include "jit/exec/profile.h"
 #include "jit/exec/red_zone.h"
 #include "jit/exec/temp_arena.h"
@@ -416,8 +415,6 @@ static void end_call(dc_inst *i, dc_inst_state state)
 static void drop_call(void *what)
 {
     dc_inst *i = what;
-    if (i->rt->first->monitor != NULL)
-        dc_monitor_drop(i->rt->first->monitor);
     if (i->running && (i->begun || i->run.begun))
         mark_cells(i, true);
     i->running = false;
@@ -519,8 +516,7 @@ dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out
     if (i->later)
         dc_outcomes_room(i->rt);
     const bool timed = dc_profile_on(e);
-    const uint64_t start = timed || dc_is_monitored(e) ? dc_clock_ns() : 0;
-    const uint64_t before = dc_monitored_begin(e, start);
+    const uint64_t start = timed ? dc_clock_ns() : 0;
     const dc_mark mark = dc_arena_mark(&j->scratch);
 
     i->state = DC_INST_BUSY;
@@ -536,7 +532,6 @@ dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out
         e->profile.calls++;
         e->profile.call_ns += dc_clock_ns() - start;
     }
-    dc_monitored_end(e, before, start, 1);
     if (status == DC_OK)
         give_results(i, out);
     return status;
@@ -602,7 +597,6 @@ dc_status dc_inst_poll(dc_inst *i, dc_job *j, uint64_t budget_ns, bool *done, dc
                         i->state == DC_INST_FREE ? "no job of it has been started"
                                                  : "a slice of it is still running");
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    const uint64_t before = dc_monitored_begin(i->exec, start);
     j->about = i->exec;
     i->state = DC_INST_BUSY;
     dc_job_defer(j, drop_call, i);
@@ -619,7 +613,6 @@ dc_status dc_inst_poll(dc_inst *i, dc_job *j, uint64_t budget_ns, bool *done, dc
     dc_job_keep(j, i);
     dc_arena_rewind(&j->scratch, mark);
     count_time(i, start, status != DC_OK || *done);
-    dc_monitored_end(i->exec, before, start, status != DC_OK || *done);
     if (status != DC_OK)
         end_call(i, DC_INST_FREE);
     else if (*done)

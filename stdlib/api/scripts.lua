@@ -173,19 +173,9 @@ function dc.show(x, options) end
 
 -- ---- Looking at it ----
 
----Lets `deepc top` watch this process from another terminal (docs/monitoring.md), and gives the path of the socket
----through which it does; nil under `deepc check` and `deepc plan`. DEEPC_MONITOR=on does the same before a script
----begins. It costs a thread that sleeps, and some hundred nanoseconds at each call of a typed function.
----
----    print(dc.monitor())
----
----Errors: DC0801 where there can be no socket; DC0805 where no files may be opened.
----@return string?
-function dc.monitor() end
-
----Tells those who watch this process (`deepc top`) a number: what dc.progress and train.fit do with their metrics. A
----tensor of one element is read from the device when somebody watches, about once in a second, and at no other time.
----Where the process may not be watched nothing happens.
+---Writes a number to the file that DEEPC_LOG names, which `deepc top` follows (docs/monitoring.md), as dc.progress and
+---train.fit do with their metrics. There is a line with each name once in a second at most; a tensor of one element
+---is read from the device then, and at no other time. Without DEEPC_LOG nothing happens.
 ---
 ---    for step = 1, 3 do
 ---      dc.metric("loss", dc.tensor(1 / step))

@@ -198,7 +198,7 @@ dc.save, dc.load | torch.save, torch.load | jnp.save, jnp.load | torch.save, tor
 dc.checkpoint, ckpt:save, ckpt:load | -, torch.save, torch.load | - | -
 dc.trace | torch.profiler.profile | jax.profiler.trace | -
 dc.span | torch.profiler.record_function | jax.profiler.TraceAnnotation | -
-dc.monitor, dc.metric | - | - | -
+dc.metric | - | - | -
 dc.options, dc.fail, dc.progress | - | - | torch.CmdLine, -, xlua.progress
 dc.show | - | - | image.display
 dc.stats, dc.clock, dc.ops | - | - | -, sys.clock, -

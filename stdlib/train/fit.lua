@@ -7,6 +7,7 @@
 
 local dc = require "deepc"
 local metrics = require "deepc.metrics"
+local runlog = require "deepc.runlog"
 local tensorboard = require "deepc.tensorboard"
 local train = require "deepc.train.class"
 require "deepc.train.options"
@@ -259,15 +260,6 @@ local function write_row(self, row)
   end
 end
 
--- Those who watch (docs/monitoring.md) see the numbers of the last epoch.
-local function tell_row(row)
-  for name, value in pairs(row) do
-    if type(value) == "number" and name ~= "step" and name ~= "epoch" then
-      core.tell_metric(name, value)
-    end
-  end
-end
-
 -- Losses of single steps go to TensorBoard, and to JSON lines.
 local function write_step(self, loss)
   local value = loss:item()
@@ -464,7 +456,9 @@ local function end_epoch(self)
     compare(self, row)
   end
   write_row(self, row)
-  tell_row(row)
+  if runlog.on() then
+    runlog.epoch(row)
+  end
   if o.on_epoch and o.on_epoch(run) == "stop" then
     run.stopped = run.stopped or "on_epoch"
   end

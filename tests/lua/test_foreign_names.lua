@@ -218,8 +218,9 @@ function TestForeign:test_commands()
   for _, line in ipairs { "inspect " .. file, "inspect " .. gg, "inspect " .. named, "inspect " .. odd,
     notes, script, "check " .. script, "sandbox " .. script, hostile, "--" .. hostile,
     "--replay " .. hostile, "kernel " .. hostile, "explain " .. hostile, "plan --mesh data=2 " .. hostile,
-    "dot " .. hostile, "top " .. hostile, "convert " .. file .. " " .. named .. "/x", "--ranks " .. hostile .. " x",
-    "--viz " .. named .. "/x -e ''", "--trace " .. named .. "/x -e ''", "sandbox --read=" .. hostile .. " x",
+    "dot " .. hostile, "top --once " .. hostile, "convert " .. file .. " " .. named .. "/x",
+    "--ranks " .. hostile .. " x", "--viz " .. named .. "/x -e ''", "--trace " .. named .. "/x -e ''",
+    "sandbox --read=" .. hostile .. " x",
     "-e 'error(\"n\\27[31m\")'" } do
     check_text(program.run(line), line)
   end
@@ -227,7 +228,7 @@ function TestForeign:test_commands()
   local computes = program.quote(write("computes.lua", "local dc = require 'deepc'\n"
     .. "local f = dc.fn('f(x: f32[2]) -> f32[2]', function(x) return x + 1 end)\nprint(f(dc.ones 'f32[2]'))"))
   for _, setting in ipairs { "DEEPC_DEVICE", "DEEPC_THREADS", "DEEPC_DEBUG", "DEEPC_LLVM", "DEEPC_CACHE",
-    "DEEPC_MONITOR", "DEEPC_SCHEDULE", "DEEPC_OPENCL", "DEEPC_CUDA", "DEEPC_CC" } do
+    "DEEPC_LOG", "DEEPC_SCHEDULE", "DEEPC_OPENCL", "DEEPC_CUDA", "DEEPC_CC" } do
     local folder = setting == "DEEPC_CACHE" and dir .. "/" or "" -- which is made
     for _, line in ipairs { "--options", "--devices", "cache", computes } do
       check_text(program.run(line, setting .. "=" .. program.quote(folder .. "n\27[31m\u{202e}\xff")),

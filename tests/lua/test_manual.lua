@@ -223,7 +223,7 @@ local chapters = {
   models = { 12, 3 },
   serving = { 8, 3 },
   random = { 8, 2 },
-  scripts = { 1, 3 }, monitoring = { 1, 1 },
+  scripts = { 1, 3 }, monitoring = { 0, 1 },
   launching = { 1, 0 },
   convolutions = { 13, 3 },
   lazy = { 6, 4 },

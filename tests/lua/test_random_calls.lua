@@ -24,8 +24,8 @@ local types = { "f32[2, 3]", "f32[3]", "f32[]", "i32[2]", "u8[3, 1]", "bool[2, 3
 local plain = { 0, 1, 2, -1, 3, 0.5, 1e300, -1e9, math.huge, 0 / 0, true, false, "x", "f32", "i32", "batch",
   math.maxinteger, math.mininteger }
 
--- These would leave files of these names, and go on after the call.
-local writes = { trace = true, monitor = true }
+-- It would leave files of these names, and go on after the call.
+local writes = { trace = true }
 
 -- Every function of the module and every method of tensors, in an order of their own.
 local function names_of(t)

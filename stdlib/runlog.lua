@@ -1,0 +1,119 @@
+-- DEEPC_LOG=FILE: how far loops are, and numbers of the script, appended to FILE as lines of JSON (docs/monitoring.md).
+--
+-- It never ends a script: where the file cannot be written a note says so, once, and nothing more is written. Each line
+-- is written whole, by itself, and the file is open only meanwhile: who follows it sees no halves, and one that is
+-- renamed or removed begins anew. Of several ranks the first one writes. In a sandbox the file is one like others.
+
+local _, core = ...
+
+local runlog = {}
+
+-- Seconds between two lines of one loop, or with one metric.
+runlog.every = 1
+
+local json, failed -- of the first line; why nothing is written any more
+local loops, last_loop = 0, -math.huge -- how many have a number; when one wrote a line
+local told = {} -- when, by the name of a metric
+
+-- Is there a file, and is it this rank and a real run that writes it?
+function runlog.on()
+  return core.run_log() ~= nil and not failed and core.speaks() and not core.checking()
+end
+
+-- Ctrl-C, or a host that stops its script.
+function runlog.is_interrupt(err)
+  return type(err) == "table" and err.code == "DC0708"
+end
+
+-- As pcall, but interrupts go on.
+function runlog.try(f, ...)
+  local results = table.pack(pcall(f, ...))
+  if not results[1] and runlog.is_interrupt(results[2]) then
+    error(results[2], 0)
+  end
+  return table.unpack(results, 1, results.n)
+end
+local try = runlog.try
+
+local function append(record)
+  record.time = os and os.time and os.time() or nil
+  core.append_file("DEEPC_LOG", core.run_log(), -1, json.write(record) .. "\n")
+end
+
+local function write(record)
+  if failed then
+    return
+  end
+  local ok, err = true, nil
+  if not json then
+    json = require "deepc.json"
+    local name = type(arg) == "table" and type(arg[0]) == "string" and arg[0] or nil
+    ok, err = try(append, { run = name or "", device = require "deepc".stats().device })
+  end
+  if ok then
+    ok, err = try(append, record)
+  end
+  if not ok then
+    failed = true
+    local text = type(err) == "table" and err.message or tostring(err)
+    core.note("DEEPC_LOG: nothing is written any more: " .. text:match "^[^\n]*")
+  end
+end
+
+-- JSON has no infinities and no NaN: texts, as in the logs of train.fit.
+local function plain(v)
+  if type(v) == "boolean" or type(v) == "number" and v == v and v ~= math.huge and v ~= -math.huge then
+    return v
+  elseif type(v) == "number" then
+    return v ~= v and "nan" or v > 0 and "inf" or "-inf"
+  end
+  return tostring(v)
+end
+
+-- values by name, or nothing where there are none.
+local function plain_values(values)
+  local out = {}
+  for name, v in pairs(values) do
+    out[tostring(name)] = plain(v)
+  end
+  return next(out) ~= nil and out or nil
+end
+
+-- Is it time for a line of a loop? `own`: when it wrote its last one, or nil. So short loops, of which many run in a
+-- second, do not fill the file.
+function runlog.is_due(now, own)
+  return now - (own or last_loop) >= runlog.every
+end
+
+-- A line of a loop, whose number is `number`, or the next one. Returns it.
+function runlog.loop(now, number, record, metrics)
+  last_loop = now
+  if not number then
+    loops = loops + 1
+    number = loops
+  end
+  record.loop, record.metrics = number, plain_values(metrics)
+  write(record)
+  return number
+end
+
+-- The numbers of an epoch: always a line of its own.
+function runlog.epoch(row)
+  local values = {}
+  for name, v in pairs(row) do
+    values[name] = name ~= "epoch" and name ~= "step" and v or nil
+  end
+  write { epoch = row.epoch, step = row.step, metrics = plain_values(values) }
+end
+
+-- Is it time for a line with this metric?
+function runlog.metric_is_due(name)
+  return core.clock() - (told[name] or -math.huge) >= runlog.every
+end
+
+function runlog.metric(name, value)
+  told[name] = core.clock()
+  write { metrics = { [name] = plain(value) } }
+end
+
+return runlog
