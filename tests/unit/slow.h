@@ -6,6 +6,7 @@
 #define DC_TESTS_SLOW_H
 
 #include "backends/registry.h"
+#include "core/base/thread.h"
 #include "core/graph/gtext.h"
 #include "core/runtime/storage.h"
 #include "jit/jit.h"
@@ -123,12 +124,7 @@ static inline bool slow_pass(slow *s, dc_job *j, slow_failure *failure)
     s->here += home;
     pthread_cond_broadcast(&s->changed);
     while (s->shut && !home && wanted) {
-        struct timespec soon;
-        clock_gettime(CLOCK_REALTIME, &soon);
-        soon.tv_nsec += 2000000;
-        soon.tv_sec += soon.tv_nsec / 1000000000;
-        soon.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&s->changed, &s->lock, &soon);
+        dc_thread_await(&s->changed, &s->lock, dc_clock_ns() + 2000000);
         wanted = s->deaf || !dc_job_cancelled(j);
     }
     *failure = s->failing > 0 ? s->failure : SLOW_WELL;
@@ -195,7 +191,7 @@ static inline slow *slow_new(dc_device *inner)
     s->inner = inner;
     s->home = pthread_self();
     pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->changed, NULL);
+    dc_thread_condition(&s->changed);
     return s;
 }
 
@@ -227,15 +223,13 @@ static inline void slow_fail(slow *s, slow_failure failure, int times)
 /* Until so many compilations have begun; or a minute has passed. */
 static inline bool slow_wait_begun(slow *s, int n)
 {
-    struct timespec end;
-    int late = 0;
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += 60;
+    const uint64_t end = dc_clock_ns() + UINT64_C(60000000000);
+    bool early = true;
     pthread_mutex_lock(&s->lock);
-    while (s->begun < n && late == 0)
-        late = pthread_cond_timedwait(&s->changed, &s->lock, &end);
+    while (s->begun < n && early)
+        early = dc_thread_await(&s->changed, &s->lock, end);
     pthread_mutex_unlock(&s->lock);
-    return late == 0;
+    return early;
 }
 
 static inline int slow_count(slow *s, const int *counter)
