@@ -28,7 +28,7 @@
 #include "dsl/base/run.h"
 #include "dsl/base/trace.h"
 #include "dsl/internals.h"
-#include "formats/png.h"
+#include "formats/image.h"
 #include "formats/ststore.h"
 
 #include <inttypes.h>
@@ -205,12 +205,11 @@ static int l_remove(lua_State *L)
     return 0;
 }
 
-/* Bytes, or an image of bytes, to a file. */
+/* Bytes to a file. */
 typedef struct writing {
     dc_rt *rt;
     const char *path, *bytes;
     size_t n;
-    uint32_t width, height; /* of an image; else 0 */
 } writing;
 
 static dc_status write_file_body(dc_job *j, void *arg)
@@ -218,8 +217,6 @@ static dc_status write_file_body(dc_job *j, void *arg)
     const writing *a = arg;
     if (a->rt->check)
         return DC_OK;
-    if (a->width > 0)
-        return dc_png_write(j, a->path, a->width, a->height, (const unsigned char *)a->bytes);
     return dc_outfile_put(j, a->path, a->bytes, a->n);
 }
 
@@ -233,16 +230,33 @@ static int l_write_file(lua_State *L)
     return 0;
 }
 
+typedef struct drawing {
+    dc_rt *rt;
+    const char *path;
+    dc_image image;
+} drawing;
+
+static dc_status write_png_body(dc_job *j, void *arg)
+{
+    const drawing *a = arg;
+    return a->rt->check ? DC_OK : dc_png_put(j, a->path, &a->image);
+}
+
 static int l_write_png(lua_State *L)
 {
+    size_t n;
     dc_dsl *d = dc_dsl_of(L);
     const char *op = luaL_checkstring(L, 1);
-    writing a = {.rt = d->rt, .path = dc_args_text(L, d, 2, op)};
-    a.width = (uint32_t)luaL_checkinteger(L, 3);
-    a.height = (uint32_t)luaL_checkinteger(L, 4);
-    a.bytes = luaL_checklstring(L, 5, &a.n);
-    luaL_argcheck(L, a.width > 0 && a.n == (size_t)a.width * a.height * 3, 5, "pixels");
-    dc_run(L, d, write_file_body, &a);
+    drawing a = {.rt = d->rt, .path = dc_args_text(L, d, 2, op), .image = {.channels = 3, .depth = 8}};
+    a.image.width = luaL_checkinteger(L, 3);
+    a.image.height = luaL_checkinteger(L, 4);
+    a.image.pixel = (void *)(uintptr_t)luaL_checklstring(L, 5, &n); /* read alone */
+    luaL_argcheck(L,
+                  a.image.width > 0 && a.image.width <= DC_IMAGE_SIDE && a.image.height > 0 &&
+                      a.image.height <= DC_IMAGE_SIDE &&
+                      n == (size_t)a.image.width * (size_t)a.image.height * 3,
+                  5, "pixels");
+    dc_run(L, d, write_png_body, &a);
     return 0;
 }
 

@@ -42,13 +42,6 @@ have_opencl() {
     return 1
 }
 
-have_png() {
-    for so in /usr/lib/*/libpng16.so.16; do
-        [ -e "$so" ] && return 0
-    done
-    return 1
-}
-
 have_jpeg() {
     for so in /usr/lib/*/libturbojpeg.so.0; do
         [ -e "$so" ] && return 0
@@ -95,7 +88,6 @@ need_build() {
     need zlib1g-dev test -e /usr/include/zlib.h
     need libedit-dev test -e /usr/include/histedit.h
     need libllvm19 have_llvm
-    need libpng16-16 have_png
 }
 
 need_tests() {

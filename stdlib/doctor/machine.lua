@@ -101,8 +101,6 @@ machine.libraries = {
     debian = "libopenblas0-serial", fedora = "openblas-serial", arch = "openblas" },
   { key = "edit", title = "libedit", use = "editing at the prompt", wanted = true,
     debian = "libedit2", fedora = "libedit", arch = "libedit" },
-  { key = "png", title = "libpng", files = { "libpng16.so.16" }, use = "PNG files", wanted = true,
-    version = { "png_get_libpng_ver", "text" }, debian = "libpng16-16", fedora = "libpng", arch = "libpng" },
   { key = "jpeg", title = "TurboJPEG", files = { "libturbojpeg.so.0" }, use = "JPEG files", wanted = true,
     debian = "libturbojpeg0", fedora = "turbojpeg", arch = "libjpeg-turbo" },
   { key = "sndfile", title = "libsndfile", files = { "libsndfile.so.1" }, use = "FLAC and Ogg files", wanted = true,
