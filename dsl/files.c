@@ -247,7 +247,8 @@ static int l_write_png(lua_State *L)
     size_t n;
     dc_dsl *d = dc_dsl_of(L);
     const char *op = luaL_checkstring(L, 1);
-    drawing a = {.rt = d->rt, .path = dc_args_text(L, d, 2, op), .image = {.channels = 3, .depth = 8}};
+    drawing a = {
+        .rt = d->rt, .path = dc_args_text(L, d, 2, op), .image = {.channels = 3, .depth = 8}};
     a.image.width = luaL_checkinteger(L, 3);
     a.image.height = luaL_checkinteger(L, 4);
     a.image.pixel = (void *)(uintptr_t)luaL_checklstring(L, 5, &n); /* read alone */

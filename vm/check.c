@@ -119,12 +119,12 @@ static void tell_note(void *arg, const char *place, const char *op, const char *
 
 /*
  * Outside traces, where a value may be kept for later: comparisons alone. A script that was stopped might have
- * come to it, unless there were several; one whose loop ended early might have in a later round.
+ * come to it, unless there were several.
  */
 static void tell_lazy(void *arg, const dc_use *use)
 {
     const dc_check *c = arg;
-    if (use->test && (use->n > 1 ? !c->cut : c->ended))
+    if (use->test && (use->n > 1 || c->ended))
         tell_unused(arg, use);
 }
 
@@ -158,7 +158,6 @@ void dc_check_free(dc_check *c)
         DC_VEC_FREE(p->related);
     }
     DC_VEC_FREE(c->found);
-    DC_VEC_FREE(c->loops);
     dc_uses_free(&c->watch.lazy);
     dc_uses_free(&c->watch.seen);
 }
@@ -387,11 +386,6 @@ static void tell_made(void *arg, const dc_handle *h, const char *op, const char 
     dc_check_types_made(c->types, h, op, where);
 }
 
-static void tell_called(void *arg, lua_State *L)
-{
-    dc_check_rounds(L, arg);
-}
-
 static dc_status unused_body(dc_job *j, void *arg)
 {
     dc_check *c = arg;
@@ -471,7 +465,6 @@ void dc_check_trace(lua_State *L, dc_check *c, const dc_check_source *s)
     dc_dsl *d = dc_dsl_in(L);
     c->watch.tell = tell_unused;
     c->watch.made = c->types != NULL ? tell_made : NULL;
-    c->watch.called = tell_called;
     c->watch.note = tell_note;
     c->watch.arg = c;
     d->watch = &c->watch;

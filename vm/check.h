@@ -41,13 +41,6 @@ typedef struct dc_check_problem {
     DC_VEC(dc_check_related) related;
 } dc_check_problem;
 
-/* A numeric loop of a script, check_rounds.c. */
-typedef struct dc_check_loop {
-    const void *function; /* that it stands in */
-    int local, rounds;    /* where its state is; in which typed functions were called */
-    int64_t left;         /* rounds that were left at the last call */
-} dc_check_loop;
-
 typedef struct dc_check {
     dc_rt *rt;
     const char *file;  /* the script, as its lines are named */
@@ -56,11 +49,9 @@ typedef struct dc_check {
     atomic_bool stopped; /* by dc_stop, since its time is over; a signal handler says so */
     bool over; /* the script is to end: too long, os.exit, a function that did not pass is called */
     bool late, ended; /* too long; the script came to its end */
-    bool cut;         /* a loop ended early, check_rounds.c */
     dc_uses_watch watch;
     dc_check_types *types; /* what values of the script are, or NULL */
     DC_VEC(dc_check_problem) found;
-    DC_VEC(dc_check_loop) loops;
     uint32_t held; /* functions that check_open.c has to look at */
     uint32_t made; /* results of operations, while it does */
 } dc_check;
@@ -90,8 +81,6 @@ dc_check *dc_check_of(lua_State *L);
 /* Raises what ends the script. */
 DC_NORETURN void dc_check_stop(lua_State *L);
 
-/* check_rounds.c: a typed function has been called; loops that have done so often enough end with this round. */
-void dc_check_rounds(lua_State *L, dc_check *c);
 
 /*
  * check_open.c: hold: the typed function on top was defined outside of traces. trace_open: the script is at its end; those

@@ -38,13 +38,12 @@ typedef void dc_uses_tell(void *arg, const dc_use *use);
 
 /*
  * The lazy results outside typed functions, for `deepc check`, which hears of all that is not used; and, where `made` is
- * not NULL, of each result as it is made; and of calls of typed functions.
+ * not NULL, of each result as it is made.
  */
 typedef struct dc_uses_watch {
     dc_uses lazy, seen;
     dc_uses_tell *tell;
     void (*made)(void *arg, const dc_handle *h, const char *op, const char *where);
-    void (*called)(void *arg, lua_State *L);
     void (*note)(void *arg, const char *place, const char *op, const char *sentence,
                  const char *hint);
     void *arg;

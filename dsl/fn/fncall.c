@@ -745,8 +745,6 @@ int dc_fn_call(lua_State *L)
     const int first = run_spec(L, d, fn, s, &v);
     fn->called++;
     tell_call(d, fn, begun);
-    if (d->watch != NULL)
-        d->watch->called(d->watch->arg, L);
     return dc_fn_give(L, fn, s, spec, first);
 }
 
