@@ -160,21 +160,13 @@ static void list_kind(const struct kind *k, const dc_opts *opt, see_fn *see, voi
         see(ctx, k->name, k->describe(opt, 0, line, sizeof line), line);
 }
 
-static bool is_asked(const char *only, const char *name)
-{
-    return only == NULL || strcmp(only, name) == 0;
-}
-
-void dc_backend_list(const dc_opts *opt, const char *only, see_fn *see, void *ctx)
+void dc_backend_list(const dc_opts *opt, see_fn *see, void *ctx)
 {
     for (size_t i = 0; i < DC_COUNTOF(backends); i++) {
         char line[400];
-        if (!is_asked(only, backends[i].name))
-            continue;
         const bool usable = backends[i].describe(opt, "", line, sizeof line);
         see(ctx, backends[i].name, usable, line);
     }
     for (size_t i = 0; i < DC_COUNTOF(kinds); i++)
-        if (is_asked(only, kinds[i].name))
-            list_kind(&kinds[i], opt, see, ctx);
+        list_kind(&kinds[i], opt, see, ctx);
 }

@@ -17,11 +17,8 @@ dc_status dc_backend_open(dc_job *j, const char *name, dc_device **out, bool *in
 bool dc_backend_is(const char *name);
 void dc_backend_name(const char *name, char *out, size_t size);
 
-/*
- * Calls see(name, usable, line) for each device, or for those called `only`, and "cuda:0", "cuda:1" where that is "cuda";
- * the line says what it is, or why it is absent.
- */
-void dc_backend_list(const dc_opts *opt, const char *only,
+/* Calls see(name, usable, line) for each device; the line says what it is, or why it is absent. */
+void dc_backend_list(const dc_opts *opt,
                      void (*see)(void *ctx, const char *name, bool usable, const char *line),
                      void *ctx);
 

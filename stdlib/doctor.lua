@@ -1,293 +1,197 @@
--- deepc doctor: what is on this machine, what is missing, and a short test of it (vm/doctor_main.c).
+-- deepc doctor: what deepc --devices lists, whether it computes what the interpreter does, and what could be installed.
 --
--- A report is a table: facts first, then what the parts of the test found. It is printed as a text or as JSON. What is
--- broken - there, but not working - is a list of sentences; what is merely absent is no fault.
+-- Drivers, compilers and libraries may end the process that asks them: each is asked in one of its own, a `deepc -e`.
 
 local dc = require "deepc"
 local _, core = ...
-local machine = require "deepc.doctor.machine"
-local parts = require "deepc.doctor.parts"
 
 local doctor = {}
 
--- ---- parts, in processes of their own ----
+local PATIENCE = 120 -- seconds for a device: drivers of OpenCL compile slowly
 
-local signals = { [4] = "illegal instruction", [6] = "abort", [7] = "bus error", [8] = "arithmetic", [9] = "killed",
-  [11] = "segmentation fault" }
+-- What deepc prints that is called with this setting and these words, and how it failed, or nil.
+local function ask(setting, words)
+  local command = ("env %s timeout %d /proc/$PPID/exe %s 2>&1 </dev/null"):format(setting, PATIENCE, words)
+  local p = assert(io.popen(command))
+  local text = p:read "a"
+  local fine, _, status = p:close()
+  return text, not fine and (status == 124 and ("did not end within %d s"):format(PATIENCE)
+    or status > 128 and ("ended its process by signal %d"):format(status - 128)
+    or "failed: " .. (text:match "deepc: ([^\n]*)" or "status " .. status)) or nil
+end
 
--- part(words, variables, seconds): runs `deepc doctor --part WORDS`.
-local function new_part(system)
-  local part = setmetatable({}, { __call = function(_, words, variables, seconds)
-    local argv, given = { system.exe, "doctor", "--part", table.unpack(words) }, { "DEEPC_MPI=off" }
-    table.move(variables, 1, #variables, 2, given)
-    local r, why = system.run(argv, given, seconds)
-    return r or { out = "", err = why, how = "start", number = 0, seconds = 0, kib = 0 }
-  end })
+local function quoted(word)
+  return "'" .. word:gsub("'", "'\\''") .. "'"
+end
 
-  function part.failed(r)
-    return r.how ~= "exit" or r.number ~= 0
+-- ---- is it right? ----
+
+-- Random numbers, made here: no device has a part in it.
+local function random(dtype, of, ...)
+  local n, list = 1, {}
+  for _, size in ipairs { ... } do
+    n = n * size
   end
-
-  -- How it ended, as the end of a sentence.
-  function part.ended(r)
-    if r.how == "signal" then
-      local name = signals[r.number]
-      return ("ended the process that asked it, by signal %d%s"):format(r.number, name and " (" .. name .. ")" or "")
-    elseif r.how == "time" then
-      return ("did not end within %.0f s"):format(r.seconds)
-    end
-    local words = r.err:match "([^\n]*)\n*$"
-    for line in r.err:gmatch "[^\n]+" do
-      words = line:match "^deepc: (.*)" or words
-    end
-    return "failed: " .. (words ~= "" and words or "status " .. r.number)
+  for i = 1, n do
+    list[i] = of()
   end
+  return dc.tensor(list, ("%s[%d]"):format(dtype, n)):reshape(...)
+end
 
-  return part
+local function reals(...) return random("f32", function() return 4 * math.random() - 2 end, ...) end
+local function integers(most, n) return random("i32", function() return math.random(0, most) end, n) end
+
+-- Rows: a typed function, how far off it may be beside the largest value, its arguments.
+local function cases()
+  return {
+    { dc.fn("elements(x: f32[n, m], y: f32[n, m]) -> f32[n, m]", function(x, y)
+      return (x * y + x:tanh()):exp() * (y:abs() + 1):log() - x:sigmoid() / (y:square() + 1)
+    end), 1e-5, reals(37, 53), reals(37, 53) },
+    { dc.fn("rows(x: f32[n, m]) -> f32[n, m], f32[n], f32[m], i32[n]", function(x)
+      return x:softmax(2), x:logsumexp(2), x:mean(1), x:argmax(2)
+    end), 1e-5, reals(61, 130) },
+    { dc.fn("product(a: f32[n, k], b: f32[k, m], c: f32[m]) -> f32[n, m]", function(a, b, c)
+      return (a:matmul(b) + c):relu()
+    end), 1e-5, reals(67, 129), reals(129, 45), reals(45) },
+    { dc.fn("convolution(x: f32[b, c, h, w], k: f32[o, c, 3, 3]) -> f32[o, c, 3, 3], f32[b, c, h, w]", function(x, k)
+      local by = dc.grad(dc.conv2d(x, k, { padding = 1 }):tanh():square():sum(), { k, x })
+      return by[1], by[2]
+    end), 1e-4, reals(2, 3, 11, 13), reals(5, 3, 3, 3) },
+    { dc.fn("integers(a: i32[n], b: i32[n]) -> i32[n], i64[], i64[n]", function(a, b)
+      return (a * b + 7):bit_xor(b) // 3 - a % 5, a:sum(), (a - b):cumsum(1)
+    end), 0, integers(1000, 300), integers(1000, 300) },
+    { dc.fn("indices(x: f32[v, m], i: i32[n]) -> f32[n, m], f32[v, m]", function(x, i)
+      local taken = x:take(i, 1)
+      return taken, dc.grad((taken * taken):sum(), x)
+    end), 1e-5, reals(50, 17), integers(49, 90) },
+  }
+end
+
+-- The largest difference of two results, beside the value that there should be, which is of the interpreter.
+local function difference(got, want)
+  got, want = got:to "eval":cast "f64", want:cast "f64"
+  return ((got - want):abs() / (want:abs() + 1)):max():item()
+end
+
+-- In a process whose DEEPC_DEVICE is looked at: prints a line; an error ends it.
+function doctor.test()
+  math.randomseed(20)
+  local list, largest = cases(), 0
+  for _, case in ipairs(list) do
+    local f, most, there = case[1], case[2], {}
+    for i = 3, #case do
+      there[i - 2] = case[i]:to "eval"
+    end
+    local got, want = table.pack(f(table.unpack(case, 3))), table.pack(f(table.unpack(there)))
+    for i = 1, want.n do
+      local off = difference(got[i], want[i])
+      if off > most or off ~= off then
+        dc.fail(("%s computes something else than the interpreter: %.2g off"):format(f.name, off))
+      end
+      largest = math.max(largest, off)
+    end
+  end
+  if dc.stats().fallbacks > 0 then
+    dc.fail(("%d functions fall back to the interpreter"):format(dc.stats().fallbacks))
+  end
+  print(("%d functions agree with the interpreter to %.0e"):format(#list, largest))
+end
+
+-- ---- libraries ----
+
+-- Opened where they are needed: title, use, setting that names another, files, packages of Debian, Fedora and Arch.
+local libraries = {
+  { "LAPACK", "deepc.linalg", "DEEPC_LAPACK",
+    { "libopenblas.so.0", "liblapack.so.3", "libopenblas.so", "liblapack.so" },
+    "libopenblas0-serial", "openblas-serial", "openblas" },
+  { "TurboJPEG", "JPEG files", nil, { "libturbojpeg.so.0" }, "libturbojpeg0", "turbojpeg", "libjpeg-turbo" },
+  { "libsndfile", "FLAC and Ogg files", nil, { "libsndfile.so.1" }, "libsndfile1", "libsndfile", "libsndfile" },
+  { "libcurl", "data.fetch", nil, { "libcurl.so.4" }, "libcurl4", "libcurl", "curl" },
+  { "PCRE2", "unusual tokenizers", nil, { "libpcre2-8.so.0" }, "libpcre2-8-0", "pcre2", "pcre2" },
+  { "libbz2", "archives by bzip2", nil, { "libbz2.so.1.0" }, "libbz2-1.0", "bzip2-libs", "bzip2" },
+  { "liblzma", "archives by LZMA", nil, { "liblzma.so.5" }, "liblzma5", "xz-libs", "xz" },
+}
+
+-- The column of packages and the command that takes them, by what /etc/os-release says; nil where they are not known.
+local function packages()
+  local f <close> = io.open "/etc/os-release"
+  local about = "\n" .. (f and f:read "a" or "")
+  for i, row in ipairs { { "debian", "apt-get install" }, { "fedora", "dnf install" }, { "arch", "pacman -S" } } do
+    if about:find("\nID[_LIKE]*=[^\n]*" .. row[1]) then
+      return 4 + i, row[2]
+    end
+  end
+end
+
+-- Prints their state; what could be installed; what is named and cannot be opened goes to `broken`.
+local function look_at_libraries(broken, missing)
+  local column, command = packages()
+  print "libraries, opened when they are needed"
+  for _, row in ipairs(libraries) do
+    local named, found, why = row[3] and os.getenv(row[3]), nil, nil
+    for _, name in ipairs(named and { named } or row[4]) do
+      local code = ("assert(package.loadlib(%q, '*'))"):format(name)
+      if not found then
+        _, why = ask("DEEPC_DEVICE=eval", "-e " .. quoted(code))
+        found = not why and name
+      end
+    end
+    print(("  %-10s %s"):format(row[1], core.foreign(found or "absent; for: " .. row[2])))
+    broken[#broken + 1] = named and why and ("%s=%s: %s"):format(row[3], named, why) or nil
+    missing[#missing + 1] = not found and row[column or 1] or nil
+  end
+  if #missing > 0 then
+    print(("\nto install:\n  %s %s"):format(command or "", table.concat(missing, " ")))
+  end
 end
 
 -- ---- devices ----
 
-local kinds = { "cpu", "cpu:cc", "eval", "cuda", "opencl" }
-
--- All there are: { name, usable, about, broken }.
-local function find_devices(part)
-  local list = {}
-  for _, kind in ipairs(kinds) do
-    local r = part({ "devices", kind }, {}, 60)
-    for name, usable, about in r.out:gmatch "([^\t\n]+)\t([01])\t([^\n]*)" do
-      list[#list + 1] = { name = name, usable = usable == "1", about = about }
+-- Prints what --devices lists, with a test of each that works; how many compile, and what is broken.
+local function look_at_devices(only, broken, missing)
+  local text, why = ask("", "--devices")
+  local named, compile, known = os.getenv "DEEPC_DEVICE", 0, {}
+  print "devices"
+  local function test(name, about)
+    print(("  %-10s %s"):format(core.foreign(name), core.foreign(about)))
+    known[name] = true
+    if name == "eval" or about:find "^absent: " or only and only ~= name then
+      return
     end
-    if part.failed(r) then
-      list[#list + 1] = { name = kind, usable = false, about = part.ended(r), broken = true }
-    end
+    local said, failed = ask("DEEPC_COMPILE=now DEEPC_CACHE=off DEEPC_DEVICE=" .. quoted(name),
+      "-e 'require(\"deepc.doctor\").test()'")
+    broken[#broken + 1] = failed and name .. ": " .. failed or nil
+    compile = compile + (failed and 0 or 1)
+    print("             " .. core.foreign(failed or said:match "([^\n]*)\n*$"))
   end
-  return list
-end
-
-local LONG = 120 -- seconds that a device may take: drivers of OpenCL compile slowly
-
--- Does it compute what the interpreter does? Fills in d.test, and d.broken.
-local function test_device(part, d)
-  local r = part({ "test", "right" }, { "DEEPC_DEVICE=" .. d.name, "DEEPC_CACHE=off", "DEEPC_COMPILE=now" }, LONG)
-  local t = { cases = 0, largest = 0, wrong = {} }
-  local begun
-  for line in r.out:gmatch "[^\n]+" do
-    local words = {}
-    for word in line:gmatch "[^\t]+" do
-      words[#words + 1] = word
-    end
-    if words[1] == "begin" then
-      begun = words[2]
-    elseif words[1] == "case" then
-      t.cases, begun = t.cases + 1, nil
-      t.largest = math.max(t.largest, tonumber(words[4]) or 0)
-      if words[3] ~= "ok" then
-        t.wrong[#t.wrong + 1] = ("%s: %s off"):format(words[2], words[4])
-      end
-    elseif words[1] == "right" then
-      t.fallbacks, t.seconds = tonumber(words[2]), tonumber(words[3])
+  for name, about in text:gmatch "([%w:]+) +([^\n]*)\n" do
+    if not name:find "^sim:" then
+      test(name, about)
     end
   end
-  if part.failed(r) then
-    t.failed = (begun and begun .. ": " or "") .. part.ended(r)
-  elseif not t.seconds then
-    t.failed = "its test printed no result"
-  elseif t.fallbacks > 0 then
-    t.failed = ("%d functions fall back to the interpreter: %s"):format(t.fallbacks,
-      r.err:match "falls back to the interpreter: ([^\n]*)" or "")
+  if named and named ~= "" and not known[named] then
+    test(named, "named by DEEPC_DEVICE")
   end
-  d.test = t
-  d.broken = t.failed ~= nil or #t.wrong > 0
+  broken[#broken + 1] = (why or text:match "\n +(the next one ended[^\n]*)") or nil
+  missing[#missing + 1] = text:find "^cpu +absent: " and "libllvm19" or nil
+  return compile
 end
 
--- ---- speed ----
-
--- The numbers behind the first word of lines, by that word; nil and how it ended where the part failed.
-local function numbers(part, name, variables)
-  local r = part({ "test", name }, variables, LONG)
-  if part.failed(r) then
-    return nil, part.ended(r)
-  end
-  local found = {}
-  for line in r.out:gmatch "[^\n]+" do
-    local key, value, more = line:match "^(%w+)\t([^\t]+)\t?(.*)$"
-    if key == "compile" then
-      key, value, more = "compile_" .. value, more, nil
-    end
-    if key then
-      found[key] = tonumber(value)
-      if more == "wrong" then
-        return nil, "the loss of a training step does not fall"
-      end
-    end
-  end
-  return found
-end
-
-local function measure(system, part, device, cores, broken)
-  local at, speed = "DEEPC_DEVICE=" .. device, {}
-  local function run(name, ...)
-    local found, why = numbers(part, name, { at, "DEEPC_COMPILE=now", ... })
-    if not found then
-      broken[#broken + 1] = ("%s, %s: %s"):format(device, name, why)
-    end
-    return found or {}
-  end
-  local compiling = run("compiling", "DEEPC_CACHE=off")
-  speed.compile_first_ms, speed.compile_next_ms = compiling.compile_first, compiling.compile_next
-  local folder = system.folder()
-  local kept = "DEEPC_CACHE=" .. (folder and folder .. "/cache" or "off")
-  local all = run("speed", kept)
-  speed.product_gflops, speed.copy_gbs = all.product, all.copy
-  if device:find "^cpu" and cores > 1 then
-    local one = run("speed", kept, "DEEPC_THREADS=1")
-    speed.product_gflops_1, speed.copy_gbs_1 = one.product, one.copy
-  end
-  if folder then
-    system.remove(folder)
-  end
-  folder = system.folder()
-  kept = "DEEPC_CACHE=" .. (folder and folder .. "/cache" or "off")
-  for _, when in ipairs(folder and { "cold", "warm" } or { "cold" }) do
-    local r = part({ "test", "start" }, { at, kept }, LONG)
-    speed["start_" .. when .. "_ms"] = not part.failed(r) and r.seconds * 1e3 or nil
-    speed["start_" .. when .. "_mib"] = not part.failed(r) and r.kib / 1024 or nil
-  end
-  speed.training_ms = run("training", kept).training
-  if folder then
-    system.remove(folder)
-  end
-  for _ = 1, 5 do
-    local r = system.run({ system.exe, "-e", "require 'deepc'" }, { at }, 20)
-    if r and not part.failed(r) then
-      speed.start_ms = math.min(speed.start_ms or math.huge, r.seconds * 1e3)
-    end
-  end
-  return speed
-end
-
--- ---- the report ----
-
-local function find_compiler(system)
-  local cc = os.getenv "DEEPC_CC" or "cc"
-  return system.program(cc:match "^%S*")
-end
-
--- What is there and does not work.
-local function find_broken(report)
-  local broken = report.broken
-  for _, d in ipairs(report.devices) do
-    if d.broken and d.test then
-      for _, text in ipairs(d.test.wrong) do
-        broken[#broken + 1] = ("%s computes something else than the interpreter: %s"):format(d.name, text)
-      end
-      broken[#broken + 1] = d.test.failed and d.name .. ": " .. d.test.failed or nil
-    elseif d.broken then
-      broken[#broken + 1] = ("%s: looking for it %s"):format(d.name, d.about)
-    end
-  end
-  for _, l in ipairs(report.libraries) do
-    broken[#broken + 1] = l.broken and ("%s: %s"):format(l.name, l.broken) or nil
-  end
-  if report.cache.why ~= "" then
-    broken[#broken + 1] = ("the cache %s is not used: %s"):format(report.cache.path, report.cache.why)
-  end
-end
-
-local function exists(path)
-  local f <close> = io.open(path)
-  return f ~= nil
-end
-
--- What this machine has hardware for.
-local function find_wants(report)
-  local nvidia = exists "/proc/driver/nvidia/version" or exists "/dev/nvidiactl"
-  return { nvrtc = nvidia or report.libraries.cuda.path, cuda = nvidia, opencl = exists "/dev/dri/renderD128" }
-end
-
--- The device whose speed is measured: what DEEPC_DEVICE names, or the first that works.
-local function choose_device(part, report)
-  local named = os.getenv "DEEPC_DEVICE" or ""
-  local base = named:match "^cpu:cc" or named:match "^%a+"
-  local asked, first
-  for _, d in ipairs(report.devices) do
-    local works = d.usable and not d.broken and d.name ~= "eval"
-    first = first or works and d or nil
-    asked = asked or (d.name == named or d.name == named .. ":0" or d.name == base) and d or nil
-  end
-  if named == "" then
-    return first and first.name
-  elseif asked and not asked.usable then
-    report.broken[#report.broken + 1] = not asked.broken and ("DEEPC_DEVICE=%s: %s"):format(named, asked.about) or nil
-    return nil
-  elseif asked and (asked.broken or asked.name == "eval") then
-    return nil
-  end
-  local r = part({ "test", "nothing" }, {}, LONG) -- opens it: there may be no cuda:7, no cpu:avx512
-  if part.failed(r) then
-    report.broken[#report.broken + 1] = ("DEEPC_DEVICE=%s %s"):format(named, part.ended(r))
-    return nil
-  end
-  return named
-end
-
--- Tests devices and their speed; fills in the report.
-local function test(system, part, options, report, say)
-  for _, d in ipairs(report.devices) do
-    if d.usable and d.name ~= "eval" and (options.device or d.name) == d.name then
-      say(d.name)
-      test_device(part, d)
-    end
-  end
-  report.device = choose_device(part, report)
-  if report.device and not options.quick then
-    say("speed of " .. report.device)
-    report.speed = measure(system, part, report.device, report.machine.cores, report.broken)
-  end
-end
-
--- say(text): told while it goes on.
-local function examine(system, options, say)
-  local part = new_part(system)
-  local report = { version = system.version, lua = system.lua, program = system.exe, broken = {} }
-  report.machine, report.settings = machine.facts(system), system.settings()
-  report.cache = system.cache()
-  report.c_compiler = find_compiler(system)
-  say "libraries"
-  report.libraries = machine.find_libraries(system, part)
-  say "devices"
-  report.devices = find_devices(part)
-  local from = system.now()
-  test(system, part, options, report, say)
-  report.test_seconds = system.now() - from
-  find_broken(report)
-  report.install, report.advice = machine.advice(report.libraries, find_wants(report))
-  report.usable = #report.broken == 0
-  return report
-end
-
--- run(system, arguments): the status of the program.
-function doctor.run(system, args)
-  if args[1] == "--part" and parts[args[2]] then
-    parts[args[2]](system, table.unpack(args, 3))
-    return 0
-  end
-  local options = dc.options({
-    about = "What is on this machine and what is missing, with a test of some ten seconds.\n"
-      .. "Ends with 1 if something is there and does not work, not if it is only absent.",
-    { "json", false, "the report as JSON" },
-    { "quick", false, "without the speeds" },
-    { "device", nil, "of devices, only this one is tested", value = "NAME" } }, args)
+function doctor.doctor(words)
+  local o = dc.options({
+    about = "What there is to compute on, with a test of each, and which libraries are missing. Ends with 1 if\n"
+      .. "something is there and does not work, not if it is only absent.",
+    { "device", nil, "of devices, only this one is tested", value = "NAME" } }, words)
   if os.getenv "DEEPC_ALLOW" == "compute" then
     dc.fail "doctor: DEEPC_ALLOW=compute: it starts processes, which this forbids"
   end
-  local text = require "deepc.doctor.text"
-  local say = text.progress(options.json)
-  local report = examine(system, options, say)
-  say()
-  print(options.json and text.json(report) or core.foreign(text.report(report), true))
-  return report.usable and 0 or 1
+  local broken, missing = {}, {}
+  local compile = look_at_devices(o.device, broken, missing)
+  look_at_libraries(broken, missing)
+  if #broken > 0 then
+    dc.fail("doctor: what is here does not all work:\n  " .. table.concat(broken, "\n  "))
+  end
+  print("\ndeepc works here" .. (compile == 0 and not o.device and ", on the interpreter alone." or "."))
 end
 
 return doctor

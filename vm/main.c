@@ -16,7 +16,6 @@
 #include "vm/cache_main.h"
 #include "vm/check_main.h"
 #include "vm/deepc.h"
-#include "vm/doctor_main.h"
 #include "vm/dot_main.h"
 #include "vm/ending.h"
 #include "vm/explain.h"
@@ -75,7 +74,8 @@ static const char usage[] =
     "  top FILE         follows what a script writes with DEEPC_LOG=FILE; deepc top --help tells "
     "more\n"
     "  cache [--clear]  what the cache of compiled kernels holds; empties it\n"
-    "  doctor [--json]  what is here, what is missing, and a test of it in some ten seconds\n"
+    "  doctor           what there is to compute on, with a test of it, and which libraries are "
+    "missing\n"
     "  --replay FILE    run again what a file about a bug tells; ends with 1 if it still fails\n"
     "  --devices        what there is to compute on, and why not\n"
     "  --options        every setting, its default and its value\n"
@@ -208,7 +208,8 @@ typedef struct tool {
 
 static const tool tools[] = {{"inspect", "deepc.tensor_tool", NULL},
                              {"convert", "deepc.tensor_tool", NULL},
-                             {"top", "deepc.top", "eval"}};
+                             {"top", "deepc.top", "eval"},
+                             {"doctor", "deepc.doctor", "eval"}};
 
 typedef struct command {
     int argc;
@@ -423,7 +424,7 @@ static void list_devices(const dc_opts *opt)
     fflush(stdout);
     const pid_t child = fork();
     if (child <= 0) {
-        dc_backend_list(opt, NULL, print_device, NULL);
+        dc_backend_list(opt, print_device, NULL);
         fflush(stdout);
         if (child == 0)
             _exit(0);
@@ -537,8 +538,6 @@ static int choose(int argc, char **argv)
         return dc_vm_explain(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "sandbox") == 0)
         return dc_sandbox_main(argc - 2, argv + 2);
-    if (argc >= 2 && strcmp(argv[1], "doctor") == 0)
-        return dc_doctor_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "cache") == 0)
         return dc_vm_cache(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "--compile-server") == 0) /* for ourselves: not in the usage */

@@ -40,8 +40,8 @@ if command -v bash >/dev/null; then
     check "bash: a command" test "$out" = doctor
     bash_gives deepc --dev
     check "bash: an option" test "$out" = --devices
-    bash_gives deepc doctor --q
-    check "bash: an option of a command" test "$out" = --quick
+    bash_gives deepc doctor --d
+    check "bash: an option of a command" test "$out" = --device
     bash_gives deepc explain DC030
     check "bash: a code" says DC0301
     bash_gives deepc tr
@@ -67,8 +67,8 @@ if command -v fish >/dev/null; then
     check "fish: a command" says "doctor	"
     fish_gives "deepc --dev"
     check "fish: an option" says "--devices	"
-    fish_gives "deepc doctor --q"
-    check "fish: an option of a command" says "--quick"
+    fish_gives "deepc doctor --d"
+    check "fish: an option of a command" says "--device"
     fish_gives "deepc explain DC030"
     check "fish: a code" says DC0301
     fish_gives "deepc check tr"
@@ -92,7 +92,7 @@ if command -v zsh >/dev/null; then
     }
     check "zsh: a command" zsh_shows "deepc doct" "deepc doctor"
     check "zsh: an option" zsh_shows "deepc --dev" "deepc --devices"
-    check "zsh: an option of a command" zsh_shows "deepc doctor --q" "deepc doctor --quick"
+    check "zsh: an option of a command" zsh_shows "deepc doctor --d" "deepc doctor --device"
     check "zsh: a file for a command" zsh_shows "deepc check tr" "deepc check train.lua"
     check "zsh: a device" zsh_shows "deepc doctor --device ev" "--device eval"
 else

@@ -297,10 +297,10 @@ static void test_device(void)
     const dc_source src = {"define", "llvm", NULL, 0};
     CHECK_EQ(r.device->ops->compile(r.device, &r.job, &src, &r.program), DC_E_BUILD);
     strcpy(r.opt.cc, "cc");
-    dc_backend_list(&r.opt, NULL, see, line);
+    dc_backend_list(&r.opt, see, line);
     CHECK(strncmp(line, have_cc() ? "1 cc: " : "0 no C compiler", 6) == 0);
     strcpy(r.opt.cc, "no-such-compiler");
-    dc_backend_list(&r.opt, NULL, see, line);
+    dc_backend_list(&r.opt, see, line);
     CHECK(strncmp(line, "0 no C compiler 'no-such-compiler'", 34) == 0);
     runner_close(&r);
 }

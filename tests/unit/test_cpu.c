@@ -488,7 +488,7 @@ static void test_registry(world *w)
     w->j.err = (dc_err){0};
 
     listing l = {0};
-    dc_backend_list(&w->opt, NULL, see_device, &l);
+    dc_backend_list(&w->opt, see_device, &l);
     CHECK(l.n >= 2);
     CHECK(strncmp(l.text[0], "cpu: ", 5) == 0);
     CHECK(strstr(l.text[0], "vectors of ") != NULL);
@@ -503,7 +503,7 @@ static void test_registry(world *w)
     dc_opts without = w->opt;
     snprintf(without.llvm, sizeof without.llvm, "/nonexistent.so");
     l.n = 0;
-    dc_backend_list(&without, NULL, see_device, &l);
+    dc_backend_list(&without, see_device, &l);
     CHECK(!l.usable[0]);
     CHECK(strstr(l.text[0], "/nonexistent.so") != NULL);
 }

@@ -526,14 +526,14 @@ static void test_registry(ocl *w)
     ocl_check_said(w, "no device opencl:999999");
 
     listing l = {0};
-    dc_backend_list(&w->opt, NULL, see_device, &l);
+    dc_backend_list(&w->opt, see_device, &l);
     CHECK_EQ(l.n, dc_opencl_count(&w->opt));
     CHECK(l.n > 0 && strncmp(l.text, "opencl:", 7) == 0);
 
     dc_opts without = w->opt;
     snprintf(without.opencl, sizeof without.opencl, "/nonexistent.so");
     l = (listing){0};
-    dc_backend_list(&without, NULL, see_device, &l);
+    dc_backend_list(&without, see_device, &l);
     CHECK_EQ(l.n, 1);
     CHECK(!l.usable && strncmp(l.text, "opencl: ", 8) == 0);
     CHECK(strstr(l.text, "/nonexistent.so") != NULL);
