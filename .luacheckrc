@@ -21,6 +21,3 @@ files["library/"] = {
 files["stdlib/api/"] = {
   ignore = { "211", "212", "241" }, -- stubs: nothing is used
 }
-files["stdlib/counterparts/"] = {
-  ignore = { "631" }, -- rows of tables
-}

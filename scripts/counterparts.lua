@@ -1,4 +1,4 @@
--- The tables of docs/coming-from.md, which stand between two comments there, from the rows of stdlib/counterparts/.
+-- The tables of docs/coming-from.md, which stand between two comments there, from the rows of scripts/names/.
 --
 --   deepc scripts/counterparts.lua          writes the page again
 --   deepc scripts/counterparts.lua list     names of PyTorch and JAX, one a line, for scripts/counterparts.py
@@ -6,7 +6,8 @@
 -- Loaded with the argument "text" it returns the text that the page should have
 -- (tests/lua/test_reference_counterparts.lua).
 
-local counterparts = require "deepc.counterparts"
+package.path = "./?.lua;" .. package.path
+local counterparts = require "scripts.names"
 local help = require "deepc.help"
 local links = assert(loadfile "scripts/links.lua")("module")
 

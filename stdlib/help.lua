@@ -468,19 +468,6 @@ local function build_index()
   end
 end
 
--- What names of PyTorch, JAX and Torch7 are called here, with the texts.
-local function of_others(name)
-  local names = require("deepc.counterparts").find(name)
-  if not names then
-    return nil
-  end
-  local texts = { ("%s: here %s"):format(name, table.concat(names, ", ")) }
-  for i, own in ipairs(names) do
-    texts[i + 1] = help.find(own)
-  end
-  return table.concat(texts, "\n\n")
-end
-
 -- "lstm" for nn.LSTM.
 local function in_other_case(name)
   local found
@@ -499,8 +486,22 @@ local function of_hint(name)
   return hint and ("%s: here %s"):format(last, hint)
 end
 
+local libraries = { torch = true, jax = true, jnp = true, jsp = true, lax = true, nnx = true, flax = true, optax = true,
+  np = true, numpy = true, F = true }
+
+-- "torch.nn.Linear": the tables of names are in the manual; what has the last word as its name is a guess.
+local function of_others(name)
+  local library, last = name:match "^(%w+)%.", name:match "[^.]*$"
+  if not libraries[library] then
+    return nil
+  end
+  local own = last ~= "" and help.find(last)
+  return ("%s: docs/coming-from.md tells what it is called here%s"):format(name,
+    own and ". Of this word:\n\n" .. own or "")
+end
+
 ---The text about "sum", "dc.sum", "x:sum", "nn.Linear", "Tensor", or nil. Several, if the name has
----several meanings. A name of PyTorch, JAX or Torch7, "torch.cat", gives what it is called here.
+---several meanings. A name of PyTorch or JAX, "torch.cat", gives what has its last word as name.
 ---@param name string
 ---@return string?
 function help.find(name)

@@ -475,7 +475,7 @@ end
 ---What PyTorch calls the counterparts of layers, losses, optimisers, schedules and batches.
 function defaults.peers()
   local names, seen = {}, {}
-  for _, row in ipairs(require "deepc.counterparts".rows()) do
+  for _, row in ipairs(require "scripts.names".rows()) do
     for _, name in ipairs(row.PyTorch) do
       if not seen[name] and name ~= "-" and not is_bare(name)
         and (sections[row.section] or name:match "^torch%.utils%.data%.") then

@@ -1,4 +1,4 @@
--- Names of deepc beside those of PyTorch, JAX and Torch7: tensors and typed functions (counterparts.lua reads it).
+-- Names of deepc beside those of PyTorch, JAX and Torch7: tensors and typed functions (names.lua reads it).
 
 return [[
 # Making tensors

@@ -1,5 +1,5 @@
 -- Names of deepc beside those of PyTorch, JAX (with Flax and Optax) and Torch7: networks and how they are trained
--- (counterparts.lua reads it).
+-- (names.lua reads it).
 
 return [[
 # Networks

@@ -1,13 +1,13 @@
 -- What public names of deepc are called in PyTorch, in JAX (with Flax and Optax) and in Torch7, and the reverse.
 --
--- The rows stand in counterparts/, as texts:
+-- The rows stand in names/, as texts:
 --
 --   # Shape                                              a section
 --   x:flip, x:roll | torch.flip, torch.roll | jnp.flip, jnp.roll | - | a note
 --
 -- Lists of the same length go in pairs; a list of another length belongs to each name; - is none. Names of deepc are
--- those of deepc.help. help answers by this table what it knows no page of, scripts/counterparts writes the tables of
--- docs/coming-from.md and asks the Python packages whether their names exist.
+-- those of deepc.help. scripts/counterparts writes the tables of docs/coming-from.md and asks the Python packages whether
+-- their names exist.
 
 local counterparts = {}
 
@@ -28,7 +28,7 @@ local function split(text, separator)
 end
 
 ---A row: names of deepc; for each system a list of names ("-": none); a section and a note.
----@class deepc.counterparts.Row
+---@class scripts.names.Row
 ---@field section string
 ---@field names string[]
 ---@field note string?
@@ -55,13 +55,13 @@ end
 local rows
 
 ---All rows, in order.
----@return deepc.counterparts.Row[]
+---@return scripts.names.Row[]
 function counterparts.rows()
   if not rows then
     rows = {}
-    read_rows(require "deepc.counterparts.tensors", rows)
-    read_rows(require "deepc.counterparts.networks", rows)
-    read_rows(require "deepc.counterparts.libraries", rows)
+    read_rows(require "scripts.names.tensors", rows)
+    read_rows(require "scripts.names.networks", rows)
+    read_rows(require "scripts.names.libraries", rows)
   end
   return rows
 end
@@ -79,7 +79,7 @@ function counterparts.full(name)
 end
 
 ---What the i-th name of a row is called in a system.
----@param row deepc.counterparts.Row
+---@param row scripts.names.Row
 ---@param i integer
 ---@param system string
 ---@return string[]
@@ -92,36 +92,6 @@ function counterparts.of(row, i, system)
     found[#found + 1] = name ~= "-" and name or nil
   end
   return found
-end
-
-local index
-
-local function build_index()
-  index = {}
-  for _, row in ipairs(counterparts.rows()) do
-    for i, name in ipairs(row.names) do
-      for _, system in ipairs(counterparts.systems) do
-        for _, peer in ipairs(counterparts.of(row, i, system)) do
-          local key = counterparts.full(peer)
-          index[key] = index[key] or {}
-          local list = index[key]
-          if list[#list] ~= name then
-            list[#list + 1] = name
-          end
-        end
-      end
-    end
-  end
-end
-
----Names of deepc for one of PyTorch's, JAX's or Torch7's, or nil.
----@param peer string
----@return string[]?
-function counterparts.find(peer)
-  if not index then
-    build_index()
-  end
-  return index[counterparts.full(peer)]
 end
 
 return counterparts

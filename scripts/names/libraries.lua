@@ -1,5 +1,5 @@
 -- Names of deepc beside those of PyTorch, JAX and Torch7: transforms, linear algebra, distributions, data, metrics
--- (counterparts.lua reads it).
+-- (names.lua reads it).
 
 return [[
 # Fourier transforms
