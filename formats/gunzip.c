@@ -3,17 +3,19 @@
 
 #include "core/base/heap.h"
 #include "core/base/path.h"
+#include "formats/flow.h"
 #include "formats/infile.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 struct dc_gunzip {
     const char *path;
     int fd;
-    int64_t length, at; /* of the file; the next byte that is not in `piece` */
+    int64_t length, at;        /* of the file; the next byte that is not in `piece` */
+    const unsigned char *next; /* in `piece`: what has been read and not been given yet */
+    size_t left;
     z_stream z;
     bool packs, begun, done;
     unsigned char piece[1 << 16];
@@ -36,19 +38,19 @@ static void take_back(void *ctx, void *p)
 static dc_status fill(dc_gunzip *g, dc_job *j)
 {
     size_t got;
-    if (g->z.avail_in > 0)
-        memmove(g->piece, g->z.next_in, g->z.avail_in);
-    DC_TRY(dc_infile_read(j, g->path, g->fd, g->at, g->piece + g->z.avail_in,
-                          sizeof g->piece - g->z.avail_in, &got));
+    if (g->left > 0)
+        memmove(g->piece, g->next, g->left);
+    g->next = g->piece;
+    DC_TRY(dc_infile_read(j, g->path, g->fd, g->at, g->piece + g->left, sizeof g->piece - g->left,
+                          &got));
     g->at += (int64_t)got;
-    g->z.next_in = g->piece;
-    g->z.avail_in += (unsigned)got;
+    g->left += got;
     return DC_OK;
 }
 
 static bool has_magic(const dc_gunzip *g)
 {
-    return g->z.avail_in >= 2 && g->z.next_in[0] == 0x1f && g->z.next_in[1] == 0x8b;
+    return g->left >= 2 && g->next[0] == 0x1f && g->next[1] == 0x8b;
 }
 
 dc_status dc_gunzip_open(dc_job *j, const char *path, int fd, int64_t length, dc_gunzip **out)
@@ -90,25 +92,27 @@ void dc_gunzip_close(dc_gunzip *g)
 /* Behind a member: the next one, or the end. */
 static dc_status next_member(dc_gunzip *g, dc_job *j)
 {
-    if (g->z.avail_in < 2)
+    if (g->left < 2)
         DC_TRY(fill(g, j));
     if (has_magic(g)) {
         inflateReset(&g->z);
         return DC_OK;
     }
     g->done = true;
-    const int64_t left = g->length - g->at + g->z.avail_in;
-    if (g->z.avail_in == 0)
+    const int64_t left = g->length - g->at + (int64_t)g->left;
+    if (g->left == 0)
         return DC_OK;
     return dc_path_fail(j, DC_ERR_FORMAT, g->path, "%" PRId64 " byte%s behind the gzip stream",
                         left, left == 1 ? "" : "s");
 }
 
-static dc_status fail_code(const dc_gunzip *g, dc_job *j, int code)
+static dc_status fail_as(const dc_gunzip *g, dc_job *j, dc_flowed how)
 {
-    if (code == Z_MEM_ERROR)
+    if (how == DC_FLOWED_MEMORY)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
-    if (code == Z_BUF_ERROR)
+    if (how == DC_FLOWED_WRONG)
+        return dc_path_fail(j, DC_ERR_FORMAT, g->path, "zlib gives wrong counts of bytes");
+    if (how == DC_FLOWED_SOME)
         return dc_path_fail(j, DC_ERR_FORMAT, g->path, "the gzip stream is cut off");
     return dc_path_fail(j, DC_ERR_FORMAT, g->path, "the gzip stream is damaged: %s",
                         g->z.msg != NULL ? g->z.msg : "unknown data");
@@ -118,23 +122,22 @@ static dc_status fail_code(const dc_gunzip *g, dc_job *j, int code)
 static dc_status unpack(dc_gunzip *g, dc_job *j, unsigned char *to, size_t n, size_t *got)
 {
     enum { PIECE = 1 << 20 /* what takes some milliseconds */ };
-    const unsigned room = n < PIECE ? (unsigned)n : PIECE;
+    const size_t room = n < PIECE ? n : PIECE;
     *got = 0;
     while (*got == 0 && !g->done) {
         DC_TRY(dc_job_ended(j));
-        if (g->z.avail_in == 0)
+        if (g->left == 0)
             DC_TRY(fill(g, j));
-        g->z.next_out = to;
-        g->z.avail_out = room;
-        const int code = inflate(&g->z, Z_NO_FLUSH);
-        if (g->z.avail_out > room || g->z.avail_in > sizeof g->piece)
-            return dc_path_fail(j, DC_ERR_FORMAT, g->path,
-                                "zlib gives more than there is room for");
-        *got = room - g->z.avail_out;
-        if (code == Z_STREAM_END)
+        dc_flow f = {g->next, g->left, to, room};
+        const dc_flowed how = dc_inflate(&g->z, &f);
+        const bool moved = f.nfrom < g->left || f.nto < room;
+        g->next = f.from;
+        g->left = f.nfrom;
+        *got = room - f.nto;
+        if (how == DC_FLOWED_ALL)
             DC_TRY(next_member(g, j));
-        else if (code != Z_OK)
-            return fail_code(g, j, code);
+        else if (how != DC_FLOWED_SOME || !moved)
+            return fail_as(g, j, how);
     }
     return DC_OK;
 }
@@ -142,10 +145,10 @@ static dc_status unpack(dc_gunzip *g, dc_job *j, unsigned char *to, size_t n, si
 /* What was looked at comes from memory, the rest from the file. */
 static dc_status copy(dc_gunzip *g, dc_job *j, void *to, size_t n, size_t *got)
 {
-    *got = g->z.avail_in < n ? g->z.avail_in : n;
-    memcpy(to, g->z.next_in, *got);
-    g->z.next_in += *got;
-    g->z.avail_in -= (unsigned)*got;
+    *got = g->left < n ? g->left : n;
+    memcpy(to, g->next, *got);
+    g->next += *got;
+    g->left -= *got;
     if (*got > 0 || n == 0)
         return DC_OK;
     DC_TRY(dc_infile_read(j, g->path, g->fd, g->at, to, n, got));

@@ -1,11 +1,12 @@
 /* Archives of arrays, in the zip format (formats/zip.h). */
 #include "core/base/outfile.h"
+#include "core/base/path.h"
+#include "formats/flow.h"
 #include "formats/npy_stream.h"
 #include "formats/zip.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <zlib.h>
 
 struct dc_npz {
     dc_zip *zip;
@@ -210,58 +211,47 @@ static void end_deflate(void *z)
     deflateEnd(z);
 }
 
-typedef struct packing {
-    z_stream *z;
-    unsigned char *to;
-    size_t used, room;
-} packing;
-
 /* n bytes more; `last` ends the stream. There is room for all. */
-static dc_status pack_more(packing *p, dc_job *j, const char *from, size_t n, bool last)
+static dc_status pack_more(writer *w, z_stream *z, dc_flow *f, const void *from, size_t n,
+                           bool last)
 {
     enum { PIECE = 1 << 20 };
+    dc_flowed how = DC_FLOWED_SOME;
+    f->from = from;
     do {
-        const size_t piece = n < PIECE ? n : PIECE;
-        const int64_t left = (int64_t)(p->room - p->used);
-        const unsigned room = (unsigned)dc_min_i64(left, INT32_MAX);
-        const bool end = last && piece == n;
-        DC_TRY(dc_job_ended(j));
-        memcpy(&p->z->next_in, &from, sizeof from); /* not const before zlib 1.2.14 */
-        p->z->avail_in = (unsigned)piece;
-        p->z->next_out = p->to + p->used;
-        p->z->avail_out = room;
-        const int code = deflate(p->z, end ? Z_FINISH : Z_NO_FLUSH);
-        if (code != (end ? Z_STREAM_END : Z_OK))
-            DC_BUG("deflate gives %d", code);
-        if (p->z->avail_out > room)
-            DC_BUG("deflate gives more than there is room for");
-        p->used += room - p->z->avail_out;
-        from += piece;
-        n -= piece;
+        f->nfrom = n < PIECE ? n : PIECE;
+        n -= f->nfrom;
+        DC_TRY(dc_job_ended(w->job));
+        how = dc_deflate(z, f, last && n == 0 ? Z_FINISH : Z_NO_FLUSH);
+        if (f->nfrom > 0 || how != (last && n == 0 ? DC_FLOWED_ALL : DC_FLOWED_SOME))
+            return dc_path_fail(w->job, DC_ERR_FILE, w->path,
+                                "cannot be written: zlib does not pack the data whole");
     } while (n > 0);
     return DC_OK;
 }
 
 /* The whole entry, header of the array and elements, deflated in memory. */
-static dc_status pack(dc_job *j, const char *head, size_t n, const void *data, size_t size,
+static dc_status pack(writer *w, const char *head, size_t n, const void *data, size_t size,
                       unsigned char **out, uint64_t *packed)
 {
-    packing p = {.z = DC_NEW(&j->scratch, z_stream)};
-    if (deflateInit2(p.z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) !=
+    dc_job *j = w->job;
+    z_stream *z = DC_NEW(&j->scratch, z_stream);
+    if (deflateInit2(z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) !=
         Z_OK)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
-    dc_job_defer(j, end_deflate, p.z);
-    p.room = deflateBound(p.z, (uLong)(n + size)) + 64;
-    p.to = dc_try_realloc(NULL, p.room);
-    if (p.to == NULL)
-        return dc_fail_memory(j, p.room);
-    dc_job_defer(j, dc_xfree, p.to);
-    DC_TRY(pack_more(&p, j, head, n, false));
-    DC_TRY(pack_more(&p, j, data, size, true));
-    dc_job_keep(j, p.z);
-    end_deflate(p.z);
-    *out = p.to;
-    *packed = p.used;
+    dc_job_defer(j, end_deflate, z);
+    const size_t room = deflateBound(z, (uLong)(n + size)) + 64;
+    unsigned char *to = dc_try_realloc(NULL, room);
+    if (to == NULL)
+        return dc_fail_memory(j, room);
+    dc_job_defer(j, dc_xfree, to);
+    dc_flow f = {.to = to, .nto = room};
+    DC_TRY(pack_more(w, z, &f, head, n, false));
+    DC_TRY(pack_more(w, z, &f, data, size, true));
+    dc_job_keep(j, z);
+    end_deflate(z);
+    *out = to;
+    *packed = room - f.nto;
     return DC_OK;
 }
 
@@ -280,7 +270,7 @@ static dc_status put_item(writer *w, const dc_npy_item *item, bool compress, dc_
     e->crc = (uint32_t)crc32_z(crc32_z(0, (const unsigned char *)head, n), item->data, size);
     if (compress) {
         e->method = DC_ZIP_DEFLATED;
-        DC_TRY(pack(w->job, head, n, item->data, size, &packed, &e->packed));
+        DC_TRY(pack(w, head, n, item->data, size, &packed, &e->packed));
     }
     DC_TRY(put_local(w, e));
     if (compress) {

@@ -4,11 +4,11 @@
  */
 #include "core/base/outfile.h"
 #include "core/base/path.h"
+#include "formats/flow.h"
 #include "formats/image.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 enum { DEFLATE_BEST = 1032, GREY = 0, COLOURS = 2, PALETTE = 3, ALPHA = 4 };
 
@@ -170,26 +170,22 @@ static size_t pass_bytes(const png *p, const pass *q)
     return w == 0 ? 0 : (size_t)h * (row_bytes(p, w) + 1);
 }
 
-/* Inflates n bytes more into the rows; *code is that of the last step. */
-static dc_status inflate_more(png *p, const unsigned char *d, size_t n, size_t *given, int *code)
+/*
+ * Inflates n bytes more into the rows; *how is that of the last step. Behind the rows there is room for one byte more, which
+ * only a damaged file fills.
+ */
+static dc_status inflate_more(png *p, const unsigned char *d, size_t n, size_t *given,
+                              dc_flowed *how)
 {
-    z_stream *z = &p->z;
-    memcpy(&z->next_in, &d, sizeof d); /* not const before zlib 1.2.14 */
-    z->avail_in = (unsigned)n;
-    while (*code == Z_OK && z->avail_in > 0) {
-        const size_t left = p->nraw - *given, room = left < 1u << 30 ? left : 1u << 30;
-        unsigned char extra;
-        z->next_out = room > 0 ? p->raw + *given : &extra;
-        z->avail_out = room > 0 ? (unsigned)room : 1;
-        const unsigned had = z->avail_out;
-        *code = inflate(z, Z_NO_FLUSH);
-        if (z->avail_out > had)
-            return fail(p, "zlib gives more than there is room for");
-        if (room == 0 && z->avail_out == 0)
+    dc_flow f = {d, n, p->raw + *given, p->nraw + 1 - *given};
+    while (*how == DC_FLOWED_SOME && f.nfrom > 0) {
+        *how = dc_inflate(&p->z, &f);
+        if (*how == DC_FLOWED_WRONG)
+            return fail(p, "zlib gives wrong counts of bytes");
+        if (f.nto == 0)
             return fail(p, "the PNG file has more pixels than its header says");
-        *given += room > 0 ? room - z->avail_out : 0;
     }
-    *code = *code == Z_BUF_ERROR ? Z_OK : *code;
+    *given = p->nraw + 1 - f.nto;
     return DC_OK;
 }
 
@@ -198,18 +194,18 @@ static dc_status unpack_chunks(png *p, const unsigned char *chunk)
     const unsigned char *d;
     uint32_t type = CHUNK('I', 'D', 'A', 'T');
     size_t n, given = 0;
-    int code = Z_OK;
-    for (p->at = chunk; code == Z_OK && type == CHUNK('I', 'D', 'A', 'T');) {
+    dc_flowed how = DC_FLOWED_SOME;
+    for (p->at = chunk; how == DC_FLOWED_SOME && type == CHUNK('I', 'D', 'A', 'T');) {
         DC_TRY(dc_job_ended(p->job));
         DC_TRY(next_chunk(p, &d, &n, &type));
         if (type == CHUNK('I', 'D', 'A', 'T'))
-            DC_TRY(inflate_more(p, d, n, &given, &code));
+            DC_TRY(inflate_more(p, d, n, &given, &how));
     }
-    if (code == Z_MEM_ERROR)
+    if (how == DC_FLOWED_MEMORY)
         return dc_fail(p->job, DC_ERR_NOMEM, NULL);
-    if (code != Z_OK && code != Z_STREAM_END)
+    if (how == DC_FLOWED_DAMAGED)
         return fail(p, "the pixels of the PNG file are damaged");
-    return code == Z_STREAM_END && given == p->nraw
+    return how == DC_FLOWED_ALL && given == p->nraw
                ? DC_OK
                : fail(p, "the pixels of the PNG file are cut off");
 }

@@ -2,6 +2,8 @@
 #include "formats/trace_events.h"
 
 #include "core/base/outfile.h"
+#include "core/base/path.h"
+#include "formats/flow.h"
 #include "formats/json.h"
 
 #include <inttypes.h>
@@ -9,7 +11,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <zlib.h>
 
 enum { PIECE = 1 << 20 }; /* bytes of text that are written together */
 
@@ -17,6 +18,7 @@ typedef struct writer {
     dc_job *j;
     const dc_spans *s;
     const dc_trace_facts *f;
+    const char *path;
     dc_outfile *file;
     dc_text *text;
     z_stream gz;
@@ -29,17 +31,18 @@ typedef struct writer {
 
 static dc_status deflate_all(writer *w, int flush)
 {
-    w->gz.next_in = (unsigned char *)w->text->s;
-    w->gz.avail_in = (unsigned)w->text->n;
+    dc_flow f = {.from = (const unsigned char *)w->text->s, .nfrom = w->text->n};
+    dc_flowed how;
     do {
-        w->gz.next_out = w->room;
-        w->gz.avail_out = PIECE;
-        deflate(&w->gz, flush);
-        if (w->gz.avail_out > PIECE)
-            DC_BUG("deflate gives more than there is room for");
-        DC_TRY(dc_outfile_write(w->file, w->room, PIECE - w->gz.avail_out));
-    } while (w->gz.avail_out == 0);
-    return DC_OK;
+        f.to = w->room;
+        f.nto = PIECE;
+        how = dc_deflate(&w->gz, &f, flush);
+        DC_TRY(dc_outfile_write(w->file, w->room, PIECE - f.nto));
+    } while (f.nto == 0 && how == DC_FLOWED_SOME);
+    if (f.nfrom == 0 && how == (flush == Z_FINISH ? DC_FLOWED_ALL : DC_FLOWED_SOME))
+        return DC_OK;
+    return dc_path_fail(w->j, DC_ERR_FILE, w->path,
+                        "cannot be written: zlib does not pack the data whole");
 }
 
 static dc_status flush(writer *w, bool end)
@@ -267,7 +270,7 @@ dc_status dc_trace_events_write(dc_job *j, const dc_spans *s, const dc_trace_fac
 {
     enum { GZIP = 16 + 15, FAST = 3 };
     writer *w = DC_NEW(&j->scratch, writer);
-    *w = (writer){.j = j, .s = s, .f = f, .packed = is_packed(path)};
+    *w = (writer){.j = j, .s = s, .f = f, .path = path, .packed = is_packed(path)};
     DC_TRY(dc_outfile_open(j, path, &w->file));
     w->text = dc_job_text(j);
     if (w->packed) {

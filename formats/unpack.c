@@ -123,50 +123,42 @@ void dc_unpack_close(dc_unpack *u)
     dc_xfree(u);
 }
 
-static dc_unpacked run_bzip2(dc_unpack *u, const unsigned char **from, size_t *nfrom,
-                             unsigned char *to, size_t *nto)
+const char *dc_unpack_library(const dc_unpack *u)
 {
-    const unsigned in = (unsigned)*nfrom, out = (unsigned)*nto;
-    const char *begin = (const char *)*from;
-    memcpy(&u->bz.next_in, &begin, sizeof begin); /* it is not const, and not written to */
+    return libraries[u->kind].file;
+}
+
+static dc_flowed run_bzip2(dc_unpack *u, dc_flow *f)
+{
+    const unsigned in = dc_flow_piece(f->nfrom), out = dc_flow_piece(f->nto);
+    memcpy(&u->bz.next_in, &f->from, sizeof f->from); /* it is not const, and not written to */
     u->bz.avail_in = in;
-    u->bz.next_out = (char *)to;
+    u->bz.next_out = (char *)f->to;
     u->bz.avail_out = out;
     const int code = u->bz_run(&u->bz);
-    if (u->bz.avail_in > in || u->bz.avail_out > out)
-        return DC_UNPACKED_WRONG;
-    *from += in - u->bz.avail_in;
-    *nfrom = u->bz.avail_in;
-    *nto = u->bz.avail_out;
-    return code == BZ_OK           ? DC_UNPACKED_SOME
-           : code == BZ_STREAM_END ? DC_UNPACKED_ALL
-           : code == BZ_MEM_ERROR  ? DC_UNPACKED_MEMORY
-                                   : DC_UNPACKED_DAMAGED;
+    return dc_flow_moved(f, f->nfrom - in + u->bz.avail_in, f->nto - out + u->bz.avail_out,
+                         code == BZ_OK           ? DC_FLOWED_SOME
+                         : code == BZ_STREAM_END ? DC_FLOWED_ALL
+                         : code == BZ_MEM_ERROR  ? DC_FLOWED_MEMORY
+                                                 : DC_FLOWED_DAMAGED);
 }
 
-static dc_unpacked run_lzma(dc_unpack *u, const unsigned char **from, size_t *nfrom,
-                            unsigned char *to, size_t *nto)
+static dc_flowed run_lzma(dc_unpack *u, dc_flow *f)
 {
-    const size_t in = *nfrom, out = *nto;
-    u->lzma.next_in = *from;
-    u->lzma.avail_in = in;
-    u->lzma.next_out = to;
-    u->lzma.avail_out = out;
+    u->lzma.next_in = f->from;
+    u->lzma.avail_in = f->nfrom;
+    u->lzma.next_out = f->to;
+    u->lzma.avail_out = f->nto;
     const int code = u->lzma_run(&u->lzma, LZMA_RUN);
-    if (u->lzma.avail_in > in || u->lzma.avail_out > out)
-        return DC_UNPACKED_WRONG;
-    *from += in - u->lzma.avail_in;
-    *nfrom = u->lzma.avail_in;
-    *nto = u->lzma.avail_out;
-    return code == LZMA_OK || code == LZMA_BUF_ERROR               ? DC_UNPACKED_SOME
-           : code == LZMA_STREAM_END                               ? DC_UNPACKED_ALL
-           : code == LZMA_MEM_ERROR || code == LZMA_MEMLIMIT_ERROR ? DC_UNPACKED_MEMORY
-                                                                   : DC_UNPACKED_DAMAGED;
+    return dc_flow_moved(f, u->lzma.avail_in, u->lzma.avail_out,
+                         code == LZMA_OK || code == LZMA_BUF_ERROR ? DC_FLOWED_SOME
+                         : code == LZMA_STREAM_END                 ? DC_FLOWED_ALL
+                         : code == LZMA_MEM_ERROR || code == LZMA_MEMLIMIT_ERROR
+                             ? DC_FLOWED_MEMORY
+                             : DC_FLOWED_DAMAGED);
 }
 
-dc_unpacked dc_unpack_some(dc_unpack *u, const unsigned char **from, size_t *nfrom,
-                           unsigned char *to, size_t *nto)
+dc_flowed dc_unpack_some(dc_unpack *u, dc_flow *f)
 {
-    return u->kind == DC_UNPACK_BZIP2 ? run_bzip2(u, from, nfrom, to, nto)
-                                      : run_lzma(u, from, nfrom, to, nto);
+    return u->kind == DC_UNPACK_BZIP2 ? run_bzip2(u, f) : run_lzma(u, f);
 }

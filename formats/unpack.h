@@ -5,17 +5,9 @@
 #ifndef DC_FORMATS_UNPACK_H
 #define DC_FORMATS_UNPACK_H
 
-#include "core/base/base.h"
+#include "formats/flow.h"
 
 typedef enum dc_unpack_kind { DC_UNPACK_BZIP2, DC_UNPACK_LZMA } dc_unpack_kind;
-
-typedef enum dc_unpacked {
-    DC_UNPACKED_SOME,
-    DC_UNPACKED_ALL, /* the stream has ended */
-    DC_UNPACKED_DAMAGED,
-    DC_UNPACKED_MEMORY, /* it wants too much, or there is none */
-    DC_UNPACKED_WRONG   /* the library gives numbers that cannot be */
-} dc_unpacked;
 
 typedef struct dc_unpack dc_unpack;
 
@@ -26,8 +18,8 @@ const char *dc_unpack_missing(dc_unpack_kind kind);
 dc_unpack *dc_unpack_open(dc_unpack_kind kind);
 void dc_unpack_close(dc_unpack *u); /* NULL is fine */
 
-/* Moves on: *nfrom bytes are left at *from, room for *nto at `to`. */
-dc_unpacked dc_unpack_some(dc_unpack *u, const unsigned char **from, size_t *nfrom,
-                           unsigned char *to, size_t *nto);
+const char *dc_unpack_library(const dc_unpack *u); /* "liblzma.so.5" */
+
+dc_flowed dc_unpack_some(dc_unpack *u, dc_flow *f);
 
 #endif

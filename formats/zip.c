@@ -2,6 +2,7 @@
 #include "formats/zip.h"
 
 #include "core/base/path.h"
+#include "formats/flow.h"
 #include "formats/infile.h"
 #include "formats/unpack.h"
 
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 enum {
     DIRECTORY_MAX = 1 << 26,
@@ -212,8 +212,10 @@ const dc_zip_entry *dc_zip_find(const dc_zip *z, const char *name)
 struct dc_zip_stream {
     const dc_zip *z;
     const dc_zip_entry *e;
-    uint64_t at, left; /* in the file: packed bytes */
-    uint64_t given;    /* unpacked ones so far */
+    uint64_t at, left;         /* in the file: packed bytes */
+    const unsigned char *next; /* packed bytes that have been read */
+    size_t nnext;
+    uint64_t given; /* unpacked ones so far */
     uint32_t crc;
     z_stream flate;
     dc_unpack *unpack; /* of other methods */
@@ -227,53 +229,44 @@ static dc_status fill(dc_zip_stream *s, dc_job *j)
     DC_TRY(read_at(s->z, j, s->at, s->piece, n));
     s->at += n;
     s->left -= n;
-    s->flate.next_in = s->piece;
-    s->flate.avail_in = (unsigned)n;
+    s->next = s->piece;
+    s->nnext = n;
     return DC_OK;
+}
+
+static const char *word(const dc_zip_stream *s)
+{
+    return s->flating ? "deflated" : "packed";
+}
+
+static dc_status fail_damaged(const dc_zip_stream *s, dc_job *j)
+{
+    return fail_in(j, s->z, s->e, "the %s data is damaged%s%s", word(s),
+                   s->flating && s->flate.msg != NULL ? ": " : "",
+                   s->flating && s->flate.msg != NULL ? s->flate.msg : "");
 }
 
 /* At most `room` bytes more; *used is how many there were. */
-static dc_status inflate_step(dc_zip_stream *s, dc_job *j, unsigned char *to, unsigned room,
-                              size_t *used)
+static dc_status step(dc_zip_stream *s, dc_job *j, unsigned char *to, size_t room, size_t *used)
 {
-    *used = 0;
-    s->flate.next_out = to;
-    s->flate.avail_out = room;
-    const int code = inflate(&s->flate, Z_NO_FLUSH);
-    if (s->flate.avail_out > room || s->flate.avail_in > sizeof s->piece)
-        return fail_in(j, s->z, s->e, "zlib gives more than there is room for");
-    *used = room - s->flate.avail_out;
-    s->done = code == Z_STREAM_END;
-    if (code == Z_MEM_ERROR)
-        return dc_fail(j, DC_ERR_NOMEM, NULL);
-    if (code == Z_BUF_ERROR && s->flate.avail_in == 0 && s->left == 0)
-        return fail_in(j, s->z, s->e, "the deflated data is cut off");
-    if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
-        return fail_in(j, s->z, s->e, "the deflated data is damaged: %s",
-                       s->flate.msg != NULL ? s->flate.msg : "unknown data");
-    return DC_OK;
-}
-
-/* The same of the other methods; what is left of the piece is noted in `flate`, too. */
-static dc_status unpack_step(dc_zip_stream *s, dc_job *j, unsigned char *to, unsigned room,
-                             size_t *used)
-{
-    const unsigned char *from = s->flate.next_in;
-    size_t nfrom = s->flate.avail_in, nto = room;
-    const dc_unpacked code = dc_unpack_some(s->unpack, &from, &nfrom, to, &nto);
-    const bool moved = nfrom < s->flate.avail_in || nto < room;
-    *used = room - nto;
-    s->flate.next_in += s->flate.avail_in - nfrom;
-    s->flate.avail_in = (unsigned)nfrom;
-    s->done = code == DC_UNPACKED_ALL;
-    if (code == DC_UNPACKED_MEMORY)
-        return fail_in(j, s->z, s->e, "unpacking it takes more memory than it may");
-    if (code == DC_UNPACKED_WRONG)
-        return fail_in(j, s->z, s->e, "the library gives more than there is room for");
-    if (code == DC_UNPACKED_SOME && !moved && s->left == 0)
-        return fail_in(j, s->z, s->e, "the packed data is cut off");
-    return code != DC_UNPACKED_DAMAGED ? DC_OK
-                                       : fail_in(j, s->z, s->e, "the packed data is damaged");
+    dc_flow f = {s->next, s->nnext, to, room};
+    const dc_flowed how = s->flating ? dc_inflate(&s->flate, &f) : dc_unpack_some(s->unpack, &f);
+    const bool moved = f.nfrom < s->nnext || f.nto < room;
+    *used = room - f.nto;
+    s->next = f.from;
+    s->nnext = f.nfrom;
+    s->done = how == DC_FLOWED_ALL;
+    if (how == DC_FLOWED_MEMORY)
+        return s->flating ? dc_fail(j, DC_ERR_NOMEM, NULL)
+                          : fail_in(j, s->z, s->e, "unpacking it takes more memory than it may");
+    if (how == DC_FLOWED_WRONG)
+        return fail_in(j, s->z, s->e, "%s gives wrong counts of bytes",
+                       s->flating ? "zlib" : dc_unpack_library(s->unpack));
+    if (how == DC_FLOWED_DAMAGED)
+        return fail_damaged(s, j);
+    return how == DC_FLOWED_ALL || moved || s->left > 0
+               ? DC_OK
+               : fail_in(j, s->z, s->e, "the %s data is cut off", word(s));
 }
 
 static dc_status unpack_some(dc_zip_stream *s, dc_job *j, unsigned char *to, size_t n, size_t *got)
@@ -283,11 +276,9 @@ static dc_status unpack_some(dc_zip_stream *s, dc_job *j, unsigned char *to, siz
     while (*got < n && !s->done) {
         size_t used;
         DC_TRY(dc_job_ended(j));
-        if (s->flate.avail_in == 0 && s->left > 0)
+        if (s->nnext == 0 && s->left > 0)
             DC_TRY(fill(s, j));
-        const unsigned room = (unsigned)dc_min_i64((int64_t)(n - *got), PIECE);
-        DC_TRY(s->unpack != NULL ? unpack_step(s, j, to + *got, room, &used)
-                                 : inflate_step(s, j, to + *got, room, &used));
+        DC_TRY(step(s, j, to + *got, n - *got < PIECE ? n - *got : PIECE, &used));
         *got += used;
     }
     return DC_OK;
@@ -305,9 +296,8 @@ dc_status dc_zip_stream_read(dc_zip_stream *s, dc_job *j, void *to, size_t n, si
     }
     s->given += *got;
     s->crc = (uint32_t)crc32_z(s->crc, to, *got);
-    if (*got < n && s->done && (s->flate.avail_in > 0 || s->left > 0))
-        return fail_in(j, s->z, s->e, "bytes follow the %s data",
-                       s->flating ? "deflated" : "packed");
+    if (*got < n && s->done && (s->nnext > 0 || s->left > 0))
+        return fail_in(j, s->z, s->e, "bytes follow the %s data", word(s));
     if (*got < n && (s->crc != s->e->crc || s->given != s->e->size || s->left > 0))
         return fail_in(j, s->z, s->e, "the data differ from the archive's checksum");
     return DC_OK;
@@ -370,7 +360,7 @@ static dc_status begin_lzma(dc_zip_stream *s, dc_job *j)
         s->piece[PROPERTIES + i] = s->e->ends ? 0xff : (unsigned char)(s->e->size >> 8 * i);
     s->at += HEAD;
     s->left -= HEAD;
-    s->flate.avail_in = PROPERTIES + 8;
+    s->nnext = PROPERTIES + 8;
     return DC_OK;
 }
 
@@ -392,7 +382,7 @@ dc_status dc_zip_stream_open(const dc_zip *z, dc_job *j, const dc_zip_entry *e, 
     s->z = z;
     s->e = e;
     s->left = e->packed;
-    s->flate.next_in = s->piece;
+    s->next = s->piece;
     if (e->encrypted)
         return fail(z, j, "'%.80s' is encrypted", e->name);
     DC_TRY(dc_zip_place(z, j, e, &s->at));
