@@ -234,29 +234,48 @@ static int l_complete(lua_State *L)
     return 0;
 }
 
-static unsigned char complete(EditLine *el, int key)
+/* A copy of the line as the library has it, to be freed; *at: the cursor in it. NULL where its places cannot be right. */
+static char *copy_line(EditLine *el, size_t *at)
 {
-    dc_edit *e = edit_of(el);
-    const LineInfo *at = lib.el_line(el);
-    completing c = {.e = e, .at = (size_t)(at->cursor - at->buffer), .result = CC_ERROR};
-    DC_UNUSED(key);
-    if (at->cursor < at->buffer || at->cursor > at->lastchar)
-        return CC_ERROR;
-    if (strspn(at->buffer, " \t\n") >= c.at)
-        return lib.el_insertstr(el, "  ") == 0 ? CC_REFRESH : CC_ERROR;
+    enum { MOST = 1 << 20 };
+    const LineInfo *l = lib.el_line(el);
+    if (l == NULL || l->buffer == NULL)
+        return NULL;
+    const uintptr_t begin = (uintptr_t)l->buffer, cursor = (uintptr_t)l->cursor,
+                    last = (uintptr_t)l->lastchar;
+    if (cursor < begin || last < cursor || last - begin > MOST)
+        return NULL;
+    *at = cursor - begin;
+    char *line = strndup(l->buffer, last - begin);
+    if (line == NULL || strlen(line) == last - begin)
+        return line;
+    free(line);
+    return NULL;
+}
+
+static unsigned char complete_line(dc_edit *e, const char *line, size_t at)
+{
     lua_State *L = e->p->L;
-    char *line = strndup(at->buffer, (size_t)(at->lastchar - at->buffer));
-    if (line == NULL || !lua_checkstack(L, 2)) {
-        free(line);
+    completing c = {.e = e, .line = line, .at = at, .result = CC_ERROR};
+    if (strspn(line, " \t\n") >= at)
+        return lib.el_insertstr(e->el, "  ") == 0 ? CC_REFRESH : CC_ERROR;
+    if (!lua_checkstack(L, 2))
         return CC_ERROR;
-    }
-    c.line = line;
     lua_pushcfunction(L, l_complete);
     lua_pushlightuserdata(L, &c);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK)
         lua_pop(L, 1);
-    free(line);
     return c.result;
+}
+
+static unsigned char complete(EditLine *el, int key)
+{
+    size_t at = 0;
+    char *line = copy_line(el, &at);
+    DC_UNUSED(key);
+    const unsigned char result = line != NULL ? complete_line(edit_of(el), line, at) : CC_ERROR;
+    free(line);
+    return result;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
