@@ -212,6 +212,10 @@ void dc_cu_lib_close(dc_cu_lib *lib);
 bool dc_cu_find(const dc_cu_lib *lib, uint32_t number, cu_device *out, uint32_t *n, char *why,
                 size_t size);
 int dc_cu_attribute(const dc_cu_lib *lib, cu_device device, int which);
+/* 90 is compute capability 9.0; multiprocessors; shared memory of a group of threads. 0: not known. */
+int dc_cu_capability(const dc_cu_lib *lib, cu_device device);
+int dc_cu_units(const dc_cu_lib *lib, cu_device device);
+size_t dc_cu_shared_bytes(const dc_cu_lib *lib, cu_device device); /* what each has, at the least */
 /* "CUDA_ERROR_OUT_OF_MEMORY", or "CUDA error 9999" written to `spare`. */
 const char *dc_cu_error(cu_result error, char spare[32]);
 

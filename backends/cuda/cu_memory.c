@@ -30,6 +30,13 @@ static dc_status open_pool(dc_cu *cu, dc_job *j)
     return DC_OK;
 }
 
+/* A power of two, as addresses of pages have it. */
+static bool is_granularity(size_t n)
+{
+    enum { MOST = 1 << 30 };
+    return n > 0 && n <= MOST && (n & (n - 1)) == 0;
+}
+
 dc_status dc_cu_memory_open(dc_cu *cu, dc_job *j)
 {
     void *verdict;
@@ -44,6 +51,8 @@ dc_status dc_cu_memory_open(dc_cu *cu, dc_job *j)
         const cu_mem_properties properties = mapped_memory(cu);
         DC_CU_TRY(cu, j, "mapped memory",
                   MemGetAllocationGranularity(&cu->granularity, &properties, 0));
+        if (!is_granularity(cu->granularity))
+            cu->granularity = 0; /* then none is mapped */
     }
     return DC_OK;
 }

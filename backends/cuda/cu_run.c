@@ -59,7 +59,7 @@ static dc_status end_clock(run *c, uint32_t step)
         error = fn->EventElapsedTime(&ms, c->r->cu->clock[0], c->r->cu->clock[1]);
     if (error != CU_SUCCESS)
         return failed(c, step, error);
-    const uint64_t ns = (uint64_t)((double)ms * 1e6), now = dc_clock_ns();
+    const uint64_t now = dc_clock_ns(), ns = ms > 0 && ms < 1e9f ? (uint64_t)((double)ms * 1e6) : 0;
     c->spent[step] += ns;
     if (c->times != NULL)
         c->times[step]++;

@@ -8,7 +8,7 @@
 
 enum { LANES = 32, MOST_THREADS = 1024, THREAD_REGISTERS = 64, ONE_LANE = 4 };
 enum { MOST_BUFFERS = 500 }; /* 4096 bytes of parameters */
-enum { LEAST_SHARED = 48 << 10, L1 = 128 << 10 };
+enum { L1 = 128 << 10 };
 
 /* --- errors --------------------------------------------------------------------------------- */
 
@@ -137,9 +137,7 @@ static void describe_target(dc_cu *cu, bool wgmma)
 {
     dc_target *t = &cu->target;
     const dc_cu_lib *lib = &cu->lib;
-    const int sm = 10 * dc_cu_attribute(lib, cu->at, CU_ATTRIBUTE_MAJOR) +
-                   dc_cu_attribute(lib, cu->at, CU_ATTRIBUTE_MINOR);
-    const int shared = dc_cu_attribute(lib, cu->at, CU_ATTRIBUTE_SHARED_OPTIN);
+    const int sm = dc_cu_capability(lib, cu->at);
     const int l2 = dc_cu_attribute(lib, cu->at, CU_ATTRIBUTE_L2_BYTES);
     *t = (dc_target){.dialect = "cuda",
                      .simt = true,
@@ -152,8 +150,8 @@ static void describe_target(dc_cu *cu, bool wgmma)
                      .buffers = MOST_BUFFERS,
                      .group_threads = MOST_THREADS,
                      .lanes = LANES,
-                     .group_bytes = (size_t)(shared > LEAST_SHARED ? shared : LEAST_SHARED),
-                     .units = dc_cu_attribute(lib, cu->at, CU_ATTRIBUTE_MULTIPROCESSORS),
+                     .group_bytes = dc_cu_shared_bytes(lib, cu->at),
+                     .units = dc_cu_units(lib, cu->at),
                      .sm = sm,
                      .l1 = L1,
                      .l2 = l2 > 0 ? (size_t)l2 : (size_t)4 << 20};

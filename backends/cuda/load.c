@@ -9,6 +9,8 @@
 #include <string.h>
 
 enum { OLDEST_DRIVER = 12000, OLDEST_SM = 70 };
+/* What a driver may say. */
+enum { MOST_DEVICES = 1000, MOST_UNITS = 1 << 16, LEAST_SHARED = 48 << 10, MOST_SHARED = 16 << 20 };
 
 static const dc_library_symbol symbols[] = {
 #define CU_API(name, symbol, parameters) {#symbol, offsetof(dc_cu_api, name), false},
@@ -98,10 +100,35 @@ int dc_cu_attribute(const dc_cu_lib *lib, cu_device device, int which)
     return lib->fn.DeviceGetAttribute(&value, which, device) == CU_SUCCESS ? value : 0;
 }
 
+/* A number that cannot be counts as not known. */
+static int attribute_within(const dc_cu_lib *lib, cu_device device, int which, int least, int most)
+{
+    const int value = dc_cu_attribute(lib, device, which);
+    return value >= least && value <= most ? value : 0;
+}
+
+int dc_cu_capability(const dc_cu_lib *lib, cu_device device)
+{
+    const int major = attribute_within(lib, device, CU_ATTRIBUTE_MAJOR, 1, 99);
+    const int minor = dc_cu_attribute(lib, device, CU_ATTRIBUTE_MINOR);
+    return minor >= 0 && minor <= 9 ? 10 * major + minor : 0;
+}
+
+int dc_cu_units(const dc_cu_lib *lib, cu_device device)
+{
+    return attribute_within(lib, device, CU_ATTRIBUTE_MULTIPROCESSORS, 1, MOST_UNITS);
+}
+
+size_t dc_cu_shared_bytes(const dc_cu_lib *lib, cu_device device)
+{
+    const int bytes =
+        attribute_within(lib, device, CU_ATTRIBUTE_SHARED_OPTIN, LEAST_SHARED, MOST_SHARED);
+    return bytes > 0 ? (size_t)bytes : LEAST_SHARED;
+}
+
 static bool usable(const dc_cu_lib *lib, cu_device at, uint32_t number, char *why, size_t size)
 {
-    const int sm = 10 * dc_cu_attribute(lib, at, CU_ATTRIBUTE_MAJOR) +
-                   dc_cu_attribute(lib, at, CU_ATTRIBUTE_MINOR);
+    const int sm = dc_cu_capability(lib, at);
     const char *lacks = NULL;
     if (dc_cu_attribute(lib, at, CU_ATTRIBUTE_UNIFIED_ADDRESSING) == 0)
         lacks = "one address space with the host";
@@ -123,7 +150,7 @@ bool dc_cu_find(const dc_cu_lib *lib, uint32_t number, cu_device *out, uint32_t 
     int count = 0;
     if (lib->fn.DeviceGetCount(&count) != CU_SUCCESS)
         count = 0;
-    *n = count > 0 ? (uint32_t)count : 0;
+    *n = count <= 0 ? 0 : count < MOST_DEVICES ? (uint32_t)count : MOST_DEVICES;
     if (*n == 0)
         snprintf(why, size, "%s", no_device);
     else if (number >= *n)
@@ -160,18 +187,16 @@ bool dc_cuda_describe(const dc_opts *opt, uint32_t number, char *line, size_t si
         return false;
     const bool found = dc_cu_find(&lib, number, &at, &n, line, size);
     if (found) {
-        lib.fn.DeviceGetName(name, sizeof name, at);
+        lib.fn.DeviceGetName(name, sizeof name - 1, at); /* which may have no end */
         lib.fn.DeviceTotalMem(&bytes, at);
         lib.fn.DriverGetVersion(&version);
         dc_cu_compiler_describe(opt, compiler, sizeof compiler);
         snprintf(
             line, size,
             "%s, compute capability %d.%d, %d multiprocessors, %.1f GiB, driver for CUDA %d.%d, %s",
-            name, dc_cu_attribute(&lib, at, CU_ATTRIBUTE_MAJOR),
-            dc_cu_attribute(&lib, at, CU_ATTRIBUTE_MINOR),
-            dc_cu_attribute(&lib, at, CU_ATTRIBUTE_MULTIPROCESSORS),
-            (double)bytes / (double)((size_t)1 << 30), version / 1000, version % 1000 / 10,
-            compiler);
+            name, dc_cu_capability(&lib, at) / 10, dc_cu_capability(&lib, at) % 10,
+            dc_cu_units(&lib, at), (double)bytes / (double)((size_t)1 << 30), version / 1000,
+            version % 1000 / 10, compiler);
     }
     dc_cu_lib_close(&lib);
     return found;

@@ -9,7 +9,6 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", NULL};
@@ -41,17 +40,16 @@ enum { MOST_ARCHS = 1000, MOST_BYTES = 1 << 30 };
 /* The device's architecture, or PTX for the latest before it that the compiler knows. */
 static void choose_arch(dc_cu *cu)
 {
+    int arch[MOST_ARCHS] = {0}; /* it may write more than it says */
     int n = 0, latest = 0;
     snprintf(cu->arch, sizeof cu->arch, "--gpu-architecture=%.20s", cu->target.triple);
     if (cu->compiler.GetNumArchs(&n) != 0 || n <= 0 || n > MOST_ARCHS)
         return;
-    int *arch = calloc((size_t)n, sizeof *arch);
-    bool known = arch == NULL || cu->compiler.GetArchs(arch) != 0;
+    bool known = cu->compiler.GetArchs(arch) != 0;
     for (int i = 0; !known && i < n; i++) {
         known = arch[i] == cu->target.sm;
         latest = arch[i] <= cu->target.sm && arch[i] > latest ? arch[i] : latest;
     }
-    free(arch);
     if (known || latest == 0)
         return;
     cu->ptx = true;
