@@ -13,6 +13,8 @@
 enum { LEAST_VECTOR = 16, MOST_VECTOR = 64, REGISTERS = 16 };
 enum { ONE_LANE = 4, THREAD_REGISTERS = 64, MOST_THREADS = 256 }; /* of a thread in a group */
 enum { L1 = 32 << 10, L2 = 512 << 10 };
+/* What more counts as. */
+enum { MOST_UNITS = 1 << 16, MOST_LOCAL = 16 << 20 };
 
 /* --- the target ----------------------------------------------------------------------------- */
 
@@ -35,13 +37,18 @@ static dc_status choose_form(dc_cl *cl, dc_job *j)
     return DC_OK;
 }
 
+static uint64_t number_within(const dc_cl *cl, cl_uint what, uint64_t least, uint64_t most)
+{
+    const uint64_t n = dc_cl_device_number(&cl->lib, &cl->at, what);
+    return n < least ? least : n > most ? most : n;
+}
+
 static int vector_bytes(const dc_cl *cl)
 {
     if (cl->target.simt)
         return ONE_LANE;
-    const uint64_t bytes =
-        4 * dc_cl_device_number(&cl->lib, &cl->at, CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT);
-    return bytes < LEAST_VECTOR ? LEAST_VECTOR : bytes > MOST_VECTOR ? MOST_VECTOR : (int)bytes;
+    return 4 * (int)number_within(cl, CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT, LEAST_VECTOR / 4,
+                                  MOST_VECTOR / 4);
 }
 
 static uint64_t hash_words(const char *s, uint64_t h)
@@ -90,13 +97,12 @@ static void describe_target(dc_cl *cl)
 {
     dc_target *t = &cl->target;
     const dc_cl_lib *lib = &cl->lib;
-    const uint64_t threads = dc_cl_device_number(lib, &cl->at, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     snprintf(t->dialect, sizeof t->dialect, "opencl");
     t->no_f64 = dc_cl_device_number(lib, &cl->at, CL_DEVICE_DOUBLE_FP_CONFIG) == 0;
     t->vector_bytes = vector_bytes(cl);
     t->vector_registers = t->simt ? THREAD_REGISTERS : REGISTERS;
-    t->group_threads = threads >= MOST_THREADS ? MOST_THREADS : threads > 0 ? (int)threads : 1;
-    t->group_bytes = dc_cl_device_number(lib, &cl->at, CL_DEVICE_LOCAL_MEM_SIZE);
+    t->group_threads = (int)number_within(cl, CL_DEVICE_MAX_WORK_GROUP_SIZE, 1, MOST_THREADS);
+    t->group_bytes = number_within(cl, CL_DEVICE_LOCAL_MEM_SIZE, 0, MOST_LOCAL);
     t->buffers = most_buffers(dc_cl_device_number(lib, &cl->at, CL_DEVICE_MAX_PARAMETER_SIZE));
     t->bundles = t->simt; /* kernels of groups are joined */
     t->l1 = L1;
@@ -107,13 +113,12 @@ static void describe_target(dc_cl *cl)
 static void ask_limits(dc_cl *cl, bool flush)
 {
     const dc_cl_lib *lib = &cl->lib;
-    const uint64_t units = dc_cl_device_number(lib, &cl->at, CL_DEVICE_MAX_COMPUTE_UNITS);
     const uint64_t fp = dc_cl_device_number(lib, &cl->at, CL_DEVICE_SINGLE_FP_CONFIG);
     cl->limits = (dc_cl_limits){
         .max_alloc = dc_cl_device_number(lib, &cl->at, CL_DEVICE_MAX_MEM_ALLOC_SIZE),
         .max_parameters = dc_cl_device_number(lib, &cl->at, CL_DEVICE_MAX_PARAMETER_SIZE),
         .max_group = dc_cl_device_number(lib, &cl->at, CL_DEVICE_MAX_WORK_GROUP_SIZE),
-        .compute_units = units > 0 ? (uint32_t)units : 1,
+        .compute_units = (uint32_t)number_within(cl, CL_DEVICE_MAX_COMPUTE_UNITS, 1, MOST_UNITS),
     };
     snprintf(cl->options, sizeof cl->options, "-cl-std=CL1.2 -w%s%s",
              (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE) != 0 ? " -cl-fp32-correctly-rounded-divide-sqrt"
