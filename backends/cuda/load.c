@@ -3,6 +3,7 @@
  */
 #include "backends/cuda/cu_impl.h"
 #include "backends/library.h"
+#include "core/base/shown.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -194,7 +195,7 @@ bool dc_cuda_describe(const dc_opts *opt, uint32_t number, char *line, size_t si
         snprintf(
             line, size,
             "%s, compute capability %d.%d, %d multiprocessors, %.1f GiB, driver for CUDA %d.%d, %s",
-            name, dc_cu_capability(&lib, at) / 10, dc_cu_capability(&lib, at) % 10,
+            dc_show_name(name).s, dc_cu_capability(&lib, at) / 10, dc_cu_capability(&lib, at) % 10,
             dc_cu_units(&lib, at), (double)bytes / (double)((size_t)1 << 30), version / 1000,
             version % 1000 / 10, compiler);
     }

@@ -4,6 +4,7 @@
  */
 #include "backends/opencl/cl_impl.h"
 #include "core/base/number.h"
+#include "core/base/shown.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -241,8 +242,9 @@ static void put_properties(const dc_cl_lib *lib, const dc_cl_place *at, char *li
     dc_cl_device_text(lib, at, CL_DEVICE_NAME, name, sizeof name);
     dc_cl_device_text(lib, at, CL_DEVICE_VERSION, version, sizeof version);
     dc_cl_platform_text(lib, at, CL_PLATFORM_NAME, platform, sizeof platform);
-    snprintf(line, size, "%s, %s, %s, %" PRIu64 " units, %s, kernels for %s%s", name, platform,
-             version, dc_cl_device_number(lib, at, CL_DEVICE_MAX_COMPUTE_UNITS),
+    snprintf(line, size, "%s, %s, %s, %" PRIu64 " units, %s, kernels for %s%s",
+             dc_show_name(name).s, dc_show_name(platform).s, dc_show_name(version).s,
+             dc_cl_device_number(lib, at, CL_DEVICE_MAX_COMPUTE_UNITS),
              dc_number_bytes(dc_cl_device_number(lib, at, CL_DEVICE_GLOBAL_MEM_SIZE), bytes),
              is_cpu(lib, at) ? "workers" : "groups of threads",
              dc_cl_device_number(lib, at, CL_DEVICE_DOUBLE_FP_CONFIG) == 0 ? ", no f64" : "");
