@@ -53,7 +53,7 @@ static void print_json(const dc_check *c)
     dc_text script = {0}, out = {0};
     read_whole(c->file, &script);
     dc_check_print_json(c, script.s, script.n, &out);
-    fwrite(out.s, 1, out.n, stdout);
+    dc_say_json(stdout, out.s, out.n);
     dc_text_free(&out);
     dc_text_free(&script);
 }

@@ -4,6 +4,7 @@
  */
 #include "core/base/digits.h"
 #include "core/base/number.h"
+#include "core/base/shown.h"
 #include "dsl/dsl.h"
 #include "jit/jit.h"
 #include "vm/explain.h"
@@ -287,7 +288,10 @@ static void print_kernel(const dc_prompt *p, lua_Integer i)
     if (gflops > 0 || gbs > 0)
         dc_number_format(rates, sizeof rates, "%8.2f %8.2f %4.0f%%", gflops, gbs,
                          100 * (a > b ? a : b));
-    printf("%3d  %-24s %s %s  %s\n", (int)i, name, numbers, rates, lines != NULL ? lines : "");
+    char shown[400] = "";
+    if (lines != NULL)
+        dc_shown_put(shown, sizeof shown, lines, strlen(lines), false);
+    dc_sayf(stdout, "%3d  %-24s %s %s  %s\n", (int)i, name, numbers, rates, shown);
 }
 
 static bool run_kernels(dc_prompt *p, const char *args)

@@ -2,8 +2,10 @@
  * Values as the prompt shows them: as `print` would, but tables with what is in them, two levels
  * deep, keys in order, long ones cut.
  */
+#include "core/base/shown.h"
 #include "dsl/base/handle.h"
 #include "vm/prompt.h"
+#include "vm/say.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,26 +75,21 @@ static lua_Integer push_keys(lua_State *L, int table)
 
 /* ---- one value ------------------------------------------------------------------------------- */
 
+/* The first characters, as core/base/shown.h has them, which Lua reads, too. */
 static void push_quoted(lua_State *L, const char *s, size_t n)
 {
     luaL_Buffer b;
     luaL_buffinit(L, &b);
     luaL_addchar(&b, '"');
-    for (size_t i = 0; i < n && i < TEXT; i++) {
-        const unsigned char c = (unsigned char)s[i];
-        char code[8];
-        if (c == '"' || c == '\\')
+    size_t i = 0, m;
+    while (i < n && i < TEXT) {
+        char piece[DC_SHOWN_PIECE];
+        if (s[i] == '"' || s[i] == '\\')
             luaL_addchar(&b, '\\');
-        if (c == '\n') {
-            luaL_addstring(&b, "\\n");
-        } else if (c < 32 || c == 127) {
-            snprintf(code, sizeof code, "\\%03d", c);
-            luaL_addstring(&b, code);
-        } else {
-            luaL_addchar(&b, (char)c);
-        }
+        i += dc_shown_next(s + i, n - i, false, piece, &m);
+        luaL_addlstring(&b, piece, m);
     }
-    luaL_addstring(&b, n > TEXT ? "...\"" : "\"");
+    luaL_addstring(&b, i < n ? "...\"" : "\"");
     luaL_pushresult(&b);
 }
 
@@ -241,7 +238,7 @@ void dc_prompt_show(lua_State *L, int n)
         else
             luaL_tolstring(L, i, NULL);
         const char *text = lua_tolstring(L, -1, &size);
-        fwrite(text, 1, size, stdout);
+        dc_say(stdout, text, size);
         putchar('\n');
         lua_pop(L, 1);
     }

@@ -1,6 +1,7 @@
 #include "vm/say.h"
 
 #include "core/base/shown.h"
+#include "core/base/utf8.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,6 +18,21 @@ void dc_say(FILE *to, const char *text, size_t n)
     for (size_t at = 0; at < n;) {
         at += dc_shown_next(text + at, n - at, true, piece, &m);
         fwrite(piece, 1, m, to);
+    }
+}
+
+void dc_say_json(FILE *to, const char *text, size_t n)
+{
+    uint32_t code;
+    for (size_t at = 0, k; at < n; at += k) {
+        k = dc_utf8_character(text + at, n - at, &code);
+        if (k == 0)
+            fprintf(to, "\\ufffd");
+        else if (!dc_shown_is_plain(text + at, k, true))
+            fprintf(to, "\\u%04x", (unsigned)code);
+        else
+            fwrite(text + at, 1, k, to);
+        k = k == 0 ? 1 : k;
     }
 }
 

@@ -10,6 +10,8 @@
 #include <stdio.h>
 
 void dc_say(FILE *to, const char *text, size_t n);
+/* JSON, of which no value is another one then: codes stand for what would steer, and for bytes that are no UTF-8. */
+void dc_say_json(FILE *to, const char *text, size_t n);
 void dc_sayf(FILE *to, const char *fmt, ...) DC_PRINTF(2, 3);
 
 #endif

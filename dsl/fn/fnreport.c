@@ -10,6 +10,7 @@
  * and always at the prompt.
  */
 #include "core/base/number.h"
+#include "core/base/shown.h"
 #include "core/runtime/devices.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
@@ -61,6 +62,21 @@ void dc_fntext_const(const dc_node *n, int digits, char *out, size_t room)
     } else {
         snprintf(out, room, "%" PRId64, n->attr[0]);
     }
+}
+
+/* Ends a text for people: names of layers, cells and files in it may have any characters. */
+static void finish_shown(lua_State *L)
+{
+    size_t n;
+    luaL_Buffer b;
+    dc_fntext_finish(L);
+    const char *text = lua_tolstring(L, -1, &n);
+    if (dc_shown_is_plain(text, n, true))
+        return;
+    const size_t m = dc_shown_put(NULL, 0, text, n, true);
+    dc_shown_put(luaL_buffinitsize(L, &b, m + 1), m + 1, text, n, true);
+    luaL_pushresultsize(&b, m);
+    lua_remove(L, -2);
 }
 
 /* ---- specialisations ------------------------------------------------------------------------- */
@@ -218,7 +234,7 @@ int dc_fnreport_source(lua_State *L)
                         wanted, fn->name, count);
     a.out = dc_fntext_push(L);
     dc_run(L, d, source_body, &a);
-    dc_fntext_finish(L);
+    finish_shown(L);
     return 1;
 }
 
@@ -494,7 +510,7 @@ static void push_parts(lua_State *L, dc_dsl *d, const dc_fn *fn,
         lua_pop(L, 1);
         first += (int)dc_exec_kernel_count(a.s->exec);
     }
-    dc_fntext_finish(L);
+    finish_shown(L);
 }
 
 static int push_page(lua_State *L, dc_status (*part)(dc_job *, void *))

@@ -257,12 +257,13 @@ local function length(text)
 end
 
 -- Lines of equally many columns, of which the first `left` are aligned to the left. (The widths of string.format end
--- at 99, and are bytes.)
+-- at 99, and are bytes.) Names of layers and classes may have any characters.
 local function lay_out(lines, left)
   local width, out = {}, {}
   for i = 1, #lines[1] do
     width[i] = 0
     for _, line in ipairs(lines) do
+      line[i] = core.foreign(line[i])
       width[i] = math.max(width[i], length(line[i]))
     end
   end
@@ -344,7 +345,7 @@ end
 function Layer:__tostring()
   local list, by_path, seen, lines = list_layers(self), {}, {}, {}
   if #list == 1 then
-    return self:describe()
+    return core.foreign(self:describe())
   end
   for i, entry in ipairs(list) do
     by_path[entry.path] = entry

@@ -236,3 +236,92 @@ function TestForeign:test_commands()
     end
   end
 end
+
+-- Functions whose file, layers, class and tables have such names.
+local FUNCTIONS = [=[
+local dc = require "deepc"
+local nn = require "deepc.nn"
+local K = "n\27[31m\u{202e}"
+local Scale = nn.class(K)
+function Scale:init()
+  self.w = dc.param "f32[3]"
+end
+function Scale:forward(x)
+  return x * self.w
+end
+net = nn.Sequential { nn.Linear(4, 3) }
+net[K] = Scale()
+t = { [K] = K, K }
+f = dc.fn("f(x: f32[2, 4]) -> f32[2, 3]", function(x)
+  return net[K](net[1](x))
+end)
+f(dc.ones "f32[2, 4]"):totable()
+]=]
+
+function TestForeign:test_texts_about_functions()
+  local shown = load(FUNCTIONS .. [=[
+    return { explain = f:explain(), plan = f:plan(), net = tostring(net), class = tostring(net[K]),
+      summary = net:summary "f32[2, 4]" }
+  ]=], "@functions.lua", "t", setmetatable({}, { __index = _G }))()
+  for name, said in pairs(shown) do
+    check_text(said, name, name == "explain" and "functions.lua" or "n\\x1b[31m")
+  end
+end
+
+-- A label of Graphviz has the codes of such a name: \\ is a backslash.
+function TestForeign:test_graphs()
+  local path = program.quote(write(RAW .. ".lua", FUNCTIONS))
+  for _, by in ipairs { "layer", "group" } do
+    local said, status = program.run("dot --by " .. by .. " " .. path)
+    lu.assertEquals(status, 0, said)
+    check_text(said, by, "n\\\\x1b[31m\\\\u{202e}")
+    for label in said:gmatch '"([^"]*)"' do
+      lu.assertNil(label:gsub("\\[\\n]", ""):find "[\\\n]", label)
+    end
+  end
+end
+
+-- What is asked at the prompt, and values that are printed there.
+function TestForeign:test_prompt()
+  local path = program.quote(write(RAW .. ".lua", FUNCTIONS))
+  for _, line in ipairs { ":kernels f", ":explain f", ":plan f", "t", "t[1]", "net", ":type net", "error(t[1])" } do
+    local said = program.run("-i " .. path, "printf '%s\n' " .. program.quote(line) .. " |")
+    check_text(said, line, line ~= ":type net" and "n\\x1b[31m" or "nn.")
+  end
+  local said = program.run("-i " .. path, "echo ':kernels f' |")
+  lu.assertStrContains(said, "n\\x1b[31m\\u{202e}\\n\\xff\\x9bm.lua:")
+end
+
+-- As JSON the name is the same, in codes.
+function TestForeign:test_json()
+  local path = program.quote(write(RAW:gsub("\n", "") .. ".lua", "local x = 1\nprint(n\u{202e})"))
+  check_text(program.run("check --json " .. path), "check", "n\\u001b[31m\\u202e")
+end
+
+-- Texts of kernels have no such names.
+function TestForeign:test_kernels()
+  for _, form in ipairs { "nest", "schedule", "flat", "text" } do
+    for _, kernel in ipairs { "kernel n\27[31m (out0: f32[6] out) {\n}\n",
+      "kernel n (out0: f32[6] out) {\n  for n\27[31m in 6\n}\n", "kernel n () {\n  n\u{202e}\n" } do
+      local said, status = program.run("kernel --form " .. form .. " " .. program.quote(write("kernel", kernel)))
+      lu.assertEquals(status, 1)
+      check_text(said, kernel, "kernel: line ")
+    end
+  end
+end
+
+-- A file of a typed function, for hosts, in which every name has become such a one.
+function TestForeign:test_function_files()
+  local w = dc.param("f32[2]", dc.ones "f32[2]")
+  local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x)
+    return x * w
+  end)
+  f:export(at "f", {})
+  local file <close> = assert(io.open(at "f", "rb"))
+  local bytes = file:read "a"
+  local header, behind = string.unpack("<s8", bytes)
+  local hostile, count = header:gsub("parameter", JSON:sub(2, -2))
+  lu.assertEquals(count, 2, header)
+  write("g", safetensors(hostile, bytes:sub(behind)))
+  check_text(program.run("inspect " .. at "g"), "inspect")
+end
