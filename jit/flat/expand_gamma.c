@@ -1,76 +1,41 @@
 /*
- * Expansions of lgamma and digamma. From 8 on (digamma: 7, of f32 3) they are asymptotic series; below, the argument is moved
- * to an interval of about length 1, where a polynomial (a Chebyshev fit, scripts/minimax) is exact at the zeros 1, 2 and
- * 1.4616; negative ones are reflected. Where lgamma is near 0 for a negative argument the error is small beside the terms
- * that cancel.
+ * Expansions of lgamma and digamma of f32, within 2 ulp; those of f64 are in expand_gamma_f64.c. Each is a polynomial near its
+ * zeros, times the distances to these; an asymptotic series far from them. Negative arguments are reflected. Logarithms have two
+ * parts, and the small parts of a sum are added first. Where terms cancel for a negative argument, the error is small beside
+ * the largest of them.
  */
 #include "jit/flat/expand_impl.h"
 
 #include <math.h>
 
-/* lgamma(2 + y) / (y (1 + y)) of f32, y from -5/4 to 1/2; lgamma(2 + y) / y of f64, y from -3/4 to 1/2 */
-static const series lgamma_near_f32 = {
-    14,
-    {-0.000161749925286, -0.000509528637451, -0.000568448262161, 3.78665382965e-5,
-     0.000281602628999, 0.000334263481649, -0.000480631147927, 0.000866326109436, -0.00210245053326,
-     0.00500432072233, -0.0123843296144, 0.0329647734356, -0.100317300248, 0.422784336547}};
-static const series lgamma_near_f64 = {
-    22, {7.5584726967884471303e-8,   5.025731736555141283e-8,    6.242628681779386868e-9,
-         -1.9264000508094272229e-7,  2.0758927598859587305e-7,   -4.0183304160594520303e-7,
-         9.6702549168270040251e-7,   -2.0524824167248728013e-6,  4.3700893078402946834e-6,
-         -9.4372702065555100078e-6,  0.000020508175353649692356, -0.000044926464931326536577,
-         0.000099457401988949338893, -0.00022315474408602819124, 0.00050966953206487143944,
-         -0.0011927539122376618957,  0.0028905103304820636811,   -0.0073855510286631931336,
-         0.020580808427788702375,    -0.067352301053198189676,   0.32246703342411319886,
-         0.42278433509846713955}};
-/* digamma(x) / (x - zero) in x - 3/2, x in 1..2 */
-static const series digamma_near_f32 = {11,
-                                        {0.0109025886726, -0.0163736202553, 0.0171149889997,
-                                         -0.0257868836313, 0.0408500267408, -0.0620559803861,
-                                         0.0949846850749, -0.148398861388, 0.240542535015,
-                                         -0.423627497475, 0.951055876032}};
-static const series digamma_near_f64 = {
-    22, {-0.00017312261802727393258, 0.00025968482126430746555,  -0.00015148586836773365902,
-         0.00022723316609873758807,  -0.00048219905305667888755, 0.00072332662792875541556,
-         -0.001037637409841860467,   0.0015566317474486839277,   -0.002345267632540769041,
-         0.0035190064015022760473,   -0.0052799648732574042082,  0.0079269446464037960374,
-         -0.011908218001568644751,   0.017907252439451199397,    -0.026975796756138248795,
-         0.040760833812420736017,    -0.06192213327306453169,    0.094988724454941213253,
-         -0.14840492305390885721,    0.24054248424077421856,     -0.42362742128146050498,
-         0.95105587603183289283}};
-/* sin(pi r) / r and cos(pi r) in r^2, |r| up to 1/2 */
-static const series sine_f32 = {
-    5, {0.0776559122584, -0.598290411274, 2.55007738653, -5.16771007667, 3.14159264008}};
-static const series sine_f64 = {
-    9,
-    {7.697826767219945264e-7, -0.00002190349707451930688, 0.00046629981618979268976,
-     -0.0073704305059169325646, 0.082145886573102893586, -0.59926452931894468121,
-     2.5501640398773004745, -5.1677127800499696077, 3.1415926535897932378}};
-static const series cosine_f32 = {6,
-                                  {-0.024395932092, 0.234937068591, -1.33521194939, 4.05870915476,
-                                   -4.93480213693, 0.999999999779}};
-static const series cosine_f64 = {
-    9,
-    {4.1495643533370151474e-6, -0.00010456655338684390156, 0.0019295562724814315949,
-     -0.025806888737002137901, 0.23533063012953284526, -1.3352627688434470927,
-     4.0587121264164969995, -4.9348022005446767673, 0.99999999999999999608}};
+typedef struct two {
+    dc_fv high, low; /* the sum of both is meant */
+} two;
 
-/* B(2n) / (2n (2n - 1)) and B(2n) / (2n), the last one first */
-static const series stirling_f32 = {3, {1. / 1260, -1. / 360, 1. / 12}};
-static const series stirling_f64 = {8,
-                                    {-3617. / 122400, 1. / 156, -691. / 360360, 1. / 1188,
-                                     -1. / 1680, 1. / 1260, -1. / 360, 1. / 12}};
-static const series harmonic_f32 = {
-    7, {1. / 12, -691. / 32760, 1. / 132, -1. / 240, 1. / 252, -1. / 120, 1. / 12}};
-static const series harmonic_f64 = {11,
-                                    {854513. / 3036, -174611. / 6600, 43867. / 14364, -3617. / 8160,
-                                     1. / 12, -691. / 32760, 1. / 132, -1. / 240, 1. / 252,
-                                     -1. / 120, 1. / 12}};
+static two log_of(const use *u, dc_fv x)
+{
+    two r;
+    dc_expand_log_parts(u, x, &r.high, &r.low);
+    return r;
+}
 
-/* x without its integer nearest to it: exact. */
+/* x less the integer nearest to it: exact. */
 static dc_fv fraction_of(const use *u, dc_fv x)
 {
     return op2(u, DC_K_SUB, x, apply_to(u, dc_expand_round, x));
+}
+
+/* a + b, rounded, and what that leaves. */
+static two sum_of(const use *u, dc_fv a, dc_fv b)
+{
+    const dc_fv sum = op2(u, DC_K_ADD, a, b), part = op2(u, DC_K_SUB, sum, a);
+    const dc_fv rest = op2(u, DC_K_SUB, a, op2(u, DC_K_SUB, sum, part));
+    return (two){sum, op2(u, DC_K_ADD, rest, op2(u, DC_K_SUB, b, part))};
+}
+
+static dc_fv twice(const use *u, dc_fv a)
+{
+    return op2(u, DC_K_ADD, a, a);
 }
 
 /* ---- lgamma ---- */
@@ -78,142 +43,186 @@ static dc_fv fraction_of(const use *u, dc_fv x)
 enum { LGAMMA_STEPS = 6 };
 
 /*
- * (t - 1/2) (log t - 1) + (log(2 pi) - 1) / 2 + 1 / (12 t) - ..., for t from 8.5 on
+ * d (d - 1) L(d) = lgamma(1 + d), d from -1/2 to 3/2, where L is 1/2 and a polynomial in d less 535 / 1024, which is at most
+ * 0.27: half of the product before it is exact.
  */
-static dc_fv stirling(const use *u, dc_fv t, dc_fv log_t)
+static dc_fv lgamma_near(const use *u, dc_fv d)
 {
-    const dc_fv one = flt(u, 1), inverse = op2(u, DC_K_DIV, one, t);
-    const dc_fv square = op2(u, DC_K_MUL, inverse, inverse);
-    const dc_fv more = fma3(u, inverse, series_at(u, square, &stirling_f32, &stirling_f64),
-                            flt(u, 0.418938533204672742));
-    return fma3(u, op2(u, DC_K_SUB, t, flt(u, 0.5)), op2(u, DC_K_SUB, log_t, one), more);
+    static const double coef[] = {0.00033003423013,  -0.00039925718157,   -0.000742716282407,
+                                  0.000706576839304, 0.00126167087229,    -0.00130516181187,
+                                  -8.60762230928e-5, -0.000463410080382,  0.0019669596917,
+                                  -0.00306652856439, 0.00491327265298,    -0.00869405904606,
+                                  0.0157839473103,   -0.0298479978634,    0.0608513423486,
+                                  -0.143180383815,   0.479881943482 - 0.5};
+    const dc_fv level =
+        polynomial(u, op2(u, DC_K_SUB, d, flt(u, 535. / 1024)), coef, (int)DC_COUNTOF(coef));
+    const dc_fv left = fma3(u, d, d, op1(u, DC_K_NEG, d));
+    const dc_fv right = op2(u, DC_K_MUL, d, op2(u, DC_K_SUB, d, flt(u, 1)));
+    const dc_fv q = pick(u, op2(u, DC_K_LT, d, flt(u, 0.5)), left, right);
+    return fma3(u, q, level, op2(u, DC_K_MUL, q, flt(u, 0.5)));
 }
 
 /*
- * lgamma(t) = lgamma(2 + y) + or - log(w) with y from -3/4, of f32 -5/4, to 1/2:
- *
- *     |x| < 1/2       y = x       - log |x (1 + x)|     x itself
- *     1/2 .. 5/4      y = t - 1   - log t               t = |x| from here on; of f32 up to 3/4
- *     5/4 .. 5/2      y = t - 2   w = 1
- *     5/2 .. 17/2     y = t - n   + log((t - 1) (t - 2) ... (t - n + 2))
+ * Half of lgamma(t), from 8.5 on: (t - 1/2) (log t - 1) + (log(2 pi) - 1) / 2 + 1 / (12 t) - ...; `next`: of
+ * lgamma(t + 1). Of the largest t twice the high part overflows where the sum does not; t - 1/2 may be no float.
  */
+static two lgamma_far(const use *u, dc_fv t, two log_t, dc_fv next)
+{
+    static const double coef[] = {0.5 / 1260, -0.5 / 360, 0.5 / 12};
+    const dc_fv inverse = op2(u, DC_K_DIV, flt(u, 1), t),
+                square = op2(u, DC_K_MUL, inverse, inverse);
+    const dc_fv level = pick(u, next, flt(u, 0.709469266602336), flt(u, 0.209469266602336371));
+    const dc_fv by = op2(u, DC_K_SUB, log_t.high, flt(u, 1)),
+                factor = op2(u, DC_K_MUL, t, flt(u, 0.5));
+    dc_fv more = fma3(u, inverse, polynomial(u, square, coef, (int)DC_COUNTOF(coef)), level);
+    more =
+        fma3(u, op2(u, DC_K_ADD, by, log_t.low), pick(u, next, flt(u, 0.25), flt(u, -0.25)), more);
+    return (two){op2(u, DC_K_MUL, factor, by), fma3(u, factor, log_t.low, more)};
+}
+
+/* -log(sin(pi r) / (pi r)) for r up to 1/2 */
+static dc_fv sine_log(const use *u, dc_fv r)
+{
+    static const double coef[] = {0.332585564403, 0.0905559561901, 0.214173414498, 0.249745272897,
+                                  0.33916870232,  0.541160757574,  1.64493406905};
+    const dc_fv square = op2(u, DC_K_MUL, r, r);
+    return op2(u, DC_K_MUL, square, polynomial(u, square, coef, (int)DC_COUNTOF(coef)));
+}
+
+/*
+ * lgamma(t) = lgamma(1 + d) + or - log(w), of t = |x|:
+ *
+ *     -1/2 < x < 3/4  d = x           - log t
+ *     3/4 .. 5/2      d = t - 1       w = 1
+ *     5/2 .. 17/2     d = t - n - 1   + log((t - 1) (t - 2) ... (t - n))
+ *
+ * From -1/2 down -log(sin(pi r) / (pi r)) - log r - lgamma(t + 1), r the distance to the nearest integer; t is one factor more
+ * of w.
+ */
+static dc_fv lgamma_f32(const use *u)
+{
+    const dc_fv x = u->in[0], t = magnitude_of(u, x), one = flt(u, 1), zero = flt(u, 0);
+    const dc_fv reflects = op2(u, DC_K_LE, x, flt(u, -0.5));
+    const dc_fv small =
+        op2(u, DC_K_AND, op2(u, DC_K_LT, flt(u, -0.5), x), op2(u, DC_K_LT, x, flt(u, 0.75)));
+    const dc_fv large = op2(u, DC_K_LE, flt(u, LGAMMA_STEPS + 2.5), t);
+    dc_fv d = op2(u, DC_K_SUB, t, one), w = pick(u, reflects, t, one);
+    for (int i = 1; i <= LGAMMA_STEPS; i++) {
+        const dc_fv takes = op2(u, DC_K_LE, flt(u, i + 1.5), t);
+        w = pick(u, takes, op2(u, DC_K_MUL, w, op2(u, DC_K_SUB, t, flt(u, i))), w);
+        d = pick(u, takes, op2(u, DC_K_SUB, t, flt(u, i + 1)), d);
+    }
+    two part = log_of(u, pick(u, op2(u, DC_K_OR, small, large), t, w));
+    const two half = lgamma_far(u, t, part, reflects);
+    part.high = pick(u, small, op1(u, DC_K_NEG, part.high), part.high);
+    part.low = pick(u, small, op1(u, DC_K_NEG, part.low), part.low);
+    part.low = op2(u, DC_K_ADD, part.low, lgamma_near(u, pick(u, small, x, d)));
+    const dc_fv high = pick(u, large, twice(u, half.high), part.high);
+    const dc_fv low = pick(u, large, twice(u, half.low), part.low);
+    const dc_fv far = twice(u, op2(u, DC_K_ADD, half.high, half.low));
+    const dc_fv positive = pick(u, large, far, op2(u, DC_K_ADD, part.high, part.low));
+    const dc_fv r = magnitude_of(u, fraction_of(u, t));
+    const two log_r = log_of(u, r), sum = sum_of(u, high, log_r.high);
+    dc_fv rest = op2(u, DC_K_SUB, op2(u, DC_K_SUB, sine_log(u, r), low), log_r.low);
+    rest = op2(u, DC_K_SUB, rest, sum.low);
+    const dc_fv other = op2(u, DC_K_SUB, rest, sum.high);
+    const dc_fv pole = op2(u, DC_K_AND, reflects, op2(u, DC_K_EQ, r, zero));
+    const dc_fv endless = op2(u, DC_K_OR, pole, op2(u, DC_K_EQ, t, flt(u, INFINITY)));
+    return pick(u, endless, flt(u, INFINITY), pick(u, reflects, other, positive));
+}
+
 dc_fv dc_expand_lgamma(const use *u)
 {
-    const dc_fv x = u->in[0], t = magnitude_of(u, x), one = flt(u, 1);
-    const dc_fv small = op2(u, DC_K_LT, t, flt(u, 0.5)),
-                low = op2(u, DC_K_LT, t, flt_of(u, 0.75, 1.25));
-    const dc_fv large = op2(u, DC_K_LE, flt(u, LGAMMA_STEPS + 2.5), t);
-    dc_fv y = op2(u, DC_K_SUB, t, flt(u, 2)), w = one;
-    for (int i = 1; i <= LGAMMA_STEPS; i++) {
-        const dc_fv factor = op2(u, DC_K_SUB, t, flt(u, i));
-        const dc_fv takes = op2(u, DC_K_LE, flt(u, i + 1.5), t);
-        w = pick(u, takes, i == 1 ? factor : op2(u, DC_K_MUL, w, factor), w);
-        y = pick(u, takes, op2(u, DC_K_SUB, t, flt(u, i + 2)), y);
-    }
-    const dc_fv above = op2(u, DC_K_ADD, x, one);
-    const dc_fv tiny = magnitude_of(u, op2(u, DC_K_MUL, x, above));
-    y = pick(u, small, x, pick(u, low, op2(u, DC_K_SUB, t, one), y));
-    w = pick(u, small, tiny, pick(u, op2(u, DC_K_OR, low, large), t, w));
-    const dc_fv log_w = apply_to(u, dc_expand_log, w);
-    dc_fv part = pick(u, low, op1(u, DC_K_NEG, log_w), log_w);
-    dc_fv level = series_at(u, y, &lgamma_near_f32, &lgamma_near_f64);
-    if (u->t == DC_F32) {
-        /* What the rounding of 1 + x leaves is divided by 1 + x; 1 + y is exact where that is near 0. */
-        const dc_fv lost = op2(u, DC_K_SUB, x, op2(u, DC_K_SUB, above, one));
-        const dc_fv off = op2(u, DC_K_MUL, lost, fma3(u, x, op2(u, DC_K_SUB, x, one), one));
-        part = op2(u, DC_K_SUB, part, pick(u, small, off, flt(u, 0)));
-        const dc_fv moved =
-            op2(u, DC_K_OR, op2(u, DC_K_OR, small, low), op2(u, DC_K_LE, flt(u, 2.5), t));
-        level = op2(u, DC_K_MUL, level,
-                    pick(u, moved, op2(u, DC_K_ADD, y, one), op2(u, DC_K_SUB, t, one)));
-    }
-    const dc_fv near = fma3(u, y, level, part);
-    const dc_fv r = pick(u, large, stirling(u, t, log_w), near);
-    /* log(pi / |x sin(pi x)|) - lgamma(|x|) */
-    const dc_fv turn = magnitude_of(u, fraction_of(u, t));
-    const dc_fv sine =
-        op2(u, DC_K_MUL, turn, series_at(u, op2(u, DC_K_MUL, turn, turn), &sine_f32, &sine_f64));
-    const dc_fv log_sine = apply_to(u, dc_expand_log, op2(u, DC_K_MUL, t, sine));
-    const dc_fv other =
-        op2(u, DC_K_SUB, op2(u, DC_K_SUB, flt(u, 1.14472988584940017), log_sine), r);
-    const dc_fv reflects = op2(u, DC_K_LE, x, flt(u, -0.5));
-    const dc_fv pole = op2(u, DC_K_AND, reflects, op2(u, DC_K_EQ, turn, flt(u, 0)));
-    const dc_fv endless = op2(u, DC_K_OR, pole, op2(u, DC_K_EQ, t, flt(u, INFINITY)));
-    return pick(u, endless, flt(u, INFINITY), pick(u, reflects, other, r));
+    return u->t == DC_F64 ? dc_expand_lgamma_f64(u) : lgamma_f32(u);
 }
 
 /* ---- digamma ---- */
 
-/*
- * digamma(t) for t > 0, and digamma(1 + t) = digamma(t) + 1 / t where `next`: without the sum 1 + t, which would be
- * rounded. From 3 or 7 on log t - 1 / (2 t) - 1 / (12 t^2) + ...
- */
-static dc_fv far_digamma(const use *u, dc_fv t, dc_fv next)
+static const double root = 0x1.762d86p0,
+                    root_low = 0x1.ab5f1fb70d4e4p-27; /* of digamma: the sum of both */
+
+/* digamma(t), t from 3/4 to 5/2; `next`: digamma(t + 1), without that sum, which would be rounded. */
+static two digamma_near(const use *u, dc_fv t, dc_fv next)
 {
-    const dc_fv inverse = op2(u, DC_K_DIV, flt(u, 1), t);
-    const dc_fv square = op2(u, DC_K_MUL, inverse, inverse);
-    const dc_fv more = fma3(u, square, series_at(u, square, &harmonic_f32, &harmonic_f64),
-                            op2(u, DC_K_MUL, inverse, pick(u, next, flt(u, -0.5), flt(u, 0.5))));
-    return op2(u, DC_K_SUB, apply_to(u, dc_expand_log, t), more);
+    static const double coef[] = {0.00160788976364,   -0.00131615891053,    -0.00184074594182,
+                                  -0.000221376727816, 0.00450577531676,     -0.00447933902556,
+                                  0.00539083828152,   -0.0105767788827,     0.0185886610653,
+                                  -0.0314231508641,   0.0542047887605,      -0.0955791536051,
+                                  0.17505620542,      0.5 - 0.348607440784, 0.880906694564 - 1};
+    const double middle = 1723. / 1024;
+    const dc_fv c = op2(u, DC_K_SUB, t, pick(u, next, flt(u, middle - 1), flt(u, middle)));
+    const dc_fv away = op2(u, DC_K_SUB, t,
+                           pick(u, next, flt(u, root - 1), flt(u, root))); /* exact near the root */
+    const dc_fv rest = op2(u, DC_K_SUB, away, flt(u, root_low));
+    const dc_fv level = fma3(u, c, flt(u, -0.5), polynomial(u, c, coef, (int)DC_COUNTOF(coef)));
+    return (two){away, fma3(u, rest, level, flt(u, -root_low))};
+}
+
+/* The same from 5/2 on: log s - 1 / (2 s) - 1 / (12 s^2) + ... */
+static two digamma_far(const use *u, dc_fv t, dc_fv next)
+{
+    static const double coef[] = {-0.00262496531521, 0.00383535232354, -0.00832932167953,
+                                  0.0833333134944};
+    const dc_fv one = flt(u, 1), above = op2(u, DC_K_ADD, t, one), s = pick(u, next, above, t);
+    const dc_fv lost = pick(u, next, op2(u, DC_K_SUB, t, op2(u, DC_K_SUB, above, one)), flt(u, 0));
+    const dc_fv inverse = op2(u, DC_K_DIV, one, s), square = op2(u, DC_K_MUL, inverse, inverse);
+    const dc_fv more = fma3(u, square, polynomial(u, square, coef, (int)DC_COUNTOF(coef)),
+                            op2(u, DC_K_MUL, inverse, flt(u, 0.5)));
+    two r = log_of(u, s);
+    r.low = op2(u, DC_K_SUB, fma3(u, lost, inverse, r.low), more);
+    return r;
+}
+
+/* pi tan(pi q) = q (exact + L(q^2)), |q| up to 0.29; the power of 2 `exact` is 8, for |q| above 1/4 16: L is -4 to 5. */
+static dc_fv tangent_level(const use *u, dc_fv square, dc_fv exact)
+{
+    static const double coef[] = {621487.31653,  -53696.4970582, 15147.6904276, 1753.74033276,
+                                  518.658890731, 128.114226711,  32.469985203};
+    const dc_fv level = op2(u, DC_K_SUB, flt(u, 9.86960421124), exact);
+    return fma3(u, square, polynomial(u, square, coef, (int)DC_COUNTOF(coef)), level);
+}
+
+/* 1 / r - pi / tan(pi r) = r K(r^2), |r| up to 0.21 */
+static dc_fv pole_level(const use *u, dc_fv square)
+{
+    static const double coef[] = {2.19601494556, 2.02940975198, 2.16469335361, 3.28986806899};
+    return polynomial(u, square, coef, (int)DC_COUNTOF(coef));
 }
 
 /*
- * Below: digamma(c + 3/2), |c| up to 1/2, and the sum of 1 / (t - i) of as many i from 1 on as leave t - i from 1 on; of 1 / t,
- * too, for the next one. Below 1 it is less 1 / t, but not for the next one. The sum is one quotient, or two. c is t less
- * something, exact, and so is how far it is from the zero.
+ * Below 3/4 it is digamma(t + 1) - 1 / t; for x up to 0 digamma(1 - x) - pi / tan(pi x), NaN for a negative integer. With r, what
+ * x is more than its nearest integer, pi / tan(pi x) is 1 / r - r K(r^2), and pi tan(pi q) of q = 1/2 - |r| beyond 0.21.
  */
-static dc_fv near_digamma(const use *u, dc_fv t, dc_fv next, int steps)
+static dc_fv digamma_f32(const use *u)
 {
-    const dc_fv one = flt(u, 1), zero = flt(u, 0), below = op2(u, DC_K_LT, t, one);
-    dc_fv c = op2(u, DC_K_SUB, t, flt(u, 1.5));
-    dc_fv top[2] = {pick(u, next, one, zero), zero}, bottom[2] = {pick(u, next, t, one), one};
-    for (int i = 1; i <= steps; i++) {
-        const int part = i <= 2 ? 0 : 1;
-        const dc_fv takes = op2(u, DC_K_LE, flt(u, i + 1), t);
-        const dc_fv term = op2(u, DC_K_SUB, t, flt(u, i));
-        top[part] = pick(u, takes, fma3(u, top[part], term, bottom[part]), top[part]);
-        bottom[part] = pick(u, takes, op2(u, DC_K_MUL, bottom[part], term), bottom[part]);
-        c = pick(u, takes, op2(u, DC_K_SUB, t, flt(u, i + 1.5)), c);
-    }
-    c = pick(u, below, op2(u, DC_K_SUB, t, flt(u, 0.5)), c);
-    top[0] = pick(u, below, pick(u, next, zero, flt(u, -1)), top[0]);
-    bottom[0] = pick(u, below, pick(u, next, one, t), bottom[0]);
-    dc_fv sum = op2(u, DC_K_DIV, top[0], bottom[0]);
-    if (steps > 2)
-        sum = op2(u, DC_K_ADD, sum, op2(u, DC_K_DIV, top[1], bottom[1]));
-    const dc_fv away = op2(u, DC_K_ADD, c, flt_of(u, 0x1.3a4f3ap-5, 0x1.3a4f395283812p-5));
-    const dc_fv rest =
-        op2(u, DC_K_ADD, away, flt_of(u, -0x1.5af8fdb86a722p-30, 0x1.e563779a1f5b1p-60));
-    return fma3(u, rest, series_at(u, c, &digamma_near_f32, &digamma_near_f64), sum);
+    const dc_fv x = u->in[0], t = magnitude_of(u, x), zero = flt(u, 0);
+    const dc_fv reflects = op2(u, DC_K_LE, x, zero);
+    const dc_fv next = op2(u, DC_K_OR, reflects, op2(u, DC_K_LT, t, flt(u, 0.75)));
+    const dc_fv is_far = op2(u, DC_K_LE, pick(u, next, flt(u, 1.5), flt(u, 2.5)), t);
+    const two near = digamma_near(u, t, next), far = digamma_far(u, t, next);
+    const dc_fv high = pick(u, is_far, far.high, near.high);
+    dc_fv low = pick(u, is_far, far.low, near.low);
+    const dc_fv left = fraction_of(u, x);
+    const dc_fv r = pick(u, op2(u, DC_K_LT, t, flt(u, 0.5)), x, left); /* keeps the sign of 0 */
+    const dc_fv size = magnitude_of(u, r);
+    const dc_fv steep = op2(u, DC_K_AND, reflects, op2(u, DC_K_LT, flt(u, 0.21), size));
+    const dc_fv half = with_sign_of(u, flt(u, 0.5), r), q = op2(u, DC_K_SUB, r, half);
+    const dc_fv lost = op2(u, DC_K_SUB, r, op2(u, DC_K_ADD, q, half)); /* below 1/4 alone */
+    low = pick(u, steep, fma3(u, lost, flt(u, 23), low), low); /* the slope is 20 to 26 there */
+    const dc_fv g = pick(u, reflects, pick(u, steep, q, r), zero), square = op2(u, DC_K_MUL, g, g);
+    const dc_fv exact = pick(u, op2(u, DC_K_LT, size, flt(u, 0.25)), flt(u, 16), flt(u, 8));
+    const dc_fv level = pick(u, steep, tangent_level(u, square, exact), pole_level(u, square));
+    const dc_fv inverse = op2(u, DC_K_DIV, flt(u, 1), pick(u, reflects, r, x));
+    const dc_fv flat = pick(u, next, op1(u, DC_K_NEG, inverse), zero);
+    const two sum = sum_of(u, high, pick(u, steep, op2(u, DC_K_MUL, g, exact), flat));
+    const dc_fv result =
+        op2(u, DC_K_ADD, sum.high, op2(u, DC_K_ADD, sum.low, fma3(u, g, level, low)));
+    const dc_fv endless = op2(u, DC_K_EQ, magnitude_of(u, sum.high), flt(u, INFINITY));
+    const dc_fv pole = op2(u, DC_K_AND, op2(u, DC_K_EQ, r, zero), op2(u, DC_K_LT, x, zero));
+    return pick(u, pole, flt(u, NAN), pick(u, endless, sum.high, result));
 }
 
-/* pi / tan(pi r) for |r| up to 1/2, from what is left to the nearer one of 0 and 1/2. */
-static dc_fv cotangent(const use *u, dc_fv r)
-{
-    const dc_fv half = flt(u, 0.5), size = magnitude_of(u, r);
-    const dc_fv steep = op2(u, DC_K_LT, flt(u, 0.25), size);
-    const dc_fv q = pick(u, steep, op2(u, DC_K_SUB, half, size), size);
-    const dc_fv square = op2(u, DC_K_MUL, q, q);
-    const dc_fv cosine = series_at(u, square, &cosine_f32, &cosine_f64);
-    const dc_fv sine = series_at(u, square, &sine_f32, &sine_f64); /* by q */
-    const dc_fv pi = flt(u, 3.14159265358979324);
-    const dc_fv top = op2(u, DC_K_MUL, pick(u, steep, op2(u, DC_K_MUL, q, sine), cosine), pi);
-    const dc_fv whole = op2(u, DC_K_DIV, top, pick(u, steep, cosine, sine));
-    /* q last: it may be no normal number */
-    return with_sign_of(u, pick(u, steep, whole, op2(u, DC_K_DIV, whole, q)), r);
-}
-
-/* digamma(1 - x) - pi / tan(pi x) for x up to 0: NaN for a negative integer, infinite at 0. */
 dc_fv dc_expand_digamma(const use *u)
 {
-    const dc_fv x = u->in[0], zero = flt(u, 0), t = magnitude_of(u, x);
-    const int steps = u->t == DC_F64 ? 5 : 1;
-    const dc_fv reflects = op2(u, DC_K_LE, x, zero);
-    const dc_fv far = op2(u, DC_K_LE, flt(u, steps + 2), t);
-    const dc_fv r = pick(u, far, far_digamma(u, t, reflects), near_digamma(u, t, reflects, steps));
-    const dc_fv left = fraction_of(u, x), small = op2(u, DC_K_LT, t, flt(u, 0.5));
-    const dc_fv turn = pick(u, small, x, left); /* keeps the sign of 0 */
-    const dc_fv other = op2(u, DC_K_SUB, r, cotangent(u, turn));
-    const dc_fv pole = op2(u, DC_K_AND, op2(u, DC_K_EQ, turn, zero), op2(u, DC_K_LT, x, zero));
-    return pick(u, pole, flt(u, NAN), pick(u, reflects, other, r));
+    return u->t == DC_F64 ? dc_expand_digamma_f64(u) : digamma_f32(u);
 }

@@ -10,7 +10,7 @@
  *   expand_arc.c   asin, acos, atan, atan2
  *   expand_hyper.c sinh, cosh and their inverses, that of tanh
  *   expand_log.c   log, log2, log10, the cube root
- *   expand_gamma.c lgamma, digamma
+ *   expand_gamma.c lgamma, digamma of f32; expand_gamma_f64.c of f64
  *   expand_pow.c   powers
  *   expand_half.c  conversions of 16-bit floats
  *
@@ -165,6 +165,8 @@ dc_fv dc_expand_expm1_near(const use *u);        /* for |x| up to 40 */
 /* exp(x + more) - 1 of f32, for a small part `more` of a sum of -20 .. 20. */
 dc_fv dc_expand_expm1_sum(const use *u, dc_fv x, dc_fv more);
 dc_fv dc_expand_log(const use *u);
+/* The logarithm of an f32 in two parts, whose sum has some five bits more than an f32; infinity and NaN are the high one. */
+void dc_expand_log_parts(const use *u, dc_fv x, dc_fv *high, dc_fv *low);
 dc_fv dc_expand_erf(const use *u);
 dc_fv dc_expand_erfc(const use *u);
 dc_fv dc_expand_erf_inv(const use *u);
@@ -194,6 +196,8 @@ dc_fv dc_expand_log10(const use *u);
 dc_fv dc_expand_cbrt(const use *u);
 dc_fv dc_expand_lgamma(const use *u);
 dc_fv dc_expand_digamma(const use *u);
+dc_fv dc_expand_lgamma_f64(const use *u);
+dc_fv dc_expand_digamma_f64(const use *u);
 dc_fv dc_expand_round(const use *u);
 
 /* From f16 or bf16 to f32; to one of them from any other number, which is rounded once. */

@@ -85,6 +85,22 @@ dc_fv dc_expand_log(const use *u)
     return inside(u, u->t == DC_F64 ? log_f64(u) : log_f32(u));
 }
 
+/* The parts of a number inside are the large one and what is added to it, at most 0.09. */
+void dc_expand_log_parts(const use *u, dc_fv v, dc_fv *high, dc_fv *low)
+{
+    use inner = *u;
+    inner.in[0] = v;
+    const parts x = take_apart(u, v);
+    const dc_fv square = op2(u, DC_K_MUL, x.f, x.f);
+    dc_fv rest = fma3(u, x.exponent, flt(u, -2.12194440054690583e-4), cubic_f32(u, x.f, square));
+    rest = fma3(u, square, flt(u, -0.5), rest);
+    const dc_fv whole = op2(u, DC_K_MUL, x.exponent, flt(u, 0.693359375)); /* exact */
+    const dc_fv top = op2(u, DC_K_ADD, whole, x.f);
+    const dc_fv lost = op2(u, DC_K_ADD, op2(u, DC_K_SUB, whole, top), x.f);
+    *high = inside(&inner, top);
+    *low = op2(u, DC_K_ADD, lost, rest);
+}
+
 /* ---- other bases ---- */
 
 /* log(1 + f) in two parts, the first of which has half the digits. */
