@@ -14,14 +14,9 @@
 
 /* User values of the context: the memory of slots; a set of the memory of nodes. In the registry the debug library could exchange them. */
 enum { SLOTS = 1, KEPT };
-/*
- * Its address is a key of the registry, from where it is had fastest: the userdata of each slot, weakly. Where the debug
- * library exchanges it, values may be taken for lost, and are closed then.
- */
-static const char WEAK[] = "userdata by slot";
 _Static_assert((int)KEPT == (int)DC_UDATA_USER, "state.c makes the context with room for these");
 
-enum { FIRST_SLOTS = 64, CHUNK_NODES = 64, KEPT_NODES = 4096 };
+enum { FIRST_SLOTS = 64, CHUNK_NODES = 64, KEPT_NODES = 512, PACE = 3 };
 
 /* Nodes of one size in one block of memory. */
 typedef struct dc_uchunk {
@@ -58,17 +53,21 @@ static bool push_context(lua_State *L, const dc_dsl *d)
     return false;
 }
 
-/* Pushes the weak table, or whatever the debug library has put in its place: false. */
-static bool push_weak(lua_State *L)
+/*
+ * Pushes the table of the userdata of each slot, weakly, or whatever the debug library has put in its place: false. A number
+ * is the key of the registry that is found fastest. Where the debug library exchanges the table, values may be taken for
+ * lost, and are closed then.
+ */
+static bool push_weak(lua_State *L, const dc_unodes *n)
 {
-    return lua_rawgetp(L, LUA_REGISTRYINDEX, WEAK) == LUA_TTABLE;
+    return lua_rawgeti(L, LUA_REGISTRYINDEX, n->weak) == LUA_TTABLE;
 }
 
-/* Of the value at idx, from 1. */
-static void set_weak(lua_State *L, uint32_t slot, int idx)
+/* Of the value on top. */
+static void set_weak(lua_State *L, const dc_unodes *n, uint32_t slot)
 {
-    if (push_weak(L)) {
-        lua_pushvalue(L, idx);
+    if (push_weak(L, n)) {
+        lua_pushvalue(L, -2);
         lua_rawseti(L, -2, slot);
     }
     lua_pop(L, 1);
@@ -100,7 +99,7 @@ static void grow_slots(lua_State *L, dc_dsl *d)
         lua_settop(L, memory - 1);
         return;
     }
-    for (uint32_t i = 1; i <= n->room && push_weak(L); i++, lua_settop(L, memory + 1)) {
+    for (uint32_t i = 1; i <= n->room && push_weak(L, n); i++, lua_settop(L, memory + 1)) {
         lua_rawgeti(L, memory + 2, i); /* the collector rests meanwhile */
         lua_rawseti(L, memory + 1, i);
     }
@@ -113,7 +112,7 @@ static void grow_slots(lua_State *L, dc_dsl *d)
     lua_pushvalue(L, memory);
     lua_setiuservalue(L, -2, SLOTS);
     lua_pushvalue(L, memory + 1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, WEAK);
+    lua_rawseti(L, LUA_REGISTRYINDEX, n->weak);
     for (uint32_t i = room; i > n->room; i--) {
         at[i].next = n->free;
         n->free = i;
@@ -244,20 +243,21 @@ static void *enter(lua_State *L, dc_unodes *n, const dc_utype *type, dc_uref *r,
     node->slot = slot;
     node->serial = ++n->serial;
     node->type = type;
-    set_weak(L, slot, lua_gettop(L));
+    set_weak(L, n, slot);
     *r = (dc_uref){type, node, node->serial};
     return node;
 }
 
 /*
- * The userdata is as large as its node: the collector's pace goes by the memory of what it can free, and nodes that are
- * used again are none of it. With small userdata it would come so seldom that what waits for it fills the caches.
+ * The userdata is as large as PACE nodes. The collector comes when what was made since the last time is a share of all
+ * memory; chunks and slots are in all, but are used again and never made, so the more handles have waited for it the longer
+ * the next ones wait. With small userdata, what waits for it would fill the caches.
  */
 void *dc_udata_new_pooled(lua_State *L, dc_dsl *d, const dc_utype *type, size_t size)
 {
     dc_unodes *n = &d->nodes;
     struct dc_upool *p = pool_of(n, size);
-    dc_uref *r = new_reference(L, type, size, 0);
+    dc_uref *r = new_reference(L, type, PACE * size, 0);
     while (n->free == 0 || p->first == NULL) { /* finalizers may run where there is room made */
         if (n->free == 0)
             grow_slots(L, d);
@@ -356,12 +356,13 @@ static bool is_lost(dc_dsl *d)
 #endif
 
 /* The userdata at 1 has another finalizer, and its entry in the weak table, which Lua has emptied. */
-static void order_again(lua_State *L, dc_uhead *node)
+static void order_again(lua_State *L, const dc_dsl *d, dc_uhead *node)
 {
     node->dying = true;
     if (lua_getmetatable(L, 1))
         lua_setmetatable(L, 1);
-    set_weak(L, node->slot, 1);
+    lua_settop(L, 1);
+    set_weak(L, &d->nodes, node->slot);
 }
 
 /*
@@ -372,14 +373,15 @@ static int l_gc(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of_any(L);
     const dc_utype *type = lua_touserdata(L, lua_upvalueindex(2));
-    dc_uhead *node = dc_udata_test(L, 1, type);
-    if (node == NULL || dc_dsl_gone(d) || is_lost(d))
+    dc_uref *r = dc_udata_look(L, 1, type);
+    if (r == NULL || dc_dsl_gone(d) || is_lost(d))
         return 0;
+    dc_uhead *node = r->node;
     if (type->again && !node->dying) {
-        order_again(L, node);
+        order_again(L, d, node);
         return 0;
     }
-    ((dc_uref *)lua_touserdata(L, 1))->type = NULL;
+    r->type = NULL;
     if (node->holds > 0) { /* the next sweep finds it */
         node->serial = 0;
         return 0;
@@ -408,7 +410,7 @@ void dc_udata_sweep(lua_State *L, dc_dsl *d)
     const dc_unodes *n = &d->nodes;
     if (!lua_checkstack(L, 6))
         return;
-    if (!push_weak(L)) {
+    if (!push_weak(L, n)) {
         lua_pop(L, 1);
         return;
     }
@@ -431,10 +433,10 @@ void dc_udata_close_all(dc_dsl *d)
 
 /* ---- metatables ------------------------------------------------------------------------------- */
 
-void dc_udata_open(lua_State *L, const dc_dsl *d)
+void dc_udata_open(lua_State *L, dc_dsl *d)
 {
     lua_newtable(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, WEAK);
+    d->nodes.weak = luaL_ref(L, LUA_REGISTRYINDEX);
     push_context(L, d);
     lua_newtable(L);
     lua_setiuservalue(L, -2, KEPT);

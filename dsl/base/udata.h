@@ -58,6 +58,7 @@ typedef struct dc_unodes {
         uint32_t next;  /* free one; 0: none */
     } * at;             /* [room], from 1 */
     uint32_t room, free;
+    int weak;              /* number in the registry of the table of userdata by slot */
     uint64_t serial, lost; /* the last one; finalizers that were lost, so far */
     struct dc_upool {
         size_t size;             /* of its nodes; 0: none yet */
@@ -66,14 +67,20 @@ typedef struct dc_unodes {
     } pool[2];
 } dc_unodes;
 
+/* The reference at idx if it is one to a node of this type, else NULL. Light userdata and what is no userdata have no size. */
+static inline dc_uref *dc_udata_look(lua_State *L, int idx, const dc_utype *type)
+{
+    dc_uref *r = lua_touserdata(L, idx);
+    if (r == NULL || lua_rawlen(L, idx) < sizeof *r)
+        return NULL;
+    return r->type == type && r->node->type == type && r->node->serial == r->serial ? r : NULL;
+}
+
 /* The node of the userdata at idx if it is of this type, else NULL. Pushes nothing, raises nothing. */
 static inline void *dc_udata_test(lua_State *L, int idx, const dc_utype *type)
 {
-    if (lua_type(L, idx) != LUA_TUSERDATA || lua_rawlen(L, idx) < sizeof(dc_uref))
-        return NULL;
-    const dc_uref *r = lua_touserdata(L, idx);
-    return r->type == type && r->node->type == type && r->node->serial == r->serial ? r->node
-                                                                                    : NULL;
+    const dc_uref *r = dc_udata_look(L, idx, type);
+    return r != NULL ? r->node : NULL;
 }
 
 /* The same of a value that is known to be of a type. */
@@ -96,7 +103,7 @@ void dc_udata_sweep(lua_State *L, struct dc_dsl *d);
 /* Gives back all nodes. */
 void dc_udata_close_all(struct dc_dsl *d);
 /* Before the first node of a type that owns something. */
-void dc_udata_open(lua_State *L, const struct dc_dsl *d);
+void dc_udata_open(lua_State *L, struct dc_dsl *d);
 /* Pushes user value n of the userdata at idx, a table; raises where it is none. */
 void dc_udata_table(lua_State *L, int idx, int n);
 /* Pushes the metatable; raises where the registry has lost it. */

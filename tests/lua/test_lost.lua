@@ -3,6 +3,7 @@
 
 local lu = require "luaunit"
 local dc, data = require "deepc", require "deepc.data"
+local program = require "tests.lua.program"
 
 local function collect_deep(n)
   if n == 0 then
@@ -153,6 +154,24 @@ function TestLost.test_traces_of_dead_coroutines()
     lu.assertEquals(g(dc.ones "f32[2]"):totable(), { n + 1, n + 1 })
   end
   lu.assertTrue(refused > 0)
+end
+
+-- What waits for the collector is little: of short-lived results some hundred, whatever has been held at once before. The
+-- script does nothing else, since all that Lua holds sets the pace.
+function TestLost:test_pace()
+  local script = program.script [[
+    local dc = require "deepc"
+    local f, x = dc.fn("f(x: f32[4]) -> f32[4]", function(x) return x + 1 end), dc.ones "f32[4]"
+    local most = 0
+    for i = 1, 20000 do
+      f(x)
+      if i % 100 == 0 then most = math.max(most, dc.stats().handles) end
+    end
+    print(most < 1000 or most)
+  ]]
+  local text, status = program.run(script, "DEEPC_COMPILE=off")
+  os.remove(script)
+  lu.assertEquals(text .. status, "true\n0")
 end
 
 function TestLost:tearDown()
