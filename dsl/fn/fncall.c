@@ -708,13 +708,13 @@ void dc_fn_check_count(lua_State *L, dc_dsl *d, const dc_fn *fn)
 /* A trace has calls with their numbers. */
 static void tell_call(const dc_dsl *d, const dc_fn *fn, uint64_t begun)
 {
+    if (begun == 0)
+        return;
     const dc_span_name name = {
         .kind = DC_SPAN_CALL, .text = fn->name, .where = fn->place + strspn(fn->place, ", ")};
     static const dc_span_name memory = {.kind = DC_SPAN_MEMORY, .text = "memory"};
     dc_span_end_of(&d->rt->log, begun, &name, fn->called);
-    if (begun != 0)
-        dc_span_end_of(&d->rt->log, dc_clock_ns(), &memory,
-                       (int64_t)d->rt->first->stats.bytes_live);
+    dc_span_end_of(&d->rt->log, dc_clock_ns(), &memory, (int64_t)d->rt->first->stats.bytes_live);
 }
 
 int dc_fn_call(lua_State *L)

@@ -21,6 +21,8 @@ dc_guard_look dc_guard_look_of(const dc_guards *g, uint64_t calls)
 
 static int local_changed(lua_State *L, const dc_guards *g, int refs)
 {
+    if (g->local.n == 0)
+        return -1;
     const int top = lua_gettop(L);
     int holder = 0, changed = -1;
     for (uint32_t i = 0; i < g->local.n && changed < 0; i++) {
