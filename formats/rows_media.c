@@ -111,7 +111,7 @@ dc_status dc_rows_images(dc_job *j, const char *const *path, int64_t n, int fit,
     m->width = width;
     m->channels = channels;
     if (dc_jpeg_open(j, NULL, &m->jpeg) != DC_OK)
-        j->err = (dc_err){0};
+        dc_err_clear(&j->err);
     if (n > 0 && (height == 0 || channels == 0))
         DC_TRY(look_at_first(m, j));
     const int64_t dim[] = {n, m->height, m->width, m->channels};

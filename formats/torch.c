@@ -426,7 +426,7 @@ static dc_status read_pickles(legacy *l, dc_job *j)
         const dc_status status = parse(l, j);
         if (!l->truncated || l->n == (uint64_t)f->st.st_size || l->n > MOST_PICKLE)
             return status;
-        j->err = (dc_err){0};
+        dc_err_clear(&j->err);
     }
 }
 

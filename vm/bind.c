@@ -92,7 +92,7 @@ static int attach(lua_State *L)
 /* Nothing outside of the lua_pcall allocates in Lua or raises. */
 static dc_status attach_here(lua_State *L, dc_rt *rt)
 {
-    rt->job.err = (dc_err){0};
+    dc_err_clear(&rt->job.err);
     if (dc_rt_forked(rt))
         return dc_job_refuse_child(&rt->job);
     if (!lua_checkstack(L, 4))

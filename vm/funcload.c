@@ -145,7 +145,7 @@ static dc_status blame_file(loading *l, dc_job *j, uint32_t variant, dc_status s
     if (status != DC_E_TYPE && status != DC_E_VALUE && status != DC_E_FILE)
         return status;
     dc_err_render(&j->err, 0, why, sizeof why);
-    j->err = (dc_err){0};
+    dc_err_clear(&j->err);
     return REFUSE("variant %u: %s", variant + 1, why);
 }
 

@@ -32,7 +32,7 @@ DC_API dc_status dc_push_array(lua_State *L, const dc_array *a, void (*release)(
     dc_type type;
     if (rt == NULL || dc_job_elsewhere(&rt->job))
         return DC_E_STATE;
-    rt->job.err = (dc_err){0};
+    dc_err_clear(&rt->job.err);
     if (dc_rt_forked(rt))
         return dc_job_refuse_child(&rt->job);
     if (a == NULL || !type_of(a, &type))
@@ -53,7 +53,7 @@ DC_API dc_status dc_to_array(lua_State *L, int idx, dc_array *out)
     if (rt == NULL || dc_job_elsewhere(&rt->job))
         return DC_E_STATE;
     if (out == NULL) {
-        rt->job.err = (dc_err){0};
+        dc_err_clear(&rt->job.err);
         return dc_failf(&rt->job, DC_ERR_ARG, NULL, "a place for the array is needed, not NULL");
     }
     DC_TRY(dc_dsl_memory(L, idx, &type, &mem));

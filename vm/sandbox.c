@@ -308,7 +308,7 @@ static dc_status open_folders(dc_job *j, void *arg)
 
 static dc_status sandbox_here(lua_State *L, dc_rt *rt, const dc_sandbox_options *o, bool fits)
 {
-    rt->job.err = (dc_err){0};
+    dc_err_clear(&rt->job.err);
     if (!fits)
         return dc_fail(&rt->job, DC_ERR_OPTION,
                        &(dc_fact){.word = {"dc_sandbox_options.size",

@@ -45,9 +45,9 @@ dc_status dc_fail(struct dc_job *j, dc_err_id id, const dc_fact *fact)
         return e->status;
     e->id = id;
     e->status = rows[id].status;
+    e->fact = fact != NULL ? *fact : (dc_fact){0};
     if (fact != NULL) {
         size_t used = 0;
-        e->fact = *fact;
         e->fact.op = keep_word(e, &used, fact->op);
         e->fact.word[0] = keep_word(e, &used, fact->word[0]);
         e->fact.word[1] = keep_word(e, &used, fact->word[1]);

@@ -36,6 +36,17 @@ typedef struct dc_err {
     char where[160], path[200]; /* of the operation, where that is not what was called; "" */
 } dc_err;
 
+/*
+ * Makes the record empty: of its texts the first bytes, and no facts, which dc_fail writes. An entry does this for each call,
+ * which zeros in all of the record would slow down by a tenth.
+ */
+static inline void dc_err_clear(dc_err *e)
+{
+    e->id = (dc_err_id)0;
+    e->status = DC_OK;
+    e->text[0] = e->hint[0] = e->where[0] = e->path[0] = '\0';
+}
+
 /* Does it say that what ran was asked to end? */
 static inline bool dc_err_ends(dc_err_id id)
 {

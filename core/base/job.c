@@ -87,10 +87,12 @@ static dc_status protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *a
     const uint32_t deferred = j->cleanup.n;
     const struct dc_exec *about = j->about;
     const atomic_bool *cancel = j->cancel;
-    recovery here = {.job = j, .outer = innermost};
+    recovery here; /* setjmp writes the rest of it */
+    here.job = j;
+    here.outer = innermost;
     volatile dc_status status = DC_OK;
 
-    j->err = (dc_err){0};
+    dc_err_clear(&j->err);
     if (is_forked(j))
         return dc_job_refuse_child(j);
     if (setjmp(here.at) == 0) {
@@ -220,7 +222,7 @@ void dc_job_look(void)
 {
     if (innermost == NULL || !dc_job_cancelled(innermost->job))
         return;
-    innermost->job->err = (dc_err){0};
+    dc_err_clear(&innermost->job->err);
     dc_fail(innermost->job, DC_ERR_INTERRUPTED, NULL);
     unwind();
 }
@@ -262,7 +264,7 @@ void dc_nomem(size_t bytes)
         abort();
     }
     dc_job *j = innermost->job;
-    j->err = (dc_err){0}; /* an earlier failure was about to be worked round */
+    dc_err_clear(&j->err); /* an earlier failure was about to be worked round */
     if (!dc_job_over_limit(j, bytes))
         dc_fail(j, DC_ERR_NOMEM, NULL);
     unwind();
@@ -280,7 +282,7 @@ void dc_bug_at(const char *file, int line, const char *fmt, ...)
         abort();
     }
     dc_job *j = innermost->job;
-    j->err = (dc_err){0};
+    dc_err_clear(&j->err);
     dc_fail(j, DC_ERR_BUG, &(dc_fact){.num = {line}, .word = {file, text}});
     unwind();
 }

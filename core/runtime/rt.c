@@ -95,7 +95,7 @@ dc_status dc_rt_interrupted(dc_rt *rt, dc_job *j, const char *op)
 {
     const int why = atomic_load(&rt->why);
     dc_rt_heard(rt);
-    j->err = (dc_err){0}; /* of the place that noticed */
+    dc_err_clear(&j->err); /* of the place that noticed */
     if (why & DC_WHY_LATE)
         return dc_fail(j, DC_ERR_OVERDUE, &(dc_fact){.op = op, .num = {rt->late_ms}});
     const char *failure = why == 0 && rt->world != NULL ? dc_world_failure(rt->world) : NULL;

@@ -113,7 +113,7 @@ void dc_work_add(dc_work *w, dc_task *t)
               "a task of state %d is added", (int)t->state);
     t->log =
         (dc_log){.on = w->log->on, .write = dc_log_keep, .ctx = &t->said, .spans = w->log->spans};
-    t->job.err = (dc_err){0};
+    dc_err_clear(&t->job.err);
     atomic_store(&t->cancel, false);
     t->listed = true;
     t->next = NULL;

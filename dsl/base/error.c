@@ -251,7 +251,7 @@ void dc_error_raisef(lua_State *L, dc_dsl *d, dc_err_id id, const char *op, cons
 
 void dc_error_fact(lua_State *L, dc_dsl *d, dc_err_id id, const dc_fact *fact, const dc_blame *b)
 {
-    d->rt->job.err = (dc_err){0};
+    dc_err_clear(&d->rt->job.err);
     dc_fail(&d->rt->job, id, fact);
     dc_error_raise(L, d, b);
 }

@@ -37,7 +37,7 @@ void dc_interrupt_poll(lua_State *L, dc_dsl *d)
     if (!dc_interrupt_wanted(d))
         return;
     dc_interrupt_raise_again(L, d);
-    d->rt->job.err = (dc_err){0};
+    dc_err_clear(&d->rt->job.err);
     dc_fail(&d->rt->job, DC_ERR_INTERRUPTED, NULL);
     dc_error_raise(L, d, NULL);
 }

@@ -278,7 +278,7 @@ static int push_graphs(lua_State *L)
             dc_fntext_finish(L);
             lua_rawseti(L, 1, (lua_Integer)lua_rawlen(L, 1) + 1);
         } else {
-            d->rt->job.err = (dc_err){0};
+            dc_err_clear(&d->rt->job.err);
         }
         lua_settop(L, 1);
     }

@@ -191,7 +191,7 @@ static int push_plans(lua_State *L) /* a finalizer would drop specialisations fr
         if (status != DC_OK) {
             char why[600];
             dc_err_render(&d->rt->job.err, 1, why, sizeof why);
-            d->rt->job.err = (dc_err){0};
+            dc_err_clear(&d->rt->job.err);
             lua_newtable(L);
             lua_pushstring(L, s->trace->name);
             lua_setfield(L, -2, "name");

@@ -377,7 +377,7 @@ bool dc_spec_wait(lua_State *L, dc_dsl *d, dc_spec *s)
     if (status == DC_OK)
         return true;
     dc_err_render(&j->err, 1, why, sizeof why);
-    j->err = (dc_err){0};
+    dc_err_clear(&j->err);
     why[strcspn(why, "\n")] = '\0'; /* tables of what is large are for its calls */
     s->refused = dc_place_name(L, d, "%s", why);
     return false;

@@ -31,7 +31,7 @@ static dc_status fall_back(dc_compile_job *b, dc_job *j, dc_status status)
         return status;
     dc_err_render(&j->err, 0, why, sizeof why);
     dc_logf(j->log, DC_CH_NOTE, "jit: %s falls back to the interpreter: %s", e->desc.name, why);
-    j->err = (dc_err){0};
+    dc_err_clear(&j->err);
     b->counts.fallbacks++;
     e->info = (dc_exec_info){.interpreted = true};
     return DC_OK;

@@ -126,7 +126,7 @@ static bool load_kept(const dc_env *env, dc_job *j, const dc_source *src, const 
 {
     if (env->device->ops->load(env->device, j, src, kept->entry, kept->code, out) == DC_OK)
         return true;
-    j->err = (dc_err){0};
+    dc_err_clear(&j->err);
     return false;
 }
 

@@ -53,7 +53,7 @@ dc_status dc_inst_short(const dc_inst *i, dc_job *j, dc_status status)
     if (status != DC_E_NOMEM || j->err.id != DC_ERR_NOMEM || e->needs.nvalue == 0)
         return status;
     dc_memory_needs_print(&e->needs, &e->desc, e->desc.fn, text);
-    j->err = (dc_err){0};
+    dc_err_clear(&j->err);
     return dc_fail(j, DC_ERR_NOMEM_TEXT,
                    &(dc_fact){.op = e->desc.name, .word = {text}, .lines = true});
 }
@@ -62,7 +62,7 @@ bool dc_inst_make_room(const dc_inst *i, dc_job *j, dc_status status)
 {
     if (status != DC_E_NOMEM || j->err.id != DC_ERR_NOMEM)
         return false;
-    j->err = (dc_err){0};
+    dc_err_clear(&j->err);
     dc_pool_drain(i->rt);
     return true;
 }

@@ -125,7 +125,7 @@ static dc_status make_memory(tuning *x, const char **why)
     dc_kernel_free(k);
     if (s == DC_OK || (x->j->err.id != DC_ERR_MEMORY && s != DC_E_NOMEM))
         return s;
-    x->j->err = (dc_err){0};
+    dc_err_clear(&x->j->err);
     *why = "no memory for its operands";
     return DC_OK;
 }
@@ -147,7 +147,7 @@ static dc_status forgive(tuning *x, dc_tune_row *row, dc_status s)
 {
     if (s != DC_E_BUILD && s != DC_E_DEVICE)
         return s;
-    x->j->err = (dc_err){0};
+    dc_err_clear(&x->j->err);
     row->why = "the device refuses it";
     return DC_OK;
 }

@@ -86,7 +86,7 @@ static dc_status forgive(dc_tuner *t, dc_status s)
 {
     if (s == DC_OK || t->trial.n <= 1 || s == DC_E_NOMEM || t->j->err.id == DC_ERR_INTERRUPTED)
         return s;
-    t->j->err = (dc_err){0};
+    dc_err_clear(&t->j->err);
     return DC_OK;
 }
 
@@ -122,7 +122,7 @@ static dc_status compile_piece(dc_job *j, void *ctx, uint32_t piece)
     const dc_status s = d->ops->compile(d, j, &src, &x->program);
     if (s == DC_OK || s == DC_E_NOMEM || j->err.id == DC_ERR_INTERRUPTED)
         return s;
-    j->err = (dc_err){0};
+    dc_err_clear(&j->err);
     x->program = NULL;
     return DC_OK;
 }

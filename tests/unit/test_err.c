@@ -46,6 +46,22 @@ static void test_first_failure_stays(void)
     CHECK_STR(print(&(dc_err_scene){0}), "add: one\n  [DC0101; deepc explain DC0101]");
 }
 
+/* What is empty is written over: a later failure has nothing of an earlier one. */
+static void test_cleared(void)
+{
+    begin();
+    dc_fail(&job, DC_ERR_ARG, &(dc_fact){.op = "add", .word = {"one"}, .axis = {1, 2}});
+    snprintf(job.err.hint, sizeof job.err.hint, "%s", "another one");
+    dc_err_at(&job, "train.lua:15", "net.2");
+    dc_err_clear(&job.err);
+    CHECK_EQ(job.err.status, DC_OK);
+    CHECK(dc_fail(&job, DC_ERR_ARG, NULL) == DC_E_VALUE);
+    CHECK(job.err.fact.op == NULL && job.err.fact.word[0] == NULL && job.err.fact.axis[1] == 0);
+    CHECK_STR(job.err.hint, "");
+    CHECK_STR(job.err.where, "");
+    CHECK_STR(job.err.path, "");
+}
+
 static void test_all_parts(void)
 {
     begin();
@@ -170,6 +186,7 @@ int main(void)
     static const dc_opts opt;
     dc_job_init(&job, &opt, NULL);
     test_first_failure_stays();
+    test_cleared();
     test_settled();
     test_all_parts();
     test_little_room();
