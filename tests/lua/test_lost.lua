@@ -156,8 +156,8 @@ function TestLost.test_traces_of_dead_coroutines()
   lu.assertTrue(refused > 0)
 end
 
--- What waits for the collector is little: of short-lived results some hundred, whatever has been held at once before. The
--- script does nothing else, since all that Lua holds sets the pace.
+-- What waits for the collector is little: of short-lived results some hundred, whatever has been held at once before.
+-- The script does nothing else, since all that Lua holds sets the pace.
 function TestLost:test_pace()
   local script = program.script [[
     local dc = require "deepc"
