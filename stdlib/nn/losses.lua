@@ -74,9 +74,22 @@ local function only(mask, x, instead)
   return dc.where(mask:reshape(shape), x, instead or 0)
 end
 
--- The losses as the option says, of those in the mask. `weight` is what each counts in the mean, 1 unless given.
-local function reduce(losses, how, mask, weight)
-  losses = only(mask, losses)
+-- losses(a, b), which are 0 outside the mask, as their gradients are. Inside typed functions the mask is applied once,
+-- to the losses, and once to each gradient, which costs less than to operands and losses.
+local function where_counting(mask, losses, a, b)
+  if not mask then
+    return losses(a, b)
+  elseif not core.tracing() then
+    return only(mask, losses(only(mask, a), only(mask, b)))
+  end
+  return dc.custom_grad(function(x, y, m) return only(m, losses(x, y)) end, function(dy, _, x, y, m)
+    local dx, dt = table.unpack(dc.grad((losses(x, y) * dy):sum(), { x, y }))
+    return only(m, dx), only(m, dt), nil
+  end)(a, b, mask)
+end
+
+-- The losses as the option says; they are 0 outside the mask. `weight` is what each counts in the mean, 1 unless given.
+local function reduce_zeros(losses, how, mask, weight)
   how = how or "mean"
   if how == "none" then
     return losses
@@ -88,6 +101,11 @@ local function reduce(losses, how, mask, weight)
     return losses:sum() / dc.where(mask, dc.ones(losses), 0):sum():maximum(1)
   end
   return (losses:mean())
+end
+
+-- The same of losses that may be anything outside the mask.
+local function reduce(losses, how, mask, weight)
+  return reduce_zeros(only(mask, losses), how, mask, weight)
 end
 
 local function check_pair(op, prediction, target)
@@ -279,6 +297,11 @@ function nn.cross_entropy(logits, labels, options)
   return loss
 end
 
+-- max(x, 0) - x y + log(1 + exp(-|x|))
+local function of_logits(x, y)
+  return x:maximum(0) - x * y + (-x:abs()):exp():log1p()
+end
+
 ---Binary cross entropy of probabilities sigmoid(logits): -y log(p) - (1 - y) log(1 - p), computed as
 ---max(x, 0) - x y + log(1 + exp(-|x|)), which neither overflows nor loses small numbers; the mean over
 ---elements. `pos_weight` multiplies the term of y = 1.
@@ -296,15 +319,15 @@ function nn.bce_with_logits(logits, target, options)
   local mask
   options, mask = check_loss(op, logits, target, options, "pos_weight")
   local narrow, x, y, positive = core.in_f32(logits, target, options.pos_weight)
-  x, y = only(mask, x), only(mask, y)
-  local low = (-x:abs()):exp():log1p() -- log(1 + exp(-|x|))
   local losses
   if positive == nil then
-    losses = x:maximum(0) - x * y + low
+    losses = where_counting(mask, of_logits, x, y)
   else
-    losses = (1 - y) * x + (1 + (positive - 1) * y) * (low + (-x):maximum(0))
+    x, y = only(mask, x), only(mask, y)
+    local low = (-x:abs()):exp():log1p() -- log(1 + exp(-|x|))
+    losses = only(mask, (1 - y) * x + (1 + (positive - 1) * y) * (low + (-x):maximum(0)))
   end
-  local loss = narrow(reduce(losses, options.reduction, mask))
+  local loss = narrow(reduce_zeros(losses, options.reduction, mask))
   return loss
 end
 
@@ -329,12 +352,30 @@ core.losses = { type_of = type_of, check_options = check_options, check_pair = c
   counting = counting, only = only, kept_rows = kept_rows, hits = hits, reduce = reduce, with_axis = with_axis,
   above_zero = above_zero, power = power }
 
--- -y log(p) - (1 - y) log(1 - p), logarithms no smaller than -100. Where p is 0 or 1, a line: its slope is 0 where p is
--- right, as PyTorch has it, and steep where it is wrong.
-local function minus_logs(p, y)
+-- -log(p) and -log(1 - p), no larger than 100.
+local function two_logs(p)
+  return (-p:log()):minimum(100), (-(-p):log1p()):minimum(100)
+end
+
+-- The first where y is 1, the second where it is 0, in between parts of both; 0 outside the mask.
+local function minus_logs(p, y, mask)
+  local one, other = two_logs(p)
+  return only(mask, y * one + (1 - y) * other)
+end
+
+-- Inside typed functions its slope is written by hand: one division, and no logarithm. Where p is 0 or 1 the slope is 0
+-- where p is right, as PyTorch has it, and steep where it is wrong.
+local traced_logs = dc.custom_grad(minus_logs, function(dy, _, p, y, mask)
+  local variance, one, other = p * (1 - p), two_logs(p)
+  local slope = (p - y) / dc.where(variance:eq(0), 1e-12, variance)
+  return only(mask, dy * slope), only(mask, dy * (one - other)), nil
+end)
+
+-- Elsewhere, what it differentiates to is chosen: a line where p is 0 or 1, of that slope.
+local function lazy_logs(p, y)
   local none, all = p:eq(0), p:eq(1)
   local q = dc.where(none | all, 0.5, p)
-  local losses = y * (-q:log()):minimum(100) + (1 - y) * (-(-q):log1p()):minimum(100)
+  local losses = minus_logs(q, y)
   return dc.where(none, y * (100 - p * 1e12), dc.where(all, (1 - y) * (100 - (1 - p) * 1e12), losses))
 end
 
@@ -355,8 +396,13 @@ function nn.bce_loss(probabilities, target, options)
   local mask
   options, mask = check_loss(op, probabilities, target, options)
   local narrow, p, y = core.in_f32(probabilities, target)
-  local losses = minus_logs(only(mask, p), only(mask, y))
-  local loss = narrow(reduce(losses, options.reduction, mask))
+  local losses
+  if core.tracing() then
+    losses = traced_logs(p, y, mask)
+  else
+    losses = lazy_logs(only(mask, p), only(mask, y))
+  end
+  local loss = narrow(reduce_zeros(losses, options.reduction, mask))
   return loss
 end
 
@@ -377,7 +423,7 @@ function nn.mse_loss(prediction, target, options)
   options, mask = check_loss("mse_loss", prediction, target, options)
   local narrow, a, b = core.in_f32(prediction, target)
   local off = only(mask, a - b)
-  local loss = narrow(reduce(off * off, options.reduction, mask))
+  local loss = narrow(reduce_zeros(off * off, options.reduction, mask))
   return loss
 end
 
@@ -395,7 +441,7 @@ function nn.l1_loss(prediction, target, options)
   local mask
   options, mask = check_loss("l1_loss", prediction, target, options)
   local narrow, a, b = core.in_f32(prediction, target)
-  local loss = narrow(reduce(only(mask, a - b):abs(), options.reduction, mask))
+  local loss = narrow(reduce_zeros(only(mask, a - b):abs(), options.reduction, mask))
   return loss
 end
 
@@ -419,9 +465,12 @@ function nn.huber_loss(prediction, target, options)
     core.fail("ARG", op, ("delta is a positive number, not %s"):format(core.shown(delta)))
   end
   local narrow, a, b = core.in_f32(prediction, target)
-  local d = only(mask, a - b):abs()
-  local near = d:minimum(delta)
-  local loss = narrow(reduce(near * (d - near * 0.5), options.reduction, mask))
+  local losses = where_counting(mask, function(x, y)
+    local d = (x - y):abs()
+    local near = d:minimum(delta)
+    return near * (d - near * 0.5)
+  end, a, b)
+  local loss = narrow(reduce_zeros(losses, options.reduction, mask))
   return loss
 end
 
@@ -447,6 +496,6 @@ function nn.smooth_l1_loss(prediction, target, options)
   local narrow, a, b = core.in_f32(prediction, target)
   local d = only(mask, a - b):abs()
   local losses = beta == 0 and d or dc.where(d:lt(beta), d * d * (0.5 / beta), d - 0.5 * beta)
-  local loss = narrow(reduce(losses, options.reduction, mask))
+  local loss = narrow(reduce_zeros(losses, options.reduction, mask))
   return loss
 end

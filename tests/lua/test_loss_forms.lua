@@ -91,6 +91,28 @@ function TestLossForms:test_nothing_of_what_is_left_out()
   end
 end
 
+-- Those whose gradients are written by hand inside typed functions.
+function TestLossForms:test_nothing_of_what_is_left_out_compiled()
+  local a, b = randn("f32[2, 4]", 1):sigmoid(), randn("f32[2, 4]", 2):sigmoid()
+  local mask = dc.tensor({ true, true, false }, "bool")
+  for _, name in ipairs { "bce_loss", "bce_with_logits", "huber_loss" } do
+    local f = dc.fn("f(x: f32[n, 4], y: f32[n, 4], m: bool[n]) -> f32[], f32[n, 4], f32[n, 4]", function(x, y, m)
+      local loss = nn[name](x, y, { mask = m })
+      return loss, table.unpack(dc.grad(loss, { x, y }))
+    end)
+    local x, y = (a * 1):watch(), (b * 1):watch()
+    local want = nn[name](x, y)
+    local dx, dy = table.unpack(dc.grad(want, { x, y }))
+    for _, v in ipairs { 0, 1, 0 / 0, math.huge, -math.huge } do
+      local row = dc.full("f32[1, 4]", v)
+      local loss, da, db = f(dc.concat { a, row }, dc.concat { b, row }, mask)
+      close(loss:item(), want:item(), 1e-6, name)
+      close(da:totable(), dc.concat({ dx, dc.zeros "f32[1, 4]" }):totable(), 1e-6, name)
+      close(db:totable(), dc.concat({ dy, dc.zeros "f32[1, 4]" }):totable(), 1e-6, name)
+    end
+  end
+end
+
 -- So compiled, with a label that is ignored, and with the step that a NaN would have lost.
 function TestLossForms:test_nothing_of_what_is_ignored()
   local w = dc.param("f32[3, 3]", dc.ones "f32[3, 3]")
@@ -126,6 +148,29 @@ function TestLossForms:test_bce_at_the_ends()
     return value
   end) { 1, 1 }
   close(w:totable(), { 30, 0.5189 }, 1e-4)
+end
+
+-- The same in a typed function, where the slope takes one division and no logarithm, and has a derivative in turn.
+function TestLossForms:test_bce_compiled()
+  local f = dc.fn("f(p: f32[5], t: f32[5]) -> f32[5], f32[5], f32[5]", function(p, t)
+    local losses = nn.bce_loss(p, t, { reduction = "none" })
+    return losses, table.unpack(dc.grad(losses:sum(), { p, t }))
+  end)
+  local loss, dp, dt = f({ 0, 1, 0, 1, 0.5 }, { 0, 1, 1, 0, 1 })
+  close(loss:totable(), { 0, 0, 100, 100, math.log(2) }, 1e-5)
+  close((dp * dc.tensor { 1, 1, 1e-12, 1e-12, 1 }):totable(), { 0, 0, -1, 1, -2 }, 1e-6)
+  close(dt:totable(), { 100, -100, 100, -100, 0 }, 1e-5)
+  local second = dc.fn("second(p: f32[2], t: f32[2]) -> f32[2]", function(p, t)
+    return dc.grad(dc.grad(nn.bce_loss(p, t, { reduction = "sum" }), p):sum(), p)
+  end)
+  close(second({ 0.5, 0.25 }, { 1, 0 }):totable(), { 4, 1 / 0.75 ^ 2 }, 1e-5)
+  local slope = dc.fn("slope(p: f32[5], t: f32[5]) -> f32[5]", function(p, t)
+    return dc.grad(nn.bce_loss(p, t), p)
+  end)
+  slope({ 0, 1, 0, 1, 0.5 }, { 0, 1, 1, 0, 1 })
+  for n in ipairs(slope:kernels()) do
+    lu.assertNil(slope:source(n, "nest"):match "log")
+  end
 end
 
 -- A probability of 0 counts nothing where the target is 0, too.
