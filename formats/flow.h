@@ -1,6 +1,7 @@
 /*
- * Streams through libraries that pack or unpack, a step at a time: zlib here, bzip2 and LZMA in unpack.c. After a step a library
- * says how much of its input and of its room is left. These counts are checked, and places are computed from counts of ours.
+ * Streams through libraries that pack or unpack, a step at a time: zlib here, bzip2 and LZMA in unpack.c. After a step a
+ * library says how much of its input and of its room is left. These counts are checked, and places are computed from
+ * counts of ours.
  */
 #ifndef DC_FORMATS_FLOW_H
 #define DC_FORMATS_FLOW_H

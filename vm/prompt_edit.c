@@ -234,7 +234,7 @@ static int l_complete(lua_State *L)
     return 0;
 }
 
-/* A copy of the line as the library has it, to be freed; *at: the cursor in it. NULL where its places cannot be right. */
+/* A copy of the line, to be freed; *at: the cursor in it. NULL where the library's places cannot be right. */
 static char *copy_line(EditLine *el, size_t *at)
 {
     enum { MOST = 1 << 20 };

@@ -244,7 +244,7 @@ static void test_images(void)
 
 /* ---- zlib, bzip2, LZMA: counts of bytes ------------------------------------------------------------ */
 
-/* What is said of a step: more room is left than there was, more input, places elsewhere; or nothing is done, for ever. */
+/* What is said of a step: more room is left than there was, more input, places elsewhere; or nothing is done. */
 static enum step_lie { HONEST, MORE_ROOM, MORE_INPUT, MUCH_INPUT, ELSEWHERE, IDLE } step_lie;
 static int64_t kit_bytes;
 

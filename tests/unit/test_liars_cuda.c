@@ -1,7 +1,8 @@
 /*
- * A CUDA driver and an NVRTC that lie: functions here stand before those of the stand-in (tests/cuda), and tell one lie at a time
- * about counts, sizes, times and texts. What computes then computes right, or ends with a sentence; nothing is read or
- * written out of bounds, which the sanitizers see. Skipped where DEEPC_CUDA and DEEPC_NVRTC do not name the stand-in.
+ * A CUDA driver and an NVRTC that lie: functions here stand before those of the stand-in (tests/cuda), and tell one lie
+ * at a time about counts, sizes, times and texts. What computes then computes right, or ends with a sentence; nothing is
+ * read or written out of bounds, which the sanitizers see. Skipped where DEEPC_CUDA and DEEPC_NVRTC do not name the
+ * stand-in.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "backends/cuda/cu_impl.h"
