@@ -739,14 +739,12 @@ function TestModels:test_folders_that_do_not_fit()
   write(path .. "/config.json", '{"model_type": "t5"}')
   fails("model_type is 't5'; known are ", models.load, path)
   for text, why in pairs {
-    ["{"] = "byte 2 of the JSON: a key is a text in quotes", ["[1]"] = "an object is needed",
-      [""] = "an object is needed",
-    ['{"a": 01}'] = "no value that JSON knows", ['{"a": "x'] = "a text does not end",
-      ['{"a": 1} 2'] = "something stands behind",
-    ['{"a": tru}'] = "no value that JSON knows", ['{"a" 1}'] = "':' is needed",
-      ['{"a": "\\ud800"}'] = "half of a surrogate pair",
-    ['{"a": ' .. ("["):rep(100)] = "more than 64 levels", ['{"a": [1 2]}'] = "',' or ']' is needed",
-    ['{"a": "\\q"}'] = "an unknown escape",
+    ["{"] = "at byte 1: a string expected, not the end", ["[1]"] = "an object is needed",
+    [""] = "at byte 0: a value expected", ['{"a": 01}'] = "at byte 6: a value expected, not '0'",
+    ['{"a": "x'] = "at byte 8: '\"' expected, not the end", ['{"a": 1} 2'] = "at byte 9: the end expected",
+    ['{"a": tru}'] = "at byte 6: a value expected", ['{"a" 1}'] = "at byte 5: ':' expected",
+    ['{"a": "\\ud800"}'] = "in pairs where it is a surrogate", ['{"a": "\\q"}'] = "at byte 8: one of ",
+    ['{"a": ' .. ("["):rep(100)] = "at most 64 deep", ['{"a": [1 2]}'] = "at byte 9: ',' or ']' expected",
   } do
     write(path .. "/config.json", text)
     fails(why, models.load, path)
