@@ -4,7 +4,7 @@
  *   terminal()    its number of columns, 80 if it does not tell, or nil where stderr is no terminal
  *   clock()       seconds of a clock that never goes back
  *   setting()     DEEPC_PROGRESS: "auto", "bar", "lines" or "off"
- *   run_log()     DEEPC_LOG, or nil
+ *   run_log()     DEEPC_LOG; nil where there is none, and under `deepc check` and `deepc plan`
  *   speaks()      is it rank 0, which alone shows what all ranks do?
  *   sleep(s)      waits so many seconds, or until a signal comes
  */
@@ -40,10 +40,10 @@ static int l_setting(lua_State *L)
 
 static int l_run_log(lua_State *L)
 {
-    const char *path = dc_dsl_of(L)->rt->opt.run_log;
-    if (*path == '\0')
+    const dc_rt *rt = dc_dsl_of(L)->rt;
+    if (rt->opt.run_log[0] == '\0' || rt->check || rt->planned != NULL)
         return 0;
-    lua_pushstring(L, path);
+    lua_pushstring(L, rt->opt.run_log);
     return 1;
 }
 

@@ -156,8 +156,10 @@ local function loop_text(r)
 end
 
 local function head_text(run)
-  local parts = { "deepc top", run.name and shown(run.name), run.device and shown(run.device) }
-  local now = os.time()
+  local parts, now = { "deepc top" }, os.time()
+  if run.name then
+    parts[2], parts[3] = shown(run.name), run.device and shown(run.device)
+  end
   if run.begun and run.time then
     parts[#parts + 1] = "up " .. texts.time(math.max(run.time - run.begun, 0))
   end

@@ -112,6 +112,8 @@ run env DEEPC_LOG="$dir/made/log" "$DEEPC" sandbox --write="$dir/made" metric.lu
 check "in one that may write there it is a file like others" grep -q '"loss":1' made/log
 run env DEEPC_LOG=checked "$DEEPC" check train.lua
 check "deepc check writes none" test "$status" -eq 0 -a ! -e checked
+run env DEEPC_LOG=planned "$DEEPC" plan --mesh data=2 metric.lua
+check "nor does deepc plan" test ! -e planned
 cat >ranks.lua <<'EOT'
 local dc = require "deepc"
 local world = dc.world()
