@@ -1,5 +1,5 @@
 # Turns files into one C file with their bytes: the Lua files of stdlib/ (interface: dsl/stdlib.h),
-# with -DPAGES=1 the pages about errors of docs/errors/ (interface: vm/pages.h), with -DVIZ=1 the files of
+# with -DPAGES=1 the pages about errors of docs/errors/ (interface: vm/program/pages.h), with -DVIZ=1 the files of
 # viz/ (interface: dsl/viz_files.h).
 #
 #   cmake -DROOT=stdlib -DLIST=file -DOUT=stdlib.c [-DPAGES=1|-DVIZ=1] -P scripts/embed.cmake
@@ -40,7 +40,7 @@ foreach(path IN LISTS files)
 endforeach()
 if(PAGES)
     file(WRITE "${OUT}" "/* Made by scripts/embed.cmake from docs/errors/. */
-#include \"vm/pages.h\"
+#include \"vm/program/pages.h\"
 
 ${arrays}const struct dc_page dc_pages[] = {
 ${rows}    {0, 0, 0},

@@ -36,11 +36,12 @@ may() {
     dsl/fn) echo "$core jit formats dsl/base dsl/ops dsl/fn" ;;
     dsl) echo "$core jit formats dsl dsl/base dsl/ops dsl/control dsl/fn" ;;
     vm) echo "$core jit formats backends dsl vm" ;;
+    vm/program) echo "$core jit formats backends dsl vm vm/program" ;;
     esac
 }
 
 folders=$(may core/runtime)
-for dir in jit/*/ jit backends formats dsl/*/ dsl vm; do
+for dir in jit/*/ jit backends formats dsl/*/ dsl vm/program vm; do
     folders="$folders ${dir%/}"
 done
 
@@ -63,7 +64,7 @@ sources() {
 
 files_of() { # of a folder with rows for its subfolders its own files alone
     case $1 in
-    jit | dsl | core/* | jit/* | dsl/*) ls "$1"/*.[ch] "$1"/*.def 2>/dev/null ;;
+    jit | dsl | vm | core/* | jit/* | dsl/* | vm/*) ls "$1"/*.[ch] "$1"/*.def 2>/dev/null ;;
     *) sources "$1" ;;
     esac
 }
@@ -83,7 +84,7 @@ calls() {
             [ -f "${source%.o}" ] && echo "$object"
         done | xargs nm -A | sed -E 's,^[^:]*\.dir/,,' | awk '
         { sub(/\.c\.o:/, " "); file = $1; folder = file; sub(/\/[^\/]*$/, "", folder) }
-        folder ~ /^(backends|formats|vm)\// { sub(/\/.*/, "", folder) }
+        folder ~ /^(backends|formats)\// { sub(/\/.*/, "", folder) }
         $(NF - 1) ~ /^[TDBR]$/ { home[$NF] = folder }
         $(NF - 1) == "U" { use[folder " " $NF] = 1 }
         END {
@@ -106,6 +107,9 @@ if [ -n "$build" ]; then
 fi
 
 below='core jit backends formats'
+rule "nobody uses the program: vm/program" \
+    "$(grep -nE '# *include "vm/program/' $(sources $below dsl vm) /dev/null | grep -v '^vm/program/'
+    [ -z "$build" ] || grep -E '^[^ ]+ vm/program ' "$build/calls.txt")"
 rule "Lua headers only in dsl and vm" \
     "$(grep -nE '# *include [<"](lua|lauxlib|lualib|luaconf)\.h' $(sources $below) /dev/null)"
 rule "no Lua headers in vm/deepc.h and the C API" \
@@ -117,9 +121,9 @@ rule "getenv only in core/base/opt.c" \
 rule "numbers are read by core/base/digits.c; floats by jit/flat/flat_print.c, and by core/base/number.c what it printed" \
     "$(grep -nE '\b(v?[fs]?scanf|strto(l|ul|ll|ull|imax|umax|d|f|ld)|ato(i|l|ll|f)) *\(' $(sources $below dsl vm) /dev/null |
         grep -vE '^core/base/number\.c:[0-9]+:.*strtod\(text, NULL\)')"
-rule "no exit or abort outside core/base/job.c, vm/main.c, vm/launched.c, vm/ranks_main.c and the children of vm/language_check.c" \
+rule "no exit or abort outside core/base/job.c and, in vm/program, main.c, launched.c, ranks_main.c and the children of language_check.c" \
     "$(grep -nE '\b(abort|exit|_exit|quick_exit) *\(' $(sources $below dsl vm) /dev/null |
-        grep -vE '^(core/base/job\.c|vm/main[a-z_]*\.c|vm/launched\.c|vm/ranks_main\.c|vm/language_check\.c):')"
+        grep -vE '^(core/base/job\.c|vm/program/(main|launched|ranks_main|language_check)\.c):')"
 rule "printf to a stream only in core/base/job.c and the program" \
     "$(grep -nE '\b(printf|puts|putchar|perror|fputs|fprintf) *\(' $(sources $below dsl) /dev/null |
         grep -vE '^core/base/job\.c:')"

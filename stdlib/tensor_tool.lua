@@ -1,4 +1,4 @@
--- deepc inspect FILE, deepc convert A B: what the program does with files of tensors (vm/main.c).
+-- deepc inspect FILE, deepc convert A B: what the program does with files of tensors (vm/program/main.c).
 
 local dc = require "deepc"
 local _, core = ...

@@ -5,7 +5,7 @@
  * what has been escaped does not change.
  *
  * The one place that knows this. It is applied where a text leaves: to records of failures (err_text.c), lines of logs
- * (log.c), what the program prints (vm/say.h), and by scripts of ours as core.foreign.
+ * (log.c), what the program prints (vm/program/say.h), and by scripts of ours as core.foreign.
  */
 #ifndef DC_CORE_BASE_SHOWN_H
 #define DC_CORE_BASE_SHOWN_H

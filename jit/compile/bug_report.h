@@ -1,6 +1,6 @@
 /*
  * After a broken promise in a compilation or a call: a file with what it takes to reproduce it.
- * The format is in jit/compile/bug_report.c; `deepc --replay FILE` (vm/replay.c) reads it.
+ * The format is in jit/compile/bug_report.c; `deepc --replay FILE` (vm/program/replay.c) reads it.
  */
 #ifndef DC_JIT_COMPILE_BUG_REPORT_H
 #define DC_JIT_COMPILE_BUG_REPORT_H

@@ -1,4 +1,4 @@
--- What a check found, and what is known of the values of its script: types by line and name (vm/check_types.h).
+-- What a check found, and what is known of the values of its script: types by line and name (vm/program/check_types.h).
 
 local text = require "deepc.language.text"
 

@@ -1,4 +1,4 @@
--- The Language Server Protocol 3.17: messages in, answers and diagnostics out. vm/language_server.c reads and
+-- The Language Server Protocol 3.17: messages in, answers and diagnostics out. vm/program/language_server.c reads and
 -- writes them, and runs checks.
 --
 -- A host's functions: send(text), start(id, file, folder, text, arguments, ms), stop(id), alarm(ms), now(),

@@ -11,7 +11,7 @@
 #define _GNU_SOURCE /* unshare, mkdtemp, setenv */
 #include "core/base/type.h"
 #include "vm/deepc.h"
-#include "vm/prompt.h"
+#include "vm/program/prompt.h"
 
 #include <lauxlib.h>
 #include <lualib.h>

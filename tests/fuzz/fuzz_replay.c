@@ -1,6 +1,6 @@
 /* A file about a bug, replayed on the simulated CPU and the interpreter. */
 #define _POSIX_C_SOURCE 200809L /* setenv */
-#include "vm/replay.h"
+#include "vm/program/replay.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "tests/t.h"
 
-#include "vm/prompt.h"
-#include "vm/signals.h"
+#include "vm/program/prompt.h"
+#include "vm/program/signals.h"
 
 #include <lauxlib.h>
 
@@ -104,7 +104,7 @@ IT(void, history_end, void *h)
     DC_UNUSED(h);
 }
 
-/* ---- what vm/prompt_edit.c uses of the prompt ------------------------------------------------------ */
+/* ---- what vm/program/prompt_edit.c uses of the prompt ------------------------------------------------------ */
 
 const char *dc_prompt_bold(const dc_prompt *p)
 {
