@@ -1,6 +1,5 @@
 -- What a process that checks scripts loads before there is one (vm/program/language_check.c): everything that a
--- script may
--- require, and what the library itself loads when one of its functions is first called.
+-- script may require, and what the library itself loads when one of its functions is first called.
 
 local help = require "deepc.help"
 
