@@ -1,5 +1,5 @@
 #include "core/graph/batch_impl.h"
-#include "core/graph/custom.h"
+#include "core/graph/subgraph.h"
 #include "core/graph/exchange.h"
 
 dc_status dc_batch_type(dc_job *j, dc_op op, const dc_type *t, int64_t size, dc_type *out)

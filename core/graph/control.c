@@ -1,7 +1,7 @@
 #include "core/graph/control.h"
 
 #include "core/base/extent.h"
-#include "core/graph/custom.h"
+#include "core/graph/subgraph.h"
 
 #include <string.h>
 

@@ -13,25 +13,7 @@
 #ifndef DC_CORE_GRAPH_CUSTOM_H
 #define DC_CORE_GRAPH_CUSTOM_H
 
-#include "core/graph/graph.h"
-
-/* The value of a; no other node is the same; plans compute it after the token where they can. */
-dc_ref dc_graph_barrier(dc_func *f, dc_ref a, dc_ref token);
-/* Node r of `from` once more, in `to` on other operands; it comes from where r came from. */
-dc_ref dc_graph_again(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *in);
-
-/*
- * Puts to[i] in the place of from[i] wherever the roots are made of it, in the list of roots; what does not depend on
- * it is shared.
- */
-void dc_graph_replace(dc_job *j, dc_func *f, const dc_ref *from, const dc_ref *to, int n,
-                      dc_ref *root, int nroot);
-
-/*
- * Copies what the results of `from` are made of into `to`, without the gradients that were given by hand, in bodies
- * too. map has the parameters, and receives the rest.
- */
-void dc_custom_strip(dc_func *to, const dc_func *from, dc_ref *map);
+#include "core/graph/subgraph.h"
 
 typedef struct dc_custom {
     dc_func *f;
@@ -69,8 +51,5 @@ dc_status dc_custom_remat(dc_job *j, dc_custom *c, dc_ref y, dc_ref *out);
 
 /* For dc_grad: the gradients of custom node r for its inputs, given its cotangent; 0 for none. */
 void dc_custom_pull(dc_job *j, dc_func *f, dc_ref r, dc_ref cotangent, dc_ref *out);
-
-/* Operands of a node that its value is made of, or that gradients flow to: the first so many. */
-int dc_node_inputs(const dc_node *n);
 
 #endif

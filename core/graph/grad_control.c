@@ -5,7 +5,7 @@
  * Cotangents of picks wait in the list of their loop or branch. The walk comes to it when it has passed all picks.
  */
 #include "core/graph/control.h"
-#include "core/graph/custom.h"
+#include "core/graph/subgraph.h"
 #include "core/graph/grad_impl.h"
 
 #include <stdio.h>

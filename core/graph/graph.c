@@ -6,7 +6,7 @@
  */
 #include "core/base/extent.h"
 #include "core/graph/control.h"
-#include "core/graph/custom.h"
+#include "core/graph/subgraph.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "core/graph/outline.h"
 
-#include "core/graph/custom.h"
+#include "core/graph/subgraph.h"
 #include "core/graph/exchange.h"
 
 /* Of the attribute `which` of a hole: a custom gradient has two kinds. */

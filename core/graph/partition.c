@@ -1,4 +1,4 @@
-#include "core/graph/custom.h"
+#include "core/graph/subgraph.h"
 #include "core/graph/host_call.h"
 #include "core/graph/partition_impl.h"
 

@@ -4,7 +4,7 @@
  * Of an axis of the mesh that splits different axes of two operands, one stays: that of an operand that depends on the data
  * of the call rather than on parameters alone, which are fewer bytes to bring there in a layer.
  */
-#include "core/graph/custom.h"
+#include "core/graph/subgraph.h"
 #include "core/graph/partition_impl.h"
 
 #include <string.h>

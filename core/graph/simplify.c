@@ -7,7 +7,7 @@
  * The walk leaves behind nodes that lost their last user, so the result is cloned once more.
  */
 #include "core/graph/control.h"
-#include "core/graph/custom.h"
+#include "core/graph/subgraph.h"
 #include "core/graph/dot.h"
 #include "core/graph/simplify_impl.h"
 
