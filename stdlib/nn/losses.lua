@@ -365,11 +365,13 @@ end
 
 -- Inside typed functions its slope is written by hand: one division, and no logarithm. Where p is 0 or 1 the slope is 0
 -- where p is right, as PyTorch has it, and steep where it is wrong.
-local traced_logs = dc.custom_grad(minus_logs, function(dy, _, p, y, mask)
+local traced_logs -- made when it is first wanted: a script may have taken dc apart before it requires this module
+
+local function slope_of_logs(dy, _, p, y, mask)
   local variance, one, other = p * (1 - p), two_logs(p)
   local slope = (p - y) / dc.where(variance:eq(0), 1e-12, variance)
   return only(mask, dy * slope), only(mask, dy * (one - other)), nil
-end)
+end
 
 -- Elsewhere, what it differentiates to is chosen: a line where p is 0 or 1, of that slope.
 local function lazy_logs(p, y)
@@ -398,6 +400,7 @@ function nn.bce_loss(probabilities, target, options)
   local narrow, p, y = core.in_f32(probabilities, target)
   local losses
   if core.tracing() then
+    traced_logs = traced_logs or dc.custom_grad(minus_logs, slope_of_logs)
     losses = traced_logs(p, y, mask)
   else
     losses = lazy_logs(only(mask, p), only(mask, y))

@@ -28,14 +28,14 @@ rawset(err, "code", print)
 assert(pcall(tostring, err) ~= nil)
 
 --- an error whose fields are nonsense
---! an error value that is no text
+--! an error value that is a table
 local dc = require "deepc"
 local _, err = pcall(dc.ones, "f32[-1]")
 for key in pairs(err) do err[key] = {} end
 error(err, 0)
 
 --- an error value that runs when it is shown
---! an error value that is no text
+--! an error value that is a table
 error(setmetatable({}, {
   __tostring = function() error "called" end,
   __index = function() error "called" end,
@@ -43,7 +43,7 @@ error(setmetatable({}, {
 }))
 
 --- an error value that prints when it is shown
---! an error value that is no text
+--! an error value that is a table
 error(setmetatable({}, { __tostring = function() print "called" return "x" end }), 0)
 
 --- an error message of a megabyte
