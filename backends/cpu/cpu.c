@@ -242,7 +242,7 @@ dc_status dc_cpu_open_cc(dc_job *j, const char *set, dc_device **out)
     memcpy(name, t->name, sizeof name);
     snprintf(t->name, sizeof t->name, "cpu:cc%.50s", name + strlen("cpu"));
     snprintf(t->dialect, sizeof t->dialect, "c11");
-    t->half = t->scales = t->ranges = t->dp4a = false; /* its text has no words for that */
+    t->half = t->scales = t->ranges = t->fused = t->dp4a = false; /* its text has no words for that */
     return DC_OK;
 }
 

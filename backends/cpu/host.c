@@ -129,7 +129,7 @@ static void detect_native(dc_target *t)
     name_model(model, sizeof model);
     snprintf(t->name, sizeof t->name, "cpu x86-64-v%d %s", number, model);
     list_features(t->features, sizeof t->features);
-    t->half = number >= 3;
+    t->half = t->fused = number >= 3;
     t->scales = t->ranges = number == 4;
     t->dp4a = number == 4 && __builtin_cpu_supports("avx512vnni");
 }
@@ -218,7 +218,7 @@ static void set_level(const level *l, dc_cpu *cpu)
     snprintf(t->name, sizeof t->name, "cpu %s", l->cpu);
     t->vector_bytes = l->vector_bytes;
     t->vector_registers = l->vector_registers;
-    t->half = l->number >= 3;
+    t->half = t->fused = l->number >= 3;
     t->scales = t->ranges = l->number == 4;
 }
 

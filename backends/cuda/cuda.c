@@ -143,6 +143,7 @@ static void describe_target(dc_cu *cu, bool wgmma)
                      .simt = true,
                      .bundles = true,
                      .half = true,
+                     .fused = true,
                      .dp4a = sm >= 61,
                      .bfloat = sm >= 80,
                      .vector_bytes = ONE_LANE,

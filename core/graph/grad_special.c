@@ -278,7 +278,7 @@ void dc_grad_pow(const dc_vjp *v)
             const dc_ref there = dc_graph_op3(f, DC_OP_WHERE, inside, less, zero);
             less = dc_graph_op3(f, DC_OP_WHERE, flat, there, less);
         }
-        const dc_ref power = dc_graph_op2(f, DC_OP_POW, a, less);
+        const dc_ref power = dc_graph_op2(f, (dc_op)v->n.op, a, less);
         give(v, 0, &s, mul(&s, s.g, mul(&s, b, power)));
     }
     if (dc_vjp_wants(v, 1)) {

@@ -303,5 +303,7 @@ uint64_t dc_op_eval(dc_op op, dc_dtype t, dc_dtype rt, const uint64_t *in)
     const double c = n > 2 ? dc_value_of(t, in[2]) : 0;
     if (op == DC_OP_POW && t != DC_F64)
         return dc_bits_of(rt, (double)dc_power_f32((float)a, (float)b));
+    if (op == DC_OP_POWER && t != DC_F64)
+        return dc_bits_of(rt, (double)dc_short_power_f32((float)a, (float)b));
     return dc_bits_of(rt, dc_op_evalf(op, a, b, c));
 }

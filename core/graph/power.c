@@ -20,6 +20,7 @@
 #define BOTH(a, b)    ((a) && (b))
 #define EITHER(a, b)  ((a) || (b))
 #define DIFFER(a, b)  ((a) != (b))
+#define LOST(a, b, p) (void)0
 #define PICK(c, a, b) ((c) ? (a) : (b))
 #define NUM(v)        ((FLT)(v))
 #define WORD(v)       ((INT)(v))
@@ -64,6 +65,7 @@ static inline double f64_of_bits(uint64_t bits)
 #define FROM_BITS        f32_of_bits
 #define TO_FLT(i)        ((float)(int32_t)(i))
 #define ISHR(a, b)       ((uint32_t)((int32_t)(a) >> (b)))
+#define SQRT(a)          sqrtf(a)
 #include "core/graph/power_steps.def"
 #undef FLT
 #undef INT
@@ -72,6 +74,7 @@ static inline double f64_of_bits(uint64_t bits)
 #undef FROM_BITS
 #undef TO_FLT
 #undef ISHR
+#undef SQRT
 
 #define FLT              double
 #define INT              uint64_t
@@ -80,6 +83,7 @@ static inline double f64_of_bits(uint64_t bits)
 #define FROM_BITS        f64_of_bits
 #define TO_FLT(i)        ((double)(int64_t)(i))
 #define ISHR(a, b)       ((uint64_t)((int64_t)(a) >> (b)))
+#define SQRT(a)          sqrt(a)
 #include "core/graph/power_steps.def"
 
 float dc_power_f32(float x, float y)
@@ -90,4 +94,14 @@ float dc_power_f32(float x, float y)
 double dc_power(double x, double y)
 {
     return power_f64(&dc_power_of_f64, x, y);
+}
+
+float dc_short_power_f32(float x, float y)
+{
+    return dc_power_is_short(y) ? short_power_f32(&dc_power_of_f32, x, y) : dc_power_f32(x, y);
+}
+
+double dc_short_power(double x, double y)
+{
+    return dc_power_is_short(y) ? short_power_f64(&dc_power_of_f64, x, y) : dc_power(x, y);
 }

@@ -5,6 +5,7 @@
 #ifndef DC_CORE_GRAPH_POWER_H
 #define DC_CORE_GRAPH_POWER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct dc_power_kind {
@@ -16,6 +17,7 @@ typedef struct dc_power_kind {
         half; /* half of the last place of a number of so few digits that the product of two is exact */
     double least;     /* normal number */
     double most;      /* |y| that matters: x^y is 0, 1 or infinite from there on */
+    int reach;        /* products of sizes from 2^-reach to 2^reach have errors that are floats */
     double high, low; /* 2^z is infinite from `high` on, 0 up to `low` */
     double log_scale[2], log_scale_whole; /* 2 / (3 ln 2) in two parts; rounded */
     double offset[2];                     /* log2 1.5 in two parts, the first of few digits */
@@ -33,6 +35,7 @@ static const dc_power_kind dc_power_of_f32 = {
     .half = 1 << 11,
     .least = 0x1p-126,
     .most = 0x1p40,
+    .reach = 100,
     .high = 129,
     .low = -151,
     .log_scale = {0x1.ec8p-1, -0x1.ec478bf80516cp-14},
@@ -55,6 +58,7 @@ static const dc_power_kind dc_power_of_f64 = {
     .half = 1 << 26,
     .least = 0x1p-1022,
     .most = 0x1p80,
+    .reach = 900,
     .high = 1025,
     .low = -1076,
     .log_scale = {0x1.ec709ep-1, -0x1.e2fe0145b01f5p-28},
@@ -74,5 +78,20 @@ static const dc_power_kind dc_power_of_f64 = {
 
 float dc_power_f32(float x, float y);
 double dc_power(double x, double y); /* of f64 */
+
+/*
+ * Exponents of which the power is a product of few factors, a fourth root or a square root among them: whole numbers up to
+ * 10, quarters below 3, of both signs.
+ */
+static inline bool dc_power_is_short(double y)
+{
+    const double size = y < 0 ? -y : y;
+    const int quarters = size <= 10 ? (int)(4 * size) : 0;
+    return quarters > 0 && quarters == 4 * size && (quarters % 4 == 0 || quarters < 12);
+}
+
+/* The same power within 0.51 ulp for those, 0.76 where it is no normal number, by the steps of power_steps.def; for others what is above. */
+float dc_short_power_f32(float x, float y);
+double dc_short_power(double x, double y);
 
 #endif

@@ -29,6 +29,7 @@ typedef struct dc_target {
     bool bfloat;     /* one instruction rounds f32 to bf16 */
     bool scales;     /* one instruction multiplies 16 f32 by powers of two */
     bool dp4a;       /* one instruction multiplies four bytes by four and adds the products to 32 bits */
+    bool fused;      /* one instruction multiplies and adds floats, with one rounding */
     bool ranges;     /* one instruction picks the larger of two numbers, -0 below 0 */
     bool warpgroups; /* four warps begin products together, wgmma; where the user asks for it */
     int vector_bytes; /* 64 with AVX-512, 32 with AVX2, else 16; 4: no vectors */

@@ -228,7 +228,7 @@ static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val 
         return whole_number_power(j, f, a, e->value, out);
     if (e->known && e->value == 0.5)
         return root_power(j, f, a, out);
-    return dc_ops_2(j, f, DC_OP_POW, a, b, out);
+    return dc_ops_2(j, f, e->known ? DC_OP_POWER : DC_OP_POW, a, b, out);
 }
 
 static dc_status build_integer_pow(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
@@ -389,7 +389,7 @@ static int l_row(lua_State *L);
 static const dc_binding row_of_op[DC_OP__COUNT] = {
 /* clang-format off */
 #define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
-    [DC_OP_##id] = {lua, l_row, n, DC_OP_##id != DC_OP_THREEFRY ? DC_IN_BOTH : 0},
+    [DC_OP_##id] = {lua, l_row, n, DC_OP_##id != DC_OP_THREEFRY && DC_OP_##id != DC_OP_POWER ? DC_IN_BOTH : 0},
 #include "core/graph/ops.def"
     /* clang-format on */
 };

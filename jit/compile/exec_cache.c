@@ -41,7 +41,7 @@ static void put_numbers(dc_text *out, const int64_t *v, uint32_t n)
 }
 
 /* A new field of dc_target has to be added below or, if it is text, to what a program depends on. */
-_Static_assert(sizeof(void *) != 8 || sizeof(dc_target) == 728,
+_Static_assert(sizeof(void *) != 8 || sizeof(dc_target) == 736,
                "the key of an executable holds the whole target");
 
 static void put_target(dc_text *out, const dc_target *t)
@@ -54,6 +54,7 @@ static void put_target(dc_text *out, const dc_target *t)
                                t->scales,
                                t->ranges,
                                t->dp4a,
+                               t->fused,
                                t->vector_bytes,
                                t->vector_registers,
                                t->bundles,

@@ -392,6 +392,7 @@ typedef struct row {
 #define expand_atan    dc_expand_atan
 #define expand_atan2   dc_expand_atan2
 #define expand_pow     dc_expand_pow
+#define expand_power   dc_expand_power
 #define expand_sinh    dc_expand_sinh
 #define expand_cosh    dc_expand_cosh
 #define expand_asinh   dc_expand_asinh

@@ -186,6 +186,7 @@ dc_fv dc_expand_acos(const use *u);
 dc_fv dc_expand_atan(const use *u);
 dc_fv dc_expand_atan2(const use *u);
 dc_fv dc_expand_pow(const use *u);
+dc_fv dc_expand_power(const use *u);
 dc_fv dc_expand_sinh(const use *u);
 dc_fv dc_expand_cosh(const use *u);
 dc_fv dc_expand_asinh(const use *u);

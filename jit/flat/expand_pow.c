@@ -6,22 +6,28 @@
 
 #include <math.h>
 
-#define CTX              const use *u,
-#define PASS             u,
-#define FLT              dc_fv
-#define INT              dc_fv
-#define TEST             dc_fv
-#define ADD(a, b)        op2(u, DC_K_ADD, a, b)
-#define SUB(a, b)        op2(u, DC_K_SUB, a, b)
-#define MUL(a, b)        op2(u, DC_K_MUL_ALONE, a, b)
-#define DIV(a, b)        op2(u, DC_K_DIV, a, b)
-#define LT(a, b)         op2(u, DC_K_LT, a, b)
-#define LE(a, b)         op2(u, DC_K_LE, a, b)
-#define EQ(a, b)         op2(u, DC_K_EQ, a, b)
-#define BOTH(a, b)       op2(u, DC_K_AND, a, b)
-#define EITHER(a, b)     op2(u, DC_K_OR, a, b)
-#define DIFFER(a, b)     op2(u, DC_K_XOR, a, b)
-#define PICK(c, a, b)    pick(u, c, a, b)
+#define CTX           const use *u,
+#define PASS          u,
+#define FLT           dc_fv
+#define INT           dc_fv
+#define TEST          dc_fv
+#define ADD(a, b)     op2(u, DC_K_ADD, a, b)
+#define SUB(a, b)     op2(u, DC_K_SUB, a, b)
+#define MUL(a, b)     op2(u, DC_K_MUL_ALONE, a, b)
+#define DIV(a, b)     op2(u, DC_K_DIV, a, b)
+#define LT(a, b)      op2(u, DC_K_LT, a, b)
+#define LE(a, b)      op2(u, DC_K_LE, a, b)
+#define EQ(a, b)      op2(u, DC_K_EQ, a, b)
+#define BOTH(a, b)    op2(u, DC_K_AND, a, b)
+#define EITHER(a, b)  op2(u, DC_K_OR, a, b)
+#define DIFFER(a, b)  op2(u, DC_K_XOR, a, b)
+#define PICK(c, a, b) pick(u, c, a, b)
+#define SQRT(a)       op1(u, DC_K_SQRT, a)
+#define LOST(a, b, p)                                  \
+    do {                                               \
+        if (u->b->fused)                               \
+            return fma3(u, a, b, op1(u, DC_K_NEG, p)); \
+    } while (0)
 #define NUM(v)           flt(u, v)
 #define WORD(v)          bits(u, signed_word(u), v)
 #define IADD(a, b)       op2(u, DC_K_ADD, a, b)
@@ -63,4 +69,29 @@ dc_fv dc_expand_pow(const use *u)
     if (!dc_dtype_is_float(u->t))
         return integer_power(u);
     return power_of(u, u->t == DC_F64 ? &dc_power_of_f64 : &dc_power_of_f32, u->in[0], u->in[1]);
+}
+
+/* The number that the exponent is, where it is one; false for what is computed. */
+static bool is_number(const use *u, double *y)
+{
+    const dc_finst *i = dc_fb_at(u->b, u->in[1]);
+    if (i->op == DC_K_SPLAT)
+        i = dc_fb_at(u->b, i->in[0]);
+    *y = i->op == DC_K_CONST ? dc_value_of(u->t, i->imm) : 0;
+    return i->op == DC_K_CONST;
+}
+
+/* An exponent that is no number, as none is that scripts write, may be any of the short ones. */
+dc_fv dc_expand_power(const use *u)
+{
+    const dc_power_kind *k = u->t == DC_F64 ? &dc_power_of_f64 : &dc_power_of_f32;
+    double y;
+    if (is_number(u, &y))
+        return dc_power_is_short(y) ? short_power_of(u, k, u->in[0], y) : dc_expand_pow(u);
+    dc_fv r = dc_expand_pow(u);
+    for (int quarters = -40; quarters <= 40; quarters++)
+        if (dc_power_is_short(0.25 * quarters))
+            r = pick(u, op2(u, DC_K_EQ, u->in[1], flt(u, 0.25 * quarters)),
+                     short_power_of(u, k, u->in[0], 0.25 * quarters), r);
+    return r;
 }

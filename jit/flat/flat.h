@@ -257,6 +257,7 @@ typedef struct dc_fbuild {
     bool scales;            /* it has DC_K_SCALE */
     bool ranges;            /* it has DC_K_MIN, DC_K_MAX */
     bool dp4a;              /* it has DC_K_DP4A */
+    bool fused;             /* its DC_K_FMA rounds once, where the kernel is not strict */
 } dc_fbuild;
 
 dc_fbuild *dc_fb_new(dc_flat *f); /* in its arena */

@@ -638,6 +638,7 @@ dc_status dc_flatten_for(dc_job *j, dc_kernel *k, const dc_target *target, uint3
     l.b->half = target != NULL && target->half;
     l.b->bfloat = target != NULL && target->bfloat;
     l.b->scales = target != NULL && target->scales;
+    l.b->fused = target != NULL && target->fused && !f->strict;
     l.b->dp4a = target != NULL && target->dp4a;
     l.b->ranges = target != NULL && target->ranges;
     dc_status s = flatten_body(&l, target);

@@ -299,7 +299,7 @@ end
 function TestTable:test_every_elementwise_row_is_a_method_and_a_function()
   local seen = 0
   for _, op in ipairs(dc.ops()) do
-    if op.class == "element-wise" and op.name ~= "threefry" then
+    if op.class == "element-wise" and op.name ~= "threefry" and op.name ~= "power" then -- x ^ 4 is one of power
       seen = seen + 1
       local name = op.name == "not" and "bit_not" or op.name -- `not` is a word of Lua
       lu.assertIsFunction(dc[name])

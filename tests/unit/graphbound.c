@@ -205,6 +205,7 @@ static double moved(const site *s)
     case DC_OP_ATAN2:
         return exact(s) ? 0 : angle(s);
     case DC_OP_POW:
+    case DC_OP_POWER:
         return exact(s) ? 0 : power(s);
     case DC_OP_SQRT:
         return a >= ea ? ea / (s->v > 0 ? s->v : 1) : INFINITY;
@@ -250,6 +251,7 @@ static double rounding(const site *s, double so_far)
     case DC_OP_ERFC:
     case DC_OP_ERF_INV:
     case DC_OP_POW:
+    case DC_OP_POWER:
         return 2 * near_limit(s->op) * u * size + least;
     case DC_OP_LGAMMA:
     case DC_OP_DIGAMMA: /* where they are near 0 the interpreter has the error of terms near 1 */

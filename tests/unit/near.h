@@ -137,6 +137,7 @@ static inline double near_limit(dc_op op)
     case DC_OP_DIGAMMA:
         return 5;
     case DC_OP_POW:
+    case DC_OP_POWER:
         return 1;
     default:
         return 2;

@@ -86,6 +86,8 @@ static const ew_case ew_cases[] = {
     F(POW, 0, -0.0, 0.5), F(POW, NAN, -8, 0.5), F(POW, -8, -2, 3), F(POW, 19683, 3, 9), F(POW, 1e7, 10, 7),
     F(POW, TINY, 2, -149), F(POW, TINY, TINY, 1), F(POW, HUGE_F, HUGE_F, 1), F(POW, INF, 2, 128), F(POW, 0, 2, -151),
     F(POW, -HUGE_F, -HUGE_F, 1), F(POW, NAN, -1, TINY), F(POW, -1, -1, 16777215), F(POW, 1, -1, 16777216),
+    F(POWER, 81, 3, 4), F(POWER, -INF, -0.0, -3), F(POWER, INF, -0.0, -2), F(POWER, 8, 4, 1.5), F(POWER, 0, -0.0, 2.5),
+    F(POWER, INF, -INF, 0.75), F(POWER, NAN, -8, 0.25), F(POWER, 19683, 3, 9), F(POWER, 1, NAN, 0), F(POWER, 0.5, 4, -0.5),
     I(POW, 1, 0, 0), I(POW, -27, -3, 3), I(POW, 10000000, 10, 7), I(POW, -808182895.0, 3, 20), I(POW, I_MIN, -2, 31),
     I(POW, 0, 2, 32), I(POW, 0, 2, -1), I(POW, 1, 1, -7), I(POW, -1, -1, -7), I(POW, 1, -1, -8), I(POW, -1, 0, -1),
     I(POW, 0, 0, 5), I(POW, 1, I_MIN, 0), U(POW, 3486784401.0, 3, 20), U(POW, U_MAX, U_MAX, U_MAX), B(POW, 217, 3, 6),

@@ -107,7 +107,45 @@ static void test_exact(dc_dtype t)
     CHECK_EQ(wrong, 0);
 }
 
-static void test_special(dc_dtype t)
+static double short_power_of(dc_dtype t, double x, double y)
+{
+    return t == DC_F64 ? dc_short_power(x, y) : (double)dc_short_power_f32((float)x, (float)y);
+}
+
+/* Bases whose power is a float, of each short exponent: nothing but the last step rounds, and what is no normal number twice. */
+static void test_short(dc_dtype t)
+{
+    const double range = t == DC_F64 ? 1080 : 152, most = t == DC_F64 ? 1022 : 126;
+    double worst = 0, worst_tiny = 0, at[2] = {0};
+    int exponents = 0;
+    for (int quarters = -44; quarters <= 44; quarters++) {
+        const double y = quarters / 4.0;
+        if (!dc_power_is_short(y))
+            continue;
+        exponents++;
+        const double reach = fmin(range / fabs(y), most);
+        for (int i = 0; i < 4000; i++) {
+            const double size = rounded(t, exp2((2 * fraction() - 1) * reach));
+            const double x = quarters % 4 == 0 && i % 2 ? -size : size;
+            const long double exact = powl(x, y);
+            const double got = short_power_of(t, x, y), e = ulps(t, exact, got);
+            if (fabsl(exact) < ldexpl(1, (int)-most))
+                worst_tiny = fmax(worst_tiny, e);
+            else if (e > worst) {
+                worst = e;
+                at[0] = x;
+                at[1] = y;
+            }
+        }
+    }
+    printf("    %s: %.4f ulp at most, of %a ^ %g; %.4f of tiny ones\n", dc_dtype_name(t), worst,
+           at[0], at[1], worst_tiny);
+    CHECK_EQ(exponents, 2 * (10 + 9));
+    CHECK(worst < 0.501);
+    CHECK(worst_tiny < 0.76);
+}
+
+static void test_special(dc_dtype t, double (*of)(dc_dtype, double, double))
 {
     static const double special[] = {0.0,
                                      -0.0,
@@ -152,12 +190,22 @@ static void test_special(dc_dtype t)
                                      0x1p-1074,
                                      0x1.fffffffffffffp1023,
                                      0x1p64,
-                                     -0x1p64};
+                                     -0x1p64,
+                                     4,
+                                     5,
+                                     -4,
+                                     -5,
+                                     10,
+                                     -7,
+                                     0.25,
+                                     -0.25,
+                                     2.5,
+                                     -2.75};
     int wrong = 0;
     for (size_t i = 0; i < DC_COUNTOF(special); i++)
         for (size_t k = 0; k < DC_COUNTOF(special); k++) {
             const double x = rounded(t, special[i]), y = rounded(t, special[k]);
-            const double got = power_of(t, x, y);
+            const double got = of(t, x, y);
             const long double exact = powl(x, y);
             const bool same = isnan(exact)
                                   ? isnan(got)
@@ -174,7 +222,9 @@ int main(void)
         const dc_dtype t = k == 0 ? DC_F32 : DC_F64;
         test_error(t);
         test_exact(t);
-        test_special(t);
+        test_special(t, power_of);
+        test_special(t, short_power_of);
+        test_short(t);
     }
     return t_done();
 }
