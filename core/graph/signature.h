@@ -16,7 +16,7 @@
  * `name <= 512` bounds a variable: its size is from 1 to the bound and known when the function runs;
  * `0 <= name <= 512` says where it begins. dc_sig_bound puts codes (core/base/extent.h) into a binding.
  *
- * `@ data` splits an axis among the ranks along that axis of the mesh (core/graph/partition.h): the size is that of all
+ * `@ data` splits an axis among the ranks along that axis of the mesh (core/graph/sharding.h): the size is that of all
  * parts together, which is what dims say everywhere. Parts are a matter of dc_sig_sharding.
  *
  * Solving: bare names (and names before "=") first, in all arguments; then expressions that are
@@ -38,7 +38,7 @@
 #include "core/base/arena.h"
 #include "core/base/expr.h"
 #include "core/base/type.h"
-#include "core/graph/partition.h"
+#include "core/graph/sharding.h"
 
 enum {
     DC_SIG_PARAMS = 32,
