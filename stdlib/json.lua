@@ -1,22 +1,30 @@
--- Values as JSON for programs: one line, keys in order. Descriptions of tokenizers, whose blanks count, are in
--- tokenizers/json.lua.
+-- Values as JSON, in one of two forms. Keys of objects are in order in both.
 --
--- A text may have any bytes: what is no UTF-8 becomes U+FFFD. Neither `<` nor `&` is ever written, so that no text ends
--- an element of a page that the JSON stands in. nan and infinities are null.
+--   write    for programs and pages: one line. A text may have any bytes: what is no UTF-8 becomes U+FFFD. Neither `<`
+--            nor `&` is ever written, so that no text ends an element of a page. nan and infinities are null.
+--   python   as Python's json.dumps writes it, for descriptions of tokenizers and chat templates, whose blanks count.
+
+local _, core = ...
 
 local json = {}
 
 json.null = setmetatable({}, { __name = "null" })
+json.empty = setmetatable({}, { __name = "an empty list" }) -- {} is an object
 
 local List = {}
 
 ---@param t table
----@return table # t, which is a list also where it is empty
+---@return table # t, which `write` takes for a list also where it is empty
 function json.list(t)
   return setmetatable(t, List)
 end
 
-local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
+local DEEPEST = 64
+
+-- ---- texts and numbers ----
+
+local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\b"] = "\\b", ["\f"] = "\\f", ["\n"] = "\\n", ["\r"] = "\\r",
+  ["\t"] = "\\t" }
 
 local function escape(c)
   return escapes[c] or ("\\u%04x"):format(c:byte())
@@ -36,71 +44,110 @@ local function repair(s)
   return table.concat(parts)
 end
 
-local function text_of(s)
-  if not utf8.len(s) then
-    s = repair(s)
-  end
-  return '"' .. s:gsub('[%c"\\<&\127]', escape) .. '"'
+local function plain_text(s)
+  return '"' .. (utf8.len(s) and s or repair(s)):gsub('[%c"\\<&\127]', escape) .. '"'
 end
 
-local function number_of(v)
+local function plain_number(v)
   if v ~= v or v == math.huge or v == -math.huge then
     return "null"
   end
   local whole = math.tointeger(v)
-  return whole and ("%d"):format(whole) or (("%.17g"):format(v):gsub(",", "."))
+  return whole and ("%d"):format(whole) or core.number("%.17g", v)
 end
 
-local write
+-- As Python writes it.
+function json.text(s)
+  return '"' .. s:gsub('[%c"\\]', function(c) return c == "\127" and c or escape(c) end) .. '"'
+end
 
-local function write_list(out, list, empty)
-  out[#out + 1] = "["
-  for i, v in ipairs(list) do
-    if i > 1 then
-      out[#out + 1] = ","
+local function python_number(x)
+  if math.type(x) == "integer" then
+    return tostring(x)
+  elseif x ~= x or x == math.huge or x == -math.huge then
+    return x ~= x and "NaN" or x > 0 and "Infinity" or "-Infinity"
+  end
+  for digits = 1, 17 do
+    local s = core.number(("%%.%dg"):format(digits), x)
+    if tonumber(s) == x then
+      return s:find "[.e]" and s or s .. ".0"
     end
-    write(out, v, empty)
   end
-  out[#out + 1] = "]"
 end
 
--- Of a list with holes keys are numbers.
+-- ---- values ----
+
+-- Of a list with holes keys are numbers, which come first.
 local function before(a, b)
-  if type(a) ~= type(b) then
-    return type(a) == "number"
+  local first, second = type(a) == "number", type(b) == "number"
+  if first ~= second then
+    return first
   end
-  return a < b
+  return first and a < b or not first and tostring(a) < tostring(b)
 end
 
-local function write_object(out, t, empty)
+---Keys of an object in order.
+function json.keys(t)
   local keys = {}
   for key in pairs(t) do
     keys[#keys + 1] = key
   end
   table.sort(keys, before)
-  out[#out + 1] = "{"
-  for i, key in ipairs(keys) do
-    out[#out + 1] = (i > 1 and "," or "") .. text_of(tostring(key)) .. ":"
-    write(out, t[key], empty)
-  end
-  out[#out + 1] = "}"
+  return keys
 end
 
-function write(out, v, empty)
-  local kind = type(v)
-  if v == json.null then
-    out[#out + 1] = "null"
-  elseif kind == "table" then
-    local list = v[1] ~= nil or getmetatable(v) == List or empty == "list" and next(v) == nil
-    local how = list and write_list or write_object
-    how(out, v, empty)
-  elseif kind == "number" then
-    out[#out + 1] = number_of(v)
-  elseif kind == "boolean" then
-    out[#out + 1] = tostring(v)
-  else
-    out[#out + 1] = text_of(v)
+local write
+
+local function write_table(out, x, form, level)
+  local list = form.is_list(x)
+  local keys = list and x or json.keys(x)
+  local line = form.indent and "\n" .. (" "):rep(form.indent * (level + 1)) or ""
+  local between = "," .. (form.indent and line or form.blank)
+  out[#out + 1] = list and "[" or "{"
+  for i, key in ipairs(keys) do
+    out[#out + 1] = i > 1 and between or line
+    if not list then
+      out[#out + 1] = form.text(tostring(key)) .. ":" .. form.blank
+      key = x[key]
+    end
+    write(out, key, form, level + 1)
   end
+  out[#out + 1] = (keys[1] ~= nil and line:sub(1, -1 - (form.indent or 0)) or "") .. (list and "]" or "}")
+end
+
+-- form: text, number, is_list; what stands behind a comma and a colon; indent, a number of blanks, or nil for one line;
+-- fail(text), called for what JSON does not have.
+function write(out, x, form, level)
+  local kind = type(x)
+  if kind == "string" then
+    out[#out + 1] = form.text(x)
+  elseif kind == "number" then
+    out[#out + 1] = form.number(x)
+  elseif kind == "boolean" then
+    out[#out + 1] = tostring(x)
+  elseif kind == "nil" or x == json.null then
+    out[#out + 1] = "null"
+  elseif kind ~= "table" then
+    form.fail(core.describe(x))
+  elseif level > DEEPEST then
+    form.fail(("a table that is nested more than %d deep"):format(DEEPEST))
+  else
+    write_table(out, x, form, level)
+  end
+end
+
+local function text_of(x, form)
+  local out = {}
+  write(out, x, form, 0)
+  return table.concat(out)
+end
+
+local function is_plain_list(t)
+  return t[1] ~= nil or getmetatable(t) == List
+end
+
+local function is_list_too(t)
+  return is_plain_list(t) or next(t) == nil
 end
 
 ---A table with an element 1, or of json.list, is a list, another one an object; empty ones are lists where `empty` is
@@ -109,10 +156,19 @@ end
 ---@param empty? "list"
 ---@return string
 function json.write(v, empty)
-  local out = {}
-  write(out, v, empty)
-  local text = table.concat(out)
-  return text
+  return text_of(v, { text = plain_text, number = plain_number, blank = "", fail = error,
+    is_list = empty == "list" and is_list_too or is_plain_list })
+end
+
+local function is_python_list(t)
+  return #t > 0 or t == json.empty
+end
+
+---fail(text) is called for what JSON does not have; `indent` is a number of blanks, or nil for one line.
+---@return string
+function json.python(x, fail, indent)
+  return text_of(x, { text = json.text, number = python_number, blank = " ", fail = fail or error, indent = indent,
+    is_list = is_python_list })
 end
 
 return json

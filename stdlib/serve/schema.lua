@@ -2,7 +2,7 @@
 -- are required first, in the order of `required`, then the others by their names.
 
 require "deepc.serve.regex"
-local json = require "deepc.tokenizers.json"
+local json = require "deepc.json"
 local _, core = ...
 
 local DEEPEST = 32
@@ -204,7 +204,7 @@ function Reader:constant(path, v)
   local kind = type(v)
   local finite = kind == "number" and v == v and math.abs(v) < math.huge
   if finite or kind == "boolean" or kind == "string" and utf8.len(v) then
-    return literal(json.of(v))
+    return literal(json.python(v))
   end
   self:fail(path, ("is %s; texts, numbers and bools are known"):format(core.shown(v)))
 end

@@ -2,7 +2,7 @@
 
 require "deepc.tokenizers.class"
 local jinja = require "deepc.tokenizers.jinja"
-local json = require "deepc.tokenizers.json"
+local json = require "deepc.json"
 local _, core = ...
 
 local OP = "chat"

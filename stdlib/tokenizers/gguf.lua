@@ -1,7 +1,7 @@
 -- Tokenizers of the metadata of GGUF files, as llama.cpp has them.
 
 local tokenizers = require "deepc.tokenizers.class"
-local json = require "deepc.tokenizers.json"
+local json = require "deepc.json"
 local _, core = ...
 
 local OP = "from_gguf"
@@ -256,7 +256,7 @@ function tokenizers.from_gguf(metadata, options)
     unk = id(metadata, "unknown_token_id", #tokens), pad = id(metadata, "padding_token_id", #tokens) }
   local description, vocab = models[model](metadata, options or {}, tokens, ids)
   if vocab then
-    description = type(description) == "string" and description or json.of(description)
+    description = type(description) == "string" and description or json.python(description)
     description = core.new_tokenizer(OP, "metadata", description, vocab, ids)
   end
   local t = description

@@ -2,7 +2,7 @@
 
 local jinja = require "deepc.tokenizers.jinja_parse"
 local values = require "deepc.tokenizers.jinja_values"
-local json = require "deepc.tokenizers.json"
+local json = require "deepc.json"
 require "deepc.wall"
 local _, core = ...
 

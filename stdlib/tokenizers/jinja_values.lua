@@ -1,7 +1,7 @@
 -- Values of chat templates: nil is undefined, json.null is none; lists count from 1 here and from 0 there. Filters,
 -- tests and methods, with the meaning that Jinja and Python give them.
 
-local json = require "deepc.tokenizers.json"
+local json = require "deepc.json"
 local _, core = ...
 
 local values = {}
@@ -51,7 +51,7 @@ function values.text(x)
   if k == "string" then
     return x
   elseif k == "number" then
-    return math.type(x) == "integer" and tostring(x) or json.of(x)
+    return math.type(x) == "integer" and tostring(x) or json.python(x)
   elseif k == "boolean" then
     return x and "True" or "False"
   elseif k == "undefined" then
@@ -466,7 +466,7 @@ function filters.tojson(x, indent)
   if x == nil then
     fail "what is undefined is no JSON"
   end
-  return json.write(x, function(what)
+  return json.python(x, function(what)
     fail("%s is no JSON", what)
   end, indent)
 end

@@ -1,6 +1,6 @@
 -- SentencePiece's files: a message of protocol buffers with pieces, what the model is, how texts are normalized.
 
-local json = require "deepc.tokenizers.json"
+local json = require "deepc.json"
 local _, core = ...
 
 local NORMAL, CONTROL, BYTE = 1, 3, 6 -- kinds of pieces
@@ -150,7 +150,7 @@ local function description(m)
     model = { type = "BPE", by_score = true, fuse_unk = true, byte_fallback = m.trainer.fallback or false,
       unk_token = unknown, types = m.kinds }
   end
-  return json.of {
+  return json.python {
     normalizer = { type = "SentencePiece", add_dummy_prefix = n.add_dummy_prefix,
       remove_extra_whitespaces = n.remove_extra_whitespaces, escape_whitespaces = n.escape_whitespaces,
       treat_whitespace_as_suffix = m.trainer.suffix or false },

@@ -1,7 +1,7 @@
 -- Tokenizers of files: tokenizer.json, a folder with one, vocab.txt of BERT, vocab.json and merges.txt.
 
 local tokenizers = require "deepc.tokenizers.class"
-local json = require "deepc.tokenizers.json"
+local json = require "deepc.json"
 local _, core = ...
 
 local OP = "load"
@@ -41,7 +41,7 @@ local function bert(name, list, lowercase)
   if ids["[CLS]"] and ids["[SEP]"] then
     post = { type = "BertProcessing", sep = { "[SEP]", ids["[SEP]"] }, cls = { "[CLS]", ids["[CLS]"] } }
   end
-  local description = json.of {
+  local description = json.python {
     normalizer = { type = "BertNormalizer", lowercase = lowercase },
     pre_tokenizer = { type = "BertPreTokenizer" },
     model = { type = "WordPiece", unk_token = "[UNK]", continuing_subword_prefix = "##",
@@ -85,7 +85,7 @@ local function gpt2(vocab, merges, special)
     added[i] = { id = ids[token], content = token, special = true, normalized = false }
   end
   local bytes = { type = "ByteLevel", add_prefix_space = false, trim_offsets = true, use_regex = true }
-  local rest = json.of { pre_tokenizer = bytes, decoder = bytes, added_tokens = #added > 0 and added or json.empty }
+  local rest = json.python { pre_tokenizer = bytes, decoder = bytes, added_tokens = #added > 0 and added or json.empty }
   local description = ('%s, "model": {"type": "BPE"%s}}'):format(rest:sub(1, -2),
     text and ', "vocab": ' .. text or "")
   return core.new_tokenizer(OP, name, description, { tokens = list, merges = merges_of(merges, merges) },

@@ -1,6 +1,7 @@
 -- Logs of numbers by name: CSV and JSON lines. Each knows how long its file is, so that a run that goes on can cut it.
 
 local _, core = ...
+local json = require "deepc.json"
 
 local logs = {}
 core.logs = logs
@@ -13,14 +14,13 @@ local function number_text(x)
 end
 
 -- JSON has no infinities and no NaN: texts, as JavaScript and Python's json read neither otherwise.
-local function json(x)
-  if type(x) == "number" then
-    return x == x and x > -math.huge and x < math.huge and number_text(x) or ('"%s"'):format(x ~= x and "nan"
-      or x > 0 and "inf" or "-inf")
+local function json_text(x)
+  if type(x) == "number" and x == x and x > -math.huge and x < math.huge then
+    return number_text(x)
   elseif type(x) == "boolean" then
     return tostring(x)
   end
-  return '"' .. x:gsub('[%c"\\]', function(c) return ("\\u%04x"):format(c:byte()) end) .. '"'
+  return json.text(x ~= x and "nan" or x == math.huge and "inf" or x == -math.huge and "-inf" or x)
 end
 
 local function csv(x)
@@ -47,7 +47,7 @@ function Log:write(names, row)
   if self.kind == "jsonl" then
     for _, name in ipairs(names) do
       if row[name] ~= nil then
-        parts[#parts + 1] = json(name) .. ": " .. json(row[name])
+        parts[#parts + 1] = json.text(name) .. ": " .. json_text(row[name])
       end
     end
     self.size = core.append_file(self.op, self.path, self.size, "{" .. table.concat(parts, ", ") .. "}\n")
