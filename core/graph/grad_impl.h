@@ -56,7 +56,7 @@ dc_grad_rule dc_grad_rsum, dc_grad_rmax, dc_grad_rmin, dc_grad_rprod;
 /* grad_special.c: functions of one number, atan2, copysign */
 dc_grad_rule dc_grad_tan, dc_grad_asin, dc_grad_acos, dc_grad_atan, dc_grad_atan2, dc_grad_sinh, dc_grad_cosh,
     dc_grad_asinh, dc_grad_acosh, dc_grad_atanh, dc_grad_exp2, dc_grad_log2, dc_grad_log10, dc_grad_cbrt, dc_grad_erf,
-    dc_grad_erfc, dc_grad_erf_inv, dc_grad_lgamma, dc_grad_digamma, dc_grad_copysign,
+    dc_grad_erfc, dc_grad_erf_inv, dc_grad_sigmoid, dc_grad_silu, dc_grad_gelu, dc_grad_gelu_tanh, dc_grad_lgamma, dc_grad_digamma, dc_grad_copysign,
     dc_grad_pow;
 /* grad_move.c: movement, indexing, contractions */
 dc_grad_rule dc_grad_reshape, dc_grad_permute, dc_grad_expand, dc_grad_slice, dc_grad_pad,

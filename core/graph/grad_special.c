@@ -189,6 +189,53 @@ void dc_grad_erf_inv(const dc_vjp *v)
     give(v, 0, &s, mul(&s, s.g, mul(&s, e, number(&s, half_root_pi))));
 }
 
+static dc_ref rest_of(const slope *s, dc_ref a)
+{
+    return sub(s, number(s, 1), a);
+}
+
+/* r (1 - r), of 16-bit floats with an r that has the digits of f32 */
+void dc_grad_sigmoid(const dc_vjp *v)
+{
+    const slope s = slope_of(v);
+    const dc_ref r = dc_dtype_is_short(s.t) ? apply(&s, DC_OP_SIGMOID, s.a) : s.r;
+    give(v, 0, &s, mul(&s, s.g, mul(&s, r, rest_of(&s, r))));
+}
+
+/* p (1 + a (1 - p)) with p = sigmoid(a) */
+void dc_grad_silu(const dc_vjp *v)
+{
+    const slope s = slope_of(v);
+    const dc_ref p = apply(&s, DC_OP_SIGMOID, s.a);
+    const dc_ref factor = add(&s, mul(&s, s.a, rest_of(&s, p)), number(&s, 1));
+    give(v, 0, &s, mul(&s, s.g, mul(&s, p, factor)));
+}
+
+/* (1 + erf(a / sqrt(2))) / 2 + a exp(-a^2 / 2) / sqrt(2 pi) */
+void dc_grad_gelu(const dc_vjp *v)
+{
+    const slope s = slope_of(v);
+    const dc_ref t = mul(&s, s.a, number(&s, 0.707106781186547524));
+    const dc_ref part = mul(&s, add(&s, apply(&s, DC_OP_ERF, t), number(&s, 1)), number(&s, 0.5));
+    const dc_ref e = apply(&s, DC_OP_EXP, apply(&s, DC_OP_NEG, mul(&s, t, t)));
+    const dc_ref bell_part = mul(&s, mul(&s, s.a, number(&s, 0.398942280401432678)), e);
+    give(v, 0, &s, mul(&s, s.g, add(&s, part, bell_part)));
+}
+
+/* p (1 + a (1 - p) y') with p = sigmoid(y), y = 2 sqrt(2 / pi) (a + 0.044715 a^3) */
+void dc_grad_gelu_tanh(const dc_vjp *v)
+{
+    const double first = 1.59576912160573071, third = 0.0713548162726002488;
+    const slope s = slope_of(v);
+    const dc_ref square = mul(&s, s.a, s.a);
+    const dc_ref y = mul(&s, s.a, add(&s, mul(&s, square, number(&s, third)), number(&s, first)));
+    const dc_ref p = apply(&s, DC_OP_SIGMOID, y);
+    const dc_ref slope_y = add(&s, mul(&s, square, number(&s, 3 * third)), number(&s, first));
+    const dc_ref factor =
+        add(&s, mul(&s, mul(&s, s.a, rest_of(&s, p)), slope_y), number(&s, 1));
+    give(v, 0, &s, mul(&s, s.g, mul(&s, p, factor)));
+}
+
 void dc_grad_lgamma(const dc_vjp *v)
 {
     const slope s = slope_of(v);

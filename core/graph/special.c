@@ -45,3 +45,58 @@ double dc_erf_inv(double x)
     }
     return copysign(y, x);
 }
+
+/* x / (1 + exp(-y - more)), for a small `more`; where exp(y) is no normal number, it is the product of two. */
+static double gate(double x, double y, double more)
+{
+    if (y < -700)
+        return x * exp(y / 2) * (1 + more) * exp(y / 2);
+    const double e = exp(-fabs(y)) * (y < 0 ? 1 + more : 1 - more);
+    return y < 0 ? x * (e / (1 + e)) : x / (1 + e);
+}
+
+double dc_sigmoid(double x)
+{
+    return gate(1, x, 0);
+}
+
+/* 0 for -infinity, as the next two */
+double dc_silu(double x)
+{
+    return x < -1000 ? -0.0 : gate(x, x, 0);
+}
+
+/*
+ * x / 2 erfc(-x / sqrt(2)), with what the argument's rounding leaves. Where erfc is no normal number, exp(-x^2 / 2) by the
+ * asymptotic series.
+ */
+double dc_gelu(double x)
+{
+    const double inverse = -0x1.6a09e667f3bcdp-1, a = x * inverse;
+    if (fabs(x) > 1000)
+        return x < 0 ? -0.0 : x;
+    if (x < -30) {
+        const double high = (double)(float)x, t = 1 / (x * x);
+        double series = 1;
+        for (int i = 15; i > 0; i -= 2)
+            series = 1 - i * t * series;
+        const double rest = exp(-(x - high) * (x + high) / 2), half = exp(-high * high / 4);
+        return -series / sqrt(2 * pi) * half * rest * half;
+    }
+    const double left = fma(x, inverse, -a) + x * 0x1.bdd3413b26456p-55;
+    return x / 2 * (erfc(a) - 2 / sqrt(pi) * exp(-a * a) * left);
+}
+
+/* x sigmoid(y) with y = 2 sqrt(2 / pi) (x + 0.044715 x^3) in two parts */
+double dc_gelu_tanh(double x)
+{
+    const double first = 0x1.9884533d43651p+0, third = 0x1.2444f2a4d8b4bp-4;
+    if (fabs(x) > 1000)
+        return x < 0 ? -0.0 : x;
+    const double square = x * x, cube = square * third, sum = cube + first, part = sum - cube;
+    double more = fma(square, third, -cube) + fma(x, x, -square) * third;
+    more += (cube - (sum - part)) + (first - part);
+    more -= 0x1.cbc0d30ebfd15p-54 + square * 0x1.6c843a29d1c70p-61;
+    const double y = x * sum;
+    return gate(x, y, fma(x, sum, -y) + x * more);
+}

@@ -4,5 +4,9 @@
 
 double dc_digamma(double x);
 double dc_erf_inv(double x);
+double dc_sigmoid(double x);
+double dc_silu(double x);
+double dc_gelu(double x);
+double dc_gelu_tanh(double x);
 
 #endif

@@ -68,8 +68,4 @@ typedef struct dc_composite {
 
 int dc_ops_composite(lua_State *L);
 
-dc_build_fn dc_ops_sigmoid, dc_ops_tanh;
-/* Is a negative, and exp(-|a|), which never overflows. */
-dc_status dc_ops_decay(dc_job *j, dc_func *f, dc_val a, dc_val *neg, dc_val *out);
-
 #endif

@@ -260,38 +260,6 @@ static dc_status build_relu(dc_job *j, dc_func *f, const void *arg, const dc_val
     return by_result(j, f, &in[0], out, relu_slope);
 }
 
-dc_status dc_ops_decay(dc_job *j, dc_func *f, dc_val a, dc_val *neg, dc_val *out)
-{
-    dc_val zero, minus;
-    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
-    DC_TRY(dc_ops_2(j, f, DC_OP_LT, a, zero, neg));
-    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, a, &minus));
-    DC_TRY(dc_ops_where(j, f, *neg, a, minus, out));
-    return dc_ops_1(j, f, DC_OP_EXP, *out, out);
-}
-
-static dc_ref sigmoid_slope(dc_func *f, dc_ref y, dc_ref dy)
-{
-    const dc_ref rest = dc_graph_op2(f, DC_OP_SUB, dc_graph_like(f, y, 1), y);
-    return dc_graph_op2(f, DC_OP_MUL, dy, dc_graph_op2(f, DC_OP_MUL, y, rest));
-}
-
-/* 1 / (1 + e) with e = exp(-|a|), or e - e e / (1 + e) for negative a: with small e that is rounded once. */
-dc_status dc_ops_sigmoid(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
-{
-    dc_val one, e, neg, top, sum, part;
-    DC_UNUSED(arg);
-    DC_TRY(dc_ops_number(j, f, in[0], 1, &one));
-    DC_TRY(dc_ops_decay(j, f, in[0], &neg, &e));
-    DC_TRY(dc_ops_where(j, f, neg, e, one, &top));
-    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, one, e, &sum));
-    DC_TRY(dc_ops_2(j, f, DC_OP_DIV, top, sum, out));
-    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, e, *out, &part));
-    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, e, part, &part));
-    DC_TRY(dc_ops_where(j, f, neg, part, *out, out));
-    return by_result(j, f, &in[0], out, sigmoid_slope);
-}
-
 /* a + a^3 P(a^2), for a of 0 .. 0.55: Chebyshev fits (scripts/minimax); where a is not near, of 0. */
 static dc_status near_tanh(dc_job *j, dc_func *f, dc_val a, dc_val near, dc_val *out)
 {
@@ -330,7 +298,7 @@ static dc_ref tanh_slope(dc_func *f, dc_ref y, dc_ref dy)
 }
 
 /* (1 - e) / (1 + e) with e = exp(-2|a|) and the sign of a; near 0, where that cancels, a polynomial. */
-dc_status dc_ops_tanh(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+static dc_status build_tanh(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     dc_val one, size, limit, minus_two, e, up, down, near, low;
     DC_UNUSED(arg);
@@ -385,11 +353,17 @@ static dc_status build_ge(dc_job *j, dc_func *f, const void *arg, const dc_val *
 
 static int l_row(lua_State *L);
 
-/* Of every element-wise row of the op table; the others are empty. `cast` is replaced below. */
+/*
+ * Of every element-wise row of the op table; the others are empty. `cast` and gelu, which has an option, are replaced;
+ * threefry and gelu_tanh have no name in the language.
+ */
+/* The others are made by builders alone. */
+#define HAS_NAME(op) ((op) != DC_OP_THREEFRY && (op) != DC_OP_POWER && (op) != DC_OP_GELU_TANH)
+
 static const dc_binding row_of_op[DC_OP__COUNT] = {
 /* clang-format off */
 #define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
-    [DC_OP_##id] = {lua, l_row, n, DC_OP_##id != DC_OP_THREEFRY && DC_OP_##id != DC_OP_POWER ? DC_IN_BOTH : 0},
+    [DC_OP_##id] = {lua, l_row, n, HAS_NAME(DC_OP_##id) ? DC_IN_BOTH : 0},
 #include "core/graph/ops.def"
     /* clang-format on */
 };
@@ -418,8 +392,7 @@ static const dc_composite composites[] = {
     {{"gt", dc_ops_composite, 2, DC_IN_BOTH}, build_gt, false, false},
     {{"ge", dc_ops_composite, 2, DC_IN_BOTH}, build_ge, false, false},
     {{"relu", dc_ops_composite, 1, DC_IN_BOTH}, build_relu, false, false},
-    {{"sigmoid", dc_ops_composite, 1, DC_IN_BOTH}, dc_ops_sigmoid, false, true},
-    {{"tanh", dc_ops_composite, 1, DC_IN_BOTH}, dc_ops_tanh, false, true},
+    {{"tanh", dc_ops_composite, 1, DC_IN_BOTH}, build_tanh, false, true},
 };
 
 int dc_ops_composite(lua_State *L)

@@ -111,11 +111,15 @@ static dc_status build_isinf(dc_job *j, dc_func *f, const void *arg, const dc_va
 
 /* ---- activations ------------------------------------------------------------------------------ */
 
-/* a sigmoid(a) */
-static dc_status build_silu(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+/* Is a negative, and exp(-|a|), which never overflows. */
+static dc_status decay(dc_job *j, dc_func *f, dc_val a, dc_val *neg, dc_val *out)
 {
-    DC_TRY(dc_ops_sigmoid(j, f, arg, in, out));
-    return dc_ops_2(j, f, DC_OP_MUL, in[0], *out, out);
+    dc_val zero, minus;
+    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, a, zero, neg));
+    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, a, &minus));
+    DC_TRY(dc_ops_where(j, f, *neg, a, minus, out));
+    return dc_ops_1(j, f, DC_OP_EXP, *out, out);
 }
 
 /*
@@ -128,41 +132,17 @@ static dc_status build_softplus(dc_job *j, dc_func *f, const void *arg, const dc
     dc_val zero, top, e, neg;
     DC_UNUSED(arg);
     DC_TRY(dc_ops_number(j, f, in[0], 0, &zero));
-    DC_TRY(dc_ops_decay(j, f, in[0], &neg, &e));
+    DC_TRY(decay(j, f, in[0], &neg, &e));
     DC_TRY(dc_ops_where(j, f, neg, zero, in[0], &top));
     DC_TRY(dc_ops_1(j, f, DC_OP_LOG1P, e, &e));
     return dc_ops_2(j, f, DC_OP_ADD, top, e, out);
-}
-
-static dc_status scaled(dc_job *j, dc_func *f, dc_val a, double by, dc_val *out)
-{
-    dc_val k;
-    DC_TRY(dc_ops_number(j, f, a, by, &k));
-    return dc_ops_2(j, f, DC_OP_MUL, a, k, out);
 }
 
 /* a Phi(a) = a / 2 (1 + erf(a / sqrt 2)), or with tanh(sqrt(2 / pi) (a + 0.044715 a^3)) for erf */
 static dc_status build_gelu(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const bool with_tanh = *(const bool *)arg;
-    const dc_val a = in[0];
-    dc_val s, one, half;
-    if (with_tanh) {
-        DC_TRY(dc_ops_2(j, f, DC_OP_MUL, a, a, &s));
-        DC_TRY(scaled(j, f, s, 0.044715, &s));
-        DC_TRY(dc_ops_number(j, f, a, 1, &one));
-        DC_TRY(dc_ops_2(j, f, DC_OP_ADD, s, one, &s));
-        DC_TRY(dc_ops_2(j, f, DC_OP_MUL, s, a, &s));
-        DC_TRY(scaled(j, f, s, 0.79788456080286536, &half));
-        DC_TRY(dc_ops_tanh(j, f, NULL, &half, &s));
-    } else {
-        DC_TRY(scaled(j, f, a, 0.70710678118654752, &s));
-        DC_TRY(dc_ops_1(j, f, DC_OP_ERF, s, &s));
-        DC_TRY(dc_ops_number(j, f, a, 1, &one));
-    }
-    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, s, one, &s));
-    DC_TRY(scaled(j, f, a, 0.5, &half));
-    return dc_ops_2(j, f, DC_OP_MUL, half, s, out);
+    return dc_ops_1(j, f, with_tanh ? DC_OP_GELU_TANH : DC_OP_GELU, in[0], out);
 }
 
 /* x:gelu()  x:gelu { approximate = "tanh" } */
@@ -180,7 +160,7 @@ static int l_gelu(lua_State *L)
             dc_error_raisef(L, d, DC_ERR_ARG, "gelu", "approximate is \"tanh\" or \"none\", not %s",
                             dc_handle_describe(L, 3));
     }
-    dc_apply a = {.once = true, .build = build_gelu, .arg = &with_tanh};
+    dc_apply a = {.build = build_gelu, .arg = &with_tanh};
     dc_apply_operands(L, d, &a, "gelu", (const int[]){1}, 1);
     dc_apply_run(L, d, &a);
     return 1;
@@ -236,7 +216,6 @@ static const dc_composite rows[] = {
     {{"isnan", dc_ops_composite, 1, DC_IN_BOTH}, build_isnan, false, false},
     {{"isfinite", dc_ops_composite, 1, DC_IN_BOTH}, build_isfinite, false, false},
     {{"isinf", dc_ops_composite, 1, DC_IN_BOTH}, build_isinf, false, false},
-    {{"silu", dc_ops_composite, 1, DC_IN_BOTH}, build_silu, false, true},
     {{"softplus", dc_ops_composite, 1, DC_IN_BOTH}, build_softplus, false, true},
 };
 

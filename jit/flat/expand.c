@@ -404,6 +404,10 @@ typedef struct row {
 #define expand_cbrt    dc_expand_cbrt
 #define expand_erfc    dc_expand_erfc
 #define expand_erf_inv dc_expand_erf_inv
+#define expand_sigmoid dc_expand_sigmoid
+#define expand_silu    dc_expand_silu
+#define expand_gelu    dc_expand_gelu
+#define expand_gelu_tanh dc_expand_gelu_tanh
 #define expand_lgamma  dc_expand_lgamma
 #define expand_digamma dc_expand_digamma
 static const row rows[] = {

@@ -73,7 +73,7 @@ dc_fv dc_expand_erf(const use *u)
 /*
  * exp(-a^2) erfcx(a) of a = |x|, where (1 + 2 a) erfcx(a) is a polynomial in (a - 4) / (a + 4) (M. Shepherd, J. Laframboise,
  * Chebyshev approximation of (1 + 2x) exp(x^2) erfc x, 1981); of f32 with 3.6875 instead of 4, for which the constant term is
- * nearly a float. Half the digits of a have an exact square. Below 1/2, of f32 0.35, it is 1 less a polynomial for erf.
+ * nearly a float. Half the digits of a have an exact square. Below 1/2, of f32 0.6, it is 1 less a polynomial for erf.
  */
 dc_fv dc_expand_erfc(const use *u)
 {
@@ -91,14 +91,15 @@ dc_fv dc_expand_erfc(const use *u)
              -0.066330365813385583159,  0.093732834998269492493,     -0.10103906603626274954,
              0.068097054254695173382,   0.015379652102619167145,     -0.1396211168405625355,
              1.232995118625552511}};
-    static const series small_f32 = {
-        5, {0.00471908256722, -0.026757732735, 0.112828314285, -0.376126090075, 1.1283791656}};
+    static const series small_f32 = {6,
+                                     {-0.000734893058309, 0.00517670764274, -0.0268574592672,
+                                      0.112837186601, -0.376126366576, 0.128379166983}};
     static const series small_f64 = {10,
                                      {-1.4620913409445107079e-7, 1.6371234425769211828e-6,
                                       -0.000014923003368152059328, 0.00012055286202005712175,
                                       -0.00085483265107247963809, 0.0052239776220169363621,
                                       -0.026866170644999719804, 0.11283791670954869097,
-                                      -0.3761263890318375052, 1.1283791670955125739}};
+                                      -0.3761263890318375052, 0.1283791670955125739}};
     const dc_fv x = u->in[0], one = flt(u, 1), middle = flt_of(u, 3.6875, 4),
                 end = flt_of(u, 10.1, 27.3);
     const dc_dtype un = unsigned_word(u);
@@ -111,19 +112,20 @@ dc_fv dc_expand_erfc(const use *u)
     const dc_fv q = op2(u, DC_K_DIV, op2(u, DC_K_SUB, a, middle), op2(u, DC_K_ADD, a, middle));
     const series *of = u->t == DC_F64 ? &scaled_f64 : &scaled_f32;
     const dc_fv bend = op2(u, DC_K_MUL, q, polynomial(u, q, of->coef, of->terms - 1));
-    const dc_fv level = flt(u, of->coef[of->terms - 1]), scaled = op2(u, DC_K_ADD, level, bend);
-    /* What roundings of the polynomial, of 1 to 1.24, and of 1 + 2 a leave is left to the exponential. */
+    const dc_fv level = flt(u, of->coef[of->terms - 1]);
+    /* What the rounding of 1 + 2 a leaves is left to the exponential. */
     const dc_fv twice = op2(u, DC_K_ADD, a, a), below = op2(u, DC_K_ADD, twice, one);
     const dc_fv off = op2(u, DC_K_SUB, one, op2(u, DC_K_SUB, below, twice));
-    const dc_fv lost = op2(u, DC_K_SUB, bend, op2(u, DC_K_SUB, scaled, level));
-    dc_fv more = op2(u, DC_K_SUB, rest, op2(u, DC_K_DIV, off, below));
-    more = fma3(u, lost, flt(u, 0.87), more);
-    const dc_fv p = dc_expand_times_exp(u, scaled, op1(u, DC_K_NEG, square), more);
+    const dc_fv more = op2(u, DC_K_SUB, rest, op2(u, DC_K_DIV, off, below));
+    const dc_fv p = dc_expand_times_exp(u, level, bend, op1(u, DC_K_NEG, square), more);
     const dc_fv r = op2(u, DC_K_DIV, p, below);
     const dc_fv far = pick(u, op2(u, DC_K_LT, x, flt(u, 0)), op2(u, DC_K_SUB, flt(u, 2), r), r);
+    /* 1 - (x + more), from 1/4 on as 1/2 - ((x - 1/2) + more), where the difference in it is exact */
+    const dc_fv much = op2(u, DC_K_LE, flt(u, 0.25), x);
+    const dc_fv by = pick(u, much, flt(u, 0.5), one), start = op2(u, DC_K_SUB, by, one);
     const dc_fv small = series_at(u, op2(u, DC_K_MUL, x, x), &small_f32, &small_f64);
-    const dc_fv near = op2(u, DC_K_SUB, one, op2(u, DC_K_MUL, x, small));
-    return pick(u, op2(u, DC_K_LT, a, flt_of(u, 0.35, 0.5)), near, far);
+    const dc_fv near = op2(u, DC_K_SUB, by, fma3(u, x, small, op2(u, DC_K_ADD, x, start)));
+    return pick(u, op2(u, DC_K_LT, a, flt_of(u, 0.6, 0.5)), near, far);
 }
 
 /* ---- the inverse ---- */

@@ -161,17 +161,53 @@ dc_fv dc_expand_half_exp(const use *u, dc_fv x)
     return pick(u, over, flt(u, INFINITY), times_power(u, p, n, sum, 1));
 }
 
-dc_fv dc_expand_times_exp(const use *u, dc_fv p, dc_fv x, dc_fv more)
+dc_fv dc_expand_times_exp(const use *u, dc_fv p, dc_fv part, dc_fv x, dc_fv more)
 {
     const kind *k = kind_of(u);
     const dc_fv least = flt(u, k->least);
     dc_fv sum;
     x = pick(u, op2(u, DC_K_LT, x, least), least, x);
     const dc_fv n = exponent_of(u, op2(u, DC_K_ADD, x, more), 2, &sum);
-    dc_fv r = fma3(u, n, flt(u, -k->ln2_high), x);
-    r = op2(u, DC_K_ADD, fma3(u, n, flt(u, k->ln2_low), r), more);
-    const dc_fv rest = fma3(u, polynomial(u, r, k->coef, k->terms), op2(u, DC_K_MUL, r, r), r);
-    return times_power(u, fma3(u, p, rest, p), n, sum, 0);
+    const dc_fv far = fma3(u, n, flt(u, -k->ln2_high), x),
+                low = fma3(u, n, flt(u, k->ln2_low), more);
+    const dc_fv r =
+        op2(u, DC_K_ADD, far, low); /* `far` is exact, and rounded with what is added to r */
+    const dc_fv bend = fma3(u, polynomial(u, r, k->coef, k->terms), op2(u, DC_K_MUL, r, r), low);
+    const dc_fv rest = op2(u, DC_K_ADD, far, bend);
+    const dc_fv more_than_p = fma3(u, p, rest, fma3(u, part, rest, part));
+    return times_power(u, op2(u, DC_K_ADD, more_than_p, p), n, sum, 0);
+}
+
+/*
+ * The denominator is c + c 2^n + c 2^n (exp(r) - 1), rounded once, and the quotient is multiplied by c: 1, or a power of 2 so
+ * small that c 2^n is a normal number where exp(x) overflows.
+ */
+dc_fv dc_expand_gate(const use *u, dc_fv top, dc_fv x, dc_fv more)
+{
+    const kind *k = kind_of(u);
+    const bool wide = u->t == DC_F64;
+    const int down = wide ? 512 : 64;
+    const dc_fv least = flt_of(u, -87, -708), most = flt_of(u, 112, 760), zero = flt(u, 0);
+    const dc_fv grows = op2(u, DC_K_LT, zero, x);
+    x = pick(u, op2(u, DC_K_LT, most, x), most, x); /* NaN stays */
+    x = pick(u, op2(u, DC_K_LT, x, least), least, x);
+    dc_fv sum;
+    const dc_fv n = exponent_of(u, op2(u, DC_K_ADD, x, more), 1, &sum);
+    const dc_fv far = fma3(u, n, flt(u, -k->ln2_high), x),
+                low = fma3(u, n, flt(u, k->ln2_low), more);
+    const dc_fv r = op2(u, DC_K_ADD, far, low);
+    const dc_fv p =
+        wide ? polynomial(u, r, k->coef, k->terms) : polynomial_by_pairs(u, r, k->coef, k->terms);
+    const dc_fv rest = op2(u, DC_K_ADD, far, fma3(u, p, op2(u, DC_K_MUL, r, r), low));
+    const dc_fv c = pick(u, grows, flt(u, ldexp(1, -down)), flt(u, 1));
+    const dc_fv lower = pick(u, grows, bits(u, k->whole, (uint64_t)down), bits(u, k->whole, 0));
+    const dc_fv exponent = op2(u, DC_K_SUB, as(u, sum, k->whole), lower);
+    const dc_fv power =
+        as(u, op2(u, DC_K_SHL, exponent, bits(u, k->whole, (uint64_t)k->fraction)), u->t);
+    const dc_fv base = op2(u, DC_K_ADD, power, c);
+    const dc_fv lost = op2(u, DC_K_SUB, c, op2(u, DC_K_SUB, base, power)); /* of a large power */
+    const dc_fv below = op2(u, DC_K_ADD, base, fma3(u, power, rest, pick(u, grows, lost, zero)));
+    return op2(u, DC_K_MUL, op2(u, DC_K_DIV, top, below), c);
 }
 
 /* 2^x = 2^n * 2^r, r = x - n exact. */

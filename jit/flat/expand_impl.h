@@ -5,6 +5,7 @@
  *   expand.c       rows whose expansion is the same for all dtypes, and those of f32
  *   expand_exp.c   exp, exp2, expm1, powers of two
  *   expand_erf.c   erf, erfc, the inverse of erf
+ *   expand_gate.c sigmoid, silu, gelu in both forms
  *   expand_f64.c   the remainder of f64
  *   expand_trig.c  sine, cosine, tangent
  *   expand_arc.c   asin, acos, atan, atan2
@@ -157,8 +158,10 @@ static inline dc_fv apply_to(const use *u, dc_fv (*expand)(const use *u), dc_fv 
 dc_fv dc_expand_exp(const use *u);
 dc_fv dc_expand_half_exp(const use *u,
                          dc_fv x); /* exp(x) / 2 for x from 0 on; overflows where that does */
-/* p * exp(x + more), for a small part `more` of the sum, which is at most 0. */
-dc_fv dc_expand_times_exp(const use *u, dc_fv p, dc_fv x, dc_fv more);
+/* (p + part) * exp(x + more), for small parts of the sums; that of x is at most 0. */
+dc_fv dc_expand_times_exp(const use *u, dc_fv p, dc_fv part, dc_fv x, dc_fv more);
+/* top / (1 + exp(x + more)), for a small part `more` of the sum; 0 where the quotient is less than the least float. */
+dc_fv dc_expand_gate(const use *u, dc_fv top, dc_fv x, dc_fv more);
 dc_fv dc_expand_exp2(const use *u);
 dc_fv dc_expand_exp_near(const use *u, dc_fv x); /* for |x| up to 80 */
 dc_fv dc_expand_expm1_near(const use *u);        /* for |x| up to 40 */
@@ -170,6 +173,10 @@ void dc_expand_log_parts(const use *u, dc_fv x, dc_fv *high, dc_fv *low);
 dc_fv dc_expand_erf(const use *u);
 dc_fv dc_expand_erfc(const use *u);
 dc_fv dc_expand_erf_inv(const use *u);
+dc_fv dc_expand_sigmoid(const use *u);
+dc_fv dc_expand_silu(const use *u);
+dc_fv dc_expand_gelu(const use *u);
+dc_fv dc_expand_gelu_tanh(const use *u);
 
 /*
  * x * 2^n in two steps, so that n may be twice what an exponent may; one rounding, at the second step.

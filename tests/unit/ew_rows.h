@@ -372,6 +372,12 @@ static inline double range_of(dc_op op, dc_dtype t)
         return wide ? 1100 : 160;
     case DC_OP_ERF:
         return 8;
+    case DC_OP_SIGMOID:
+    case DC_OP_SILU:
+        return wide ? 760 : 110;
+    case DC_OP_GELU:
+    case DC_OP_GELU_TANH:
+        return wide ? 40 : 15;
     case DC_OP_ERFC:
         return wide ? 28 : 11;
     case DC_OP_ASIN:
@@ -420,7 +426,8 @@ static inline void test_dense(runner *r)
                {DC_OP_ATAN, 15},   {DC_OP_SINH, 15},   {DC_OP_COSH, 15}, {DC_OP_ASINH, 15},
                {DC_OP_ACOSH, 15},  {DC_OP_ATANH, 15},  {DC_OP_EXP2, 15}, {DC_OP_LOG2, 15},
                {DC_OP_LOG10, 15},  {DC_OP_CBRT, 15},   {DC_OP_ERFC, 15}, {DC_OP_ERF_INV, 14},
-               {DC_OP_LGAMMA, 15}, {DC_OP_DIGAMMA, 14}};
+               {DC_OP_LGAMMA, 15}, {DC_OP_DIGAMMA, 14},
+               {DC_OP_SIGMOID, 15}, {DC_OP_SILU, 15}, {DC_OP_GELU, 15}, {DC_OP_GELU_TANH, 15}};
     enum { OPS = DC_COUNTOF(row) };
     oneop c[2 * OPS];
     double worst[2 * OPS] = {0};

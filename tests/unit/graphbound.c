@@ -176,6 +176,12 @@ static double moved(const site *s)
         return 1.13 * ea;
     case DC_OP_ERFC:
         return 1.13 * ea;
+    case DC_OP_SIGMOID:
+        return 0.25 * ea;
+    case DC_OP_SILU:
+    case DC_OP_GELU:
+    case DC_OP_GELU_TANH:
+        return 1.13 * ea;
     case DC_OP_SIN:
     case DC_OP_COS:
         return fmin(ea, 2);
@@ -250,6 +256,10 @@ static double rounding(const site *s, double so_far)
     case DC_OP_CBRT:
     case DC_OP_ERFC:
     case DC_OP_ERF_INV:
+    case DC_OP_SIGMOID:
+    case DC_OP_SILU:
+    case DC_OP_GELU:
+    case DC_OP_GELU_TANH:
     case DC_OP_POW:
     case DC_OP_POWER:
         return 2 * near_limit(s->op) * u * size + least;

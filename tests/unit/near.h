@@ -67,6 +67,24 @@ static inline long double near_erf_inv(long double x)
     return copysignl(y, x);
 }
 
+static inline long double near_sigmoid(long double x)
+{
+    const long double e = expl(-fabsl(x));
+    return x < 0 ? e / (1 + e) : 1 / (1 + e);
+}
+
+static inline long double near_gelu(long double x)
+{
+    return x == -INFINITY ? -0.0L : x / 2 * erfcl(x * -0.707106781186547524400844362L);
+}
+
+/* x sigmoid(2 b), where tanh is near -1 */
+static inline long double near_gelu_tanh(long double x)
+{
+    const long double b = 0.797884560802865355879892119869L * (x + 0.044715L * x * x * x);
+    return x == -INFINITY ? -0.0L : x * near_sigmoid(2 * b);
+}
+
 static inline long double near_exact(dc_op op, long double a, long double b)
 {
     switch ((int)op) {
@@ -116,6 +134,14 @@ static inline long double near_exact(dc_op op, long double a, long double b)
         return erfcl(a);
     case DC_OP_ERF_INV:
         return near_erf_inv(a);
+    case DC_OP_SIGMOID:
+        return near_sigmoid(a);
+    case DC_OP_SILU:
+        return a == -INFINITY ? -0.0L : a * near_sigmoid(a);
+    case DC_OP_GELU:
+        return near_gelu(a);
+    case DC_OP_GELU_TANH:
+        return near_gelu_tanh(a);
     case DC_OP_LGAMMA:
         return lgammal(a);
     case DC_OP_DIGAMMA:
@@ -131,6 +157,7 @@ static inline double near_limit(dc_op op)
     case DC_OP_ASINH:
     case DC_OP_ACOSH:
     case DC_OP_ERF_INV:
+    case DC_OP_GELU:
         return 3;
     case DC_OP_LGAMMA:
         return 4;
