@@ -166,18 +166,42 @@ static dc_status build_logaddexp(dc_job *j, dc_func *f, const void *arg, const d
     return dc_ops_2(j, f, DC_OP_ADD, large, e, out);
 }
 
+/* log2(1 + 2^d) of f32 for d from -2 to 0: 1 + d / 2 + d^2 P(d^2), which is even but for d / 2 */
+static dc_status near_log2(dc_job *j, dc_func *f, dc_val d, dc_val *out)
+{
+    static const double coef[] = {-2.00131187017e-9, 7.40082266279e-8,  -2.0161270938e-6,
+                                  5.5547708049e-5,   -0.00173450045705, 0.0866433973985};
+    dc_val square, half;
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, d, d, &square));
+    DC_TRY(dc_ops_number(j, f, d, coef[0], out));
+    for (size_t i = 1; i < DC_COUNTOF(coef); i++) {
+        DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, square, out));
+        DC_TRY(by(j, f, DC_OP_ADD, *out, coef[i], out));
+    }
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, square, out));
+    DC_TRY(by(j, f, DC_OP_MUL, d, 0.5, &half));
+    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, half, *out, out));
+    return by(j, f, DC_OP_ADD, *out, 1, out);
+}
+
 /* log2(2^a + 2^b) */
 static dc_status build_logaddexp2(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
                                   dc_val *out)
 {
-    dc_val large, e;
+    dc_val large, less, e, far, near;
     DC_UNUSED(arg);
-    DC_TRY(apart(j, f, in, &large, &e));
-    DC_TRY(dc_ops_1(j, f, DC_OP_EXP2, e, &e));
+    DC_TRY(apart(j, f, in, &large, &less));
+    DC_TRY(dc_ops_1(j, f, DC_OP_EXP2, less, &e));
     DC_TRY(dc_ops_1(j, f, DC_OP_LOG1P, e, &e));
     DC_TRY(by(j, f, DC_OP_MUL, e, 1.44269504088896341, &e));
     DC_TRY(dc_ops_1(j, f, DC_OP_ABS, e,
                     &e)); /* as it is: a product by itself, which is 1 where a = b */
+    if (dtype_of(e) == DC_F32) {
+        DC_TRY(by(j, f, DC_OP_LT, less, -2, &far));
+        DC_TRY(where_number(j, f, far, 0, less, &near));
+        DC_TRY(near_log2(j, f, near, &near));
+        DC_TRY(dc_ops_where(j, f, far, e, near, &e));
+    }
     return dc_ops_2(j, f, DC_OP_ADD, large, e, out);
 }
 
