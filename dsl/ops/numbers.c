@@ -74,19 +74,23 @@ static dc_status build_frac(dc_job *j, dc_func *f, const void *arg, const dc_val
     return dc_ops_2(j, f, DC_OP_COPYSIGN, r, in[0], out);
 }
 
-/* The series of sin(pi r) / (pi r) - 1 in r^2, of r up to 1/2. */
+/* The series of sin(pi r) / (pi r) - 1 in r^2, of r up to 1/2; -2 r^2, which is exact, is apart from it. */
 static dc_status sinc_series(dc_job *j, dc_func *f, dc_val square, dc_val *out)
 {
     const int terms = dtype_of(square) == DC_F64 ? 12 : 7;
     double c[12] = {1};
+    dc_val twice;
     for (int i = 1; i < terms; i++)
         c[i] = -c[i - 1] * pi * pi / (2 * i * (2 * i + 1));
+    c[1] += 2;
+    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, square, square, &twice));
     DC_TRY(dc_ops_number(j, f, square, c[terms - 1], out));
     for (int i = terms - 2; i > 0; i--) {
         DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, square, out));
         DC_TRY(by(j, f, DC_OP_ADD, *out, c[i], out));
     }
-    return dc_ops_2(j, f, DC_OP_MUL, *out, square, out);
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, square, out));
+    return dc_ops_2(j, f, DC_OP_SUB, *out, twice, out);
 }
 
 /*

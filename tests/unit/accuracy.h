@@ -32,7 +32,7 @@
     }                                                                                       \
     static T right_silu##s(T x)                                                             \
     {                                                                                       \
-        return x * right_sigmoid##s(x);                                                     \
+        return x == -INFINITY ? 0 : x * right_sigmoid##s(x);                                \
     }                                                                                       \
     static T right_softplus##s(T x)                                                         \
     {                                                                                       \
@@ -40,13 +40,13 @@
     }                                                                                       \
     static T right_gelu##s(T x)                                                             \
     {                                                                                       \
-        return x / 2 * erfc##s(x * (T)-0.707106781186547524400844362L);                     \
+        return x == -INFINITY ? 0 : x / 2 * erfc##s(x * (T)-0.707106781186547524400844362L);\
     }                                                                                       \
     /* a sigmoid(2 b), where tanh is near -1 */                                             \
     static T right_gelu_tanh##s(T x)                                                        \
     {                                                                                       \
         const T b = (T)0.797884560802865355879892119869L * (x + (T)0.044715L * x * x * x);  \
-        return x * right_sigmoid##s(2 * b);                                                 \
+        return x == -INFINITY ? 0 : x * right_sigmoid##s(2 * b);                            \
     }                                                                                       \
     static T right_sinc##s(T x)                                                             \
     {                                                                                       \
