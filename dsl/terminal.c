@@ -6,10 +6,11 @@
  *   setting()     DEEPC_PROGRESS: "auto", "bar", "lines" or "off"
  *   run_log()     DEEPC_LOG; nil where there is none, and under `deepc check` and `deepc plan`
  *   speaks()      is it rank 0, which alone shows what all ranks do?
- *   sleep(s)      waits so many seconds, or until a signal comes
+ *   sleep(s)      waits so many seconds, or until the script is to end
  */
 #define _DEFAULT_SOURCE
 #include "dsl/base/binding.h"
+#include "dsl/base/interrupt.h"
 #include "dsl/internals.h"
 
 #include <sys/ioctl.h>
@@ -47,11 +48,19 @@ static int l_run_log(lua_State *L)
     return 1;
 }
 
+/* In short pieces: who wants the script to end does not wait for it. */
 static int l_sleep(lua_State *L)
 {
+    enum { PIECE_NS = 10000000 };
+    dc_dsl *d = dc_dsl_of(L);
     const lua_Number s = luaL_checknumber(L, 1);
     luaL_argcheck(L, s >= 0 && s < 1e6, 1, "seconds");
-    nanosleep(&(struct timespec){(time_t)s, (long)((s - (lua_Number)(time_t)s) * 1e9)}, NULL);
+    const uint64_t end = dc_clock_ns() + (uint64_t)(s * 1e9);
+    for (uint64_t now = dc_clock_ns(); now < end; now = dc_clock_ns()) {
+        const uint64_t left = end - now;
+        nanosleep(&(struct timespec){0, (long)(left < PIECE_NS ? left : PIECE_NS)}, NULL);
+        dc_interrupt_poll(L, d);
+    }
     return 0;
 }
 

@@ -355,9 +355,8 @@ static int l_row(lua_State *L);
 
 /*
  * Of every element-wise row of the op table; the others are empty. `cast` and gelu, which has an option, are replaced;
- * threefry and gelu_tanh have no name in the language.
+ * threefry, power and gelu_tanh have no name in the language.
  */
-/* The others are made by builders alone. */
 #define HAS_NAME(op) ((op) != DC_OP_THREEFRY && (op) != DC_OP_POWER && (op) != DC_OP_GELU_TANH)
 
 static const dc_binding row_of_op[DC_OP__COUNT] = {

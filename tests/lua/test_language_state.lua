@@ -425,7 +425,7 @@ function TestRules:test_memory()
       end
       local grown = (collectgarbage "count" - before) * 1024 / 100
       collectgarbage "restart"
-      print(grown > 0, grown < 200)]], "true true" },
+      print(grown > 0, grown < 600)]], "true true" },
   }
 end
 

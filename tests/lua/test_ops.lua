@@ -296,7 +296,7 @@ function TestTable:test_comparisons_are_functions_too()
   lu.assertEquals(dc.gt(3, t { 1, 4 }):totable(), { true, false })
 end
 
--- Rows that other functions are made of: random numbers, x ^ 4, nn.gelu(x, { tanh = true }).
+-- Rows that other functions are made of: random numbers, x ^ 4, nn.GELU { approximate = "tanh" }.
 local unnamed = { threefry = true, power = true, gelu_tanh = true }
 
 function TestTable:test_every_elementwise_row_is_a_method_and_a_function()
