@@ -1,8 +1,8 @@
 #include "formats/fnfile.h"
 
 #include "core/base/digits.h"
-#include "core/graph/control.h"
-#include "core/graph/gtext.h"
+#include "core/ir/control.h"
+#include "core/ir/gtext.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  *   signature        "policy(x: f32[batch, 4]) -> f32[batch, 2]"
  *   variant.1 ...    the function for one set of sizes, below
  *
- * The text of a variant: lines "word: text", then the graph (core/graph/gtext.h). Parameters of the graph are the
+ * The text of a variant: lines "word: text", then the graph (core/ir/gtext.h). Parameters of the graph are the
  * arguments, the captured tensors and the cells, in this order; its results are the results, those that are
  * only printed, the new values of the cells of `set` and two for each check (jit/base/exec_desc.h).
  *
@@ -28,7 +28,7 @@
 #ifndef DC_FORMATS_FNFILE_H
 #define DC_FORMATS_FNFILE_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 
 #define DC_FNFILE_VERSION "1"
 

@@ -6,13 +6,18 @@ cd "$(dirname "$0")/.." || exit 1
 
 # The rows are the architecture: what the files of a folder may include and call. Folders stand above what they use.
 may() {
-    core="core/base core/world core/graph core/host core/eval core/runtime"
+    graph="core/ir core/autodiff core/build core/transform core/signature"
+    core="core/base core/world $graph core/host core/eval core/runtime"
     case $1 in
     core/base) echo "core/base" ;;
     core/world) echo "core/base core/world" ;;
-    core/graph) echo "core/base core/world core/graph" ;;
-    core/host) echo "core/base core/world core/graph core/host" ;;
-    core/eval) echo "core/base core/world core/graph core/host core/eval" ;;
+    core/ir) echo "core/base core/world core/ir" ;;
+    core/autodiff) echo "core/base core/world core/ir core/autodiff" ;;
+    core/build) echo "core/base core/world core/ir core/autodiff core/build" ;;
+    core/transform) echo "core/base core/world core/ir core/transform" ;;
+    core/signature) echo "core/base core/world core/ir core/signature" ;;
+    core/host) echo "core/base core/world core/ir core/host" ;;
+    core/eval) echo "core/base core/world core/ir core/host core/eval" ;;
     core/runtime) echo "$core" ;;
     jit/base) echo "$core jit/base" ;;
     jit/nest) echo "$core jit/base jit/nest" ;;

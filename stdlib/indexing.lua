@@ -1,7 +1,7 @@
 -- Elements at integers that are data: element by element along an axis, rows, coordinates, segments. Their annotations
 -- are in api/indexing.lua.
 --
--- All are one gather, or scatters into one value (core/graph/ops.def), around movements. Integers count from 0 and are
+-- All are one gather, or scatters into one value (core/ir/ops.def), around movements. Integers count from 0 and are
 -- tested where they are used, inside typed functions too.
 
 local dc = require "deepc"

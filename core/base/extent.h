@@ -12,7 +12,7 @@
  * DC_EXTENT_FACTORS factors, each a variable or a floored quotient by a constant.
  *
  * Graphs with codes exist while a function is traced and differentiated. dc_bounded_lower
- * (core/graph/bounded.h) makes graphs of them that have numbers alone, for whatever comes behind.
+ * (core/transform/bounded.h) makes graphs of them that have numbers alone, for whatever comes behind.
  */
 #ifndef DC_CORE_BASE_EXTENT_H
 #define DC_CORE_BASE_EXTENT_H

@@ -1,6 +1,6 @@
 /*
  * Reading texts of ours: words and signs between blanks and comments (# to the end of the line), with
- * failures that name the line. Used by the parsers of graphs (core/graph/gtext.c), of flat kernels
+ * failures that name the line. Used by the parsers of graphs (core/ir/gtext.c), of flat kernels
  * (jit/flat/flat_parse.c) and of nests (jit/nest/nest_parse.c, which skips blanks in its own way, since its lines count).
  */
 #ifndef DC_CORE_BASE_SCAN_H

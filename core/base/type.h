@@ -103,7 +103,7 @@ void dc_type_matrix(const dc_type *t, int64_t position, char *out, size_t size);
 /*
  * Reads one type at *text and moves *text behind it. `intern` gives names their identity (NULL:
  * names are refused). On failure the job holds TYPE_TEXT with the reason. Every dim has a size, or an
- * expression of numbers: 64, batch=64, 2*32. Sizes with names in them: core/graph/signature.h.
+ * expression of numbers: 64, batch=64, 2*32. Sizes with names in them: core/signature/signature.h.
  */
 struct dc_job;
 typedef struct dc_names dc_names;

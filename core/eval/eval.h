@@ -12,7 +12,7 @@
 #ifndef DC_CORE_EVAL_EVAL_H
 #define DC_CORE_EVAL_EVAL_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 
 typedef enum dc_eval_mode { DC_EVAL_ROUND, DC_EVAL_STRICT, DC_EVAL_WIDE } dc_eval_mode;
 

@@ -1,6 +1,6 @@
 /* Loops and branches: the body is interpreted as any function, once for each iteration. */
 #include "core/eval/eval_impl.h"
-#include "core/graph/control.h"
+#include "core/ir/control.h"
 
 #include <string.h>
 

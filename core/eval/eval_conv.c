@@ -5,7 +5,7 @@
  * row-major order of the kernel's axes.
  */
 #include "core/eval/eval_impl.h"
-#include "core/graph/conv.h"
+#include "core/ir/conv.h"
 
 #include <string.h>
 

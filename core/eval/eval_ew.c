@@ -4,8 +4,8 @@
  * the result is rounded or cut to its dtype.
  */
 #include "core/eval/eval_impl.h"
-#include "core/graph/power.h"
-#include "core/graph/special.h"
+#include "core/ir/power.h"
+#include "core/ir/special.h"
 
 #include <math.h>
 #include <string.h>
@@ -69,7 +69,7 @@ typedef struct chunk {
     int64_t at, count;
 } chunk;
 
-/* Names that the evalf column uses; what they mean is in core/graph/op.c. */
+/* Names that the evalf column uses; what they mean is in core/ir/op.c. */
 #define dc_flt_max(a, b) dc_op_evalf(DC_OP_MAX, (a), (b), 0)
 #define dc_flt_min(a, b) dc_op_evalf(DC_OP_MIN, (a), (b), 0)
 #define NONE             0
@@ -87,7 +87,7 @@ static void loop_f(dc_op op, int64_t count, const double *x, const double *y, co
             out[i] = (double)(evalf);                                                 \
         }                                                                             \
         return;
-#include "core/graph/ops.def"
+#include "core/ir/ops.def"
     }
     DC_BUG("%d is not element-wise", (int)op);
 }

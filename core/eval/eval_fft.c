@@ -3,7 +3,7 @@
  * a stage of one as compilation makes them, term by term.
  */
 #include "core/eval/eval_impl.h"
-#include "core/graph/dft.h"
+#include "core/ir/dft.h"
 
 #include <math.h>
 #include <string.h>

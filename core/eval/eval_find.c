@@ -9,7 +9,7 @@
 
 #include "core/base/number.h"
 #include "core/eval/eval_impl.h"
-#include "core/graph/control.h"
+#include "core/ir/control.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  * added from left to right in row-major order of the dropped or contracted axes.
  */
 #include "core/eval/eval_impl.h"
-#include "core/graph/dot.h"
+#include "core/ir/dot.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
- * Functions that compute operations of classes HST and COM (core/graph/ops.def) in the host's memory: for the interpreter, and for
+ * Functions that compute operations of classes HST and COM (core/ir/ops.def) in the host's memory: for the interpreter, and for
  * the commands that devices give to the host.
  *
  * Rows are the elements of the batch, which do not depend on each other: any range of them may be computed by any thread,
@@ -11,8 +11,8 @@
 #define DC_CORE_HOST_HOST_H
 
 #include "core/base/look.h"
-#include "core/graph/host_call.h"
 #include "core/host/lapack.h"
+#include "core/ir/host_call.h"
 
 int64_t dc_host_rows(const dc_host_call *c);
 /* Bytes that a thread needs beside operands and result; aligned to 64. */

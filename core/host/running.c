@@ -1,11 +1,11 @@
 /*
- * Running sums, products, maxima and minima (core/graph/running.h).
+ * Running sums, products, maxima and minima (core/ir/running.h).
  *
  * Each sum or product waits for the one before it, so several rows go side by side; where elements of the axis do not lie
  * next to each other, columns do. Sums of f32 are kept in f64 and rounded where they are stored; no order but that of the
  * elements, so running sums of numbers that are not negative never fall.
  */
-#include "core/graph/running.h"
+#include "core/ir/running.h"
 
 #include "core/base/bits.h"
 #include "core/host/host_impl.h"

@@ -103,7 +103,7 @@ typedef struct dc_command {
     uint32_t nmove;
     const dc_bind_move *move;
     uint32_t nhost;
-    const int64_t *host;    /* HOST: core/graph/host_call.h */
+    const int64_t *host;    /* HOST: core/ir/host_call.h */
     bool untested, reverse; /* LOOP */
     size_t bytes;           /* COPY; CHECK: of bind[1] */
     const char *label;      /* name of the kernel, for the profile */

@@ -7,7 +7,7 @@
  */
 #include "core/runtime/lazy.h"
 
-#include "core/graph/exchange.h"
+#include "core/ir/exchange.h"
 #include "core/runtime/devices.h"
 
 #include <string.h>

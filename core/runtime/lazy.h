@@ -24,7 +24,7 @@
 #ifndef DC_CORE_RUNTIME_LAZY_H
 #define DC_CORE_RUNTIME_LAZY_H
 
-#include "core/graph/build.h"
+#include "core/build/build.h"
 #include "core/runtime/storage.h"
 #include "core/runtime/view.h"
 

@@ -1,9 +1,9 @@
 /*
- * Gradients of lazy expressions: the recipe of loss is written as a function, core/graph/grad.c adds the
+ * Gradients of lazy expressions: the recipe of loss is written as a function, core/autodiff/grad.c adds the
  * gradients to it, and what was added becomes lazy nodes over those that are there.
  */
-#include "core/graph/grad.h"
-#include "core/graph/selected.h"
+#include "core/autodiff/grad.h"
+#include "core/ir/selected.h"
 #include "core/runtime/lazy.h"
 
 #include <string.h>

@@ -5,13 +5,13 @@
  * The order depends on the structure alone. Leaves that show one value are one leaf, so which of them
  * are the same is part of the structure.
  */
-#include "core/graph/custom.h"
-#include "core/graph/exchange.h"
+#include "core/autodiff/custom.h"
+#include "core/ir/exchange.h"
 #include "core/runtime/lazy.h"
 
 #include <stdlib.h>
 
-/* Does it give what it is made of another name only? Or say that it is complex (core/graph/complex.h)? */
+/* Does it give what it is made of another name only? Or say that it is complex (core/build/complex.h)? */
 static bool is_alias(const dc_lazy *n)
 {
     if (n->kind != DC_LAZY_OP || n->op != DC_OP_RESHAPE)

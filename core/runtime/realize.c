@@ -12,8 +12,8 @@
  * Results are the node asked for and whatever below it is read from elsewhere, too, so that reading
  * that later does not compute it again.
  */
-#include "core/graph/conv.h"
-#include "core/graph/dot.h"
+#include "core/ir/conv.h"
+#include "core/ir/dot.h"
 #include "core/runtime/realize_impl.h"
 
 #include <string.h>

@@ -3,8 +3,8 @@
  * operations, types and sizes alone, never a clock, so that a script chooses alike each time it runs. The numbers were
  * measured with one thread on an x86-64 of 2.9 GHz (bench/lazy.lua); what counts is how they compare.
  */
-#include "core/graph/conv.h"
-#include "core/graph/dot.h"
+#include "core/ir/conv.h"
+#include "core/ir/dot.h"
 #include "core/runtime/realize_impl.h"
 
 #include <math.h>

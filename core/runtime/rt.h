@@ -6,7 +6,7 @@
 #define DC_CORE_RUNTIME_RT_H
 
 #include "core/base/owner.h"
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 #include "core/runtime/device.h"
 #include "core/world/world.h"
 

@@ -19,8 +19,8 @@
 #ifndef DC_CORE_RUNTIME_STORAGE_H
 #define DC_CORE_RUNTIME_STORAGE_H
 
-#include "core/graph/partition.h"
 #include "core/runtime/rt.h"
+#include "core/transform/partition.h"
 
 typedef struct dc_tensor dc_tensor;
 

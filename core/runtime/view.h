@@ -6,7 +6,7 @@
 #define DC_CORE_RUNTIME_VIEW_H
 
 #include "core/base/type.h"
-#include "core/graph/op.h"
+#include "core/ir/op.h"
 
 typedef struct dc_view { /* all counted in elements */
     int rank;

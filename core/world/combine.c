@@ -69,7 +69,7 @@ static inline uint16_t f16_of_f32(float x)
 #define MORE(a, b) ((a) > (b) ? (a) : (b))
 #define LESS(a, b) ((a) < (b) ? (a) : (b))
 
-/* As dc_flt_max of core/graph/op.c: NaN wins, -0 is less than +0. Equal numbers differ in the sign of zero alone. */
+/* As dc_flt_max of core/ir/op.c: NaN wins, -0 is less than +0. Equal numbers differ in the sign of zero alone. */
 #define FLOAT_ORDER(T, bits, number, name, before, both)  \
     static inline T name(T a, T b)                        \
     {                                                     \

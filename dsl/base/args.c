@@ -6,7 +6,7 @@
 #include "dsl/base/args.h"
 
 #include "core/base/expr.h"
-#include "core/graph/signature.h"
+#include "core/signature/signature.h"
 #include "dsl/base/error.h"
 #include "dsl/base/hints.h"
 #include "dsl/base/run.h"

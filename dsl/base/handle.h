@@ -4,7 +4,7 @@
 #ifndef DC_DSL_BASE_HANDLE_H
 #define DC_DSL_BASE_HANDLE_H
 
-#include "core/graph/build.h"
+#include "core/build/build.h"
 #include "core/runtime/lazy.h"
 #include "dsl/base/binding.h"
 

@@ -1,7 +1,7 @@
 #include "dsl/base/ranks.h"
 
-#include "core/graph/signature.h"
 #include "core/runtime/entry.h"
+#include "core/signature/signature.h"
 #include "dsl/base/args.h"
 #include "dsl/base/error.h"
 #include "dsl/base/place.h"

@@ -4,7 +4,7 @@
 #ifndef DC_DSL_BASE_RANKS_H
 #define DC_DSL_BASE_RANKS_H
 
-#include "core/graph/partition.h"
+#include "core/transform/partition.h"
 #include "dsl/base/state.h"
 
 /* NULL: there is one rank. Raises where the others cannot be reached. */

@@ -3,7 +3,7 @@
  */
 #include "dsl/base/trace.h"
 
-#include "core/graph/signature.h"
+#include "core/signature/signature.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * has ended. Until then the trace notes where it began, so that what it did to cells, tests and prints is found again,
  * and taken back where it fails.
  */
-#include "core/graph/outline.h"
+#include "core/ir/outline.h"
 #include "dsl/base/trace.h"
 
 static void save_cell(dc_trace *t, dc_trace_body *b, uint32_t i)

@@ -8,7 +8,7 @@
  * Each set of a cell leaves a new version: the value behind a stop_gradient, so that it is a leaf
  * for gradients taken later, while an older loss still finds the version that it read.
  */
-#include "core/graph/custom.h"
+#include "core/autodiff/custom.h"
 #include "core/runtime/devices.h"
 #include "core/runtime/outcome.h"
 #include "dsl/base/error.h"

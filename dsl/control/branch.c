@@ -7,7 +7,7 @@
  * Results, besides those of the script: the value of each cell that a side sets; what its tests of data found, nothing
  * on the other side; what it prints.
  */
-#include "core/graph/complex.h"
+#include "core/build/complex.h"
 #include "dsl/base/args.h"
 #include "dsl/control/control.h"
 #include "dsl/ops/ops.h"

@@ -7,9 +7,9 @@
 #ifndef DC_DSL_CONTROL_CONTROL_H
 #define DC_DSL_CONTROL_CONTROL_H
 
-#include "core/graph/control.h"
-#include "core/graph/custom.h"
-#include "core/graph/outline.h"
+#include "core/autodiff/custom.h"
+#include "core/ir/control.h"
+#include "core/ir/outline.h"
 #include "dsl/base/error.h"
 #include "dsl/base/run.h"
 #include "dsl/base/trace.h"

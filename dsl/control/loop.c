@@ -9,8 +9,8 @@
  * integer that it found, and where; the number of iterations where a print has to know it. Values that are printed
  * are ys.
  */
-#include "core/graph/chunks.h"
-#include "core/graph/complex.h"
+#include "core/autodiff/chunks.h"
+#include "core/build/complex.h"
 #include "dsl/base/args.h"
 #include "dsl/base/size.h"
 #include "dsl/control/control.h"

@@ -1,6 +1,6 @@
 /*
  * dc.vmap in a function that is traced: what f made of the stand-ins is taken out of the graph, and put in again over
- * one more axis (core/graph/batch.h).
+ * one more axis (core/transform/batch.h).
  *
  *   control_vmap(body, { xs =, element =, results =, n =, name =, once = })
  *                                  a list of results, with the new axis in front, and a list of booleans: which are
@@ -13,7 +13,7 @@
  * of data the first row that fails is told. What dc.print shows has the axis behind those of loops around it.
  */
 #include "core/base/extent.h"
-#include "core/graph/batch.h"
+#include "core/transform/batch.h"
 #include "dsl/base/args.h"
 #include "dsl/base/size.h"
 #include "dsl/control/control.h"

@@ -4,10 +4,10 @@
  * no run of elements or a small part of the memory. What the
  * sizes are goes with the call as numbers.
  */
-#include "core/graph/bounded.h"
+#include "core/transform/bounded.h"
 
 #include "core/base/extent.h"
-#include "core/graph/build.h"
+#include "core/build/build.h"
 #include "core/runtime/outcome.h"
 #include "dsl/fn/fn.h"
 

@@ -10,9 +10,9 @@
 #ifndef DC_DSL_FN_FN_H
 #define DC_DSL_FN_FN_H
 
-#include "core/graph/bounded.h"
-#include "core/graph/partition.h"
-#include "core/graph/signature.h"
+#include "core/signature/signature.h"
+#include "core/transform/bounded.h"
+#include "core/transform/partition.h"
 #include "dsl/base/error.h"
 #include "dsl/base/run.h"
 #include "dsl/base/trace.h"

@@ -6,7 +6,7 @@
  *   function_graphs()     those of all specialisations there are, the first one first, with groups
  *   f:dot(options)        stdlib/dot.lua
  *   trace_length()        nodes of the function that is being traced
- *   trace_work(marks, ...)   operations (core/graph/flops.h) of what the tensors and the cells that were set need, between
+ *   trace_work(marks, ...)   operations (core/ir/flops.h) of what the tensors and the cells that were set need, between
  *                         each of the marks and the next one, the last one and the end
  *
  * The text has lines of fields with tabs between them:
@@ -19,8 +19,8 @@
  */
 #include "core/base/number.h"
 #include "core/base/shown.h"
-#include "core/graph/control.h"
-#include "core/graph/flops.h"
+#include "core/ir/control.h"
+#include "core/ir/flops.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/run.h"

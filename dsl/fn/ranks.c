@@ -1,14 +1,14 @@
 /*
- * Typed functions whose values ranks have parts of (core/graph/partition.h). Types in a signature are those of whole
+ * Typed functions whose values ranks have parts of (core/transform/partition.h). Types in a signature are those of whole
  * values; a caller gives its part and gets its part. What was traced is partitioned before it is compiled, and all ranks
  * say then that they have the same.
  */
 #include "core/base/bits.h"
 #include "core/base/extent.h"
 #include "core/base/number.h"
-#include "core/graph/control.h"
-#include "core/graph/exchange.h"
-#include "core/graph/partition.h"
+#include "core/ir/control.h"
+#include "core/ir/exchange.h"
+#include "core/transform/partition.h"
 #include "dsl/base/place.h"
 #include "dsl/fn/fn.h"
 

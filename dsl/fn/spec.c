@@ -8,7 +8,7 @@
  * compared by fingerprint and never compiled.
  */
 #include "core/base/spans.h"
-#include "core/graph/control.h"
+#include "core/ir/control.h"
 #include "core/runtime/devices.h"
 #include "dsl/base/args.h"
 #include "dsl/base/run.h"

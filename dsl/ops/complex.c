@@ -4,9 +4,9 @@
  *   dc.complex(re, im)   dc.polar(size, angle)   z:real()   z:imag()   z:conj()   z:angle()
  *   z:view_as_real()     of type f32[..., 2]     x:view_as_complex()   back
  *
- * What else takes complex tensors does so by itself (core/graph/complex.h).
+ * What else takes complex tensors does so by itself (core/build/complex.h).
  */
-#include "core/graph/complex.h"
+#include "core/build/complex.h"
 
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"

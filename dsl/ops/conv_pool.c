@@ -7,7 +7,7 @@
  *
  * An option is a number, for all dims of the window, or a list of one for each.
  */
-#include "core/graph/build_conv.h"
+#include "core/build/build_conv.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/ops/apply.h"

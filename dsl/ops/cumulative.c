@@ -3,11 +3,11 @@
  *
  *   x:cumsum(2)   x:cumsum "time"   x:cumsum { axis = -1, reverse = true, dtype = "i32" }
  *
- * The operation is that of core/graph/running.h; what it does not do is said in blocks.
+ * The operation is that of core/ir/running.h; what it does not do is said in blocks.
  */
 #include "core/base/extent.h"
-#include "core/graph/complex.h"
-#include "core/graph/running.h"
+#include "core/build/complex.h"
+#include "core/ir/running.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/ops/apply.h"

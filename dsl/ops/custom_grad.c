@@ -1,6 +1,6 @@
 /*
  * dc.custom_grad(forward, backward) and dc.remat(f): functions whose gradient is given by hand, or
- * whose value is computed again for it (core/graph/custom.h).
+ * whose value is computed again for it (core/autodiff/custom.h).
  *
  *   local clip = dc.custom_grad(function(x) return x end,
  *                               function(dy, y, x) return dy:maximum(-1):minimum(1) end)
@@ -9,7 +9,7 @@
  * the function being traced; what is no tensor among the arguments is handed on as it is. Outside
  * typed functions nothing is gained by computing again: dc.remat(f) is f there.
  */
-#include "core/graph/custom.h"
+#include "core/autodiff/custom.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/run.h"

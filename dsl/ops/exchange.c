@@ -1,9 +1,9 @@
 /*
  * For stdlib/ranks.lua: the world and its mesh, what ranks do together, and tensors in parts.
  */
-#include "core/graph/exchange.h"
+#include "core/ir/exchange.h"
 
-#include "core/graph/build.h"
+#include "core/build/build.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/place.h"

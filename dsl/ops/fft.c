@@ -6,8 +6,8 @@
  *   turns(v, n, dtype)   exp(2 pi i v / n) of an i32 or i64 tensor of 0 to n - 1, as complex dtype
  */
 #include "core/base/extent.h"
-#include "core/graph/complex.h"
-#include "core/graph/dft.h"
+#include "core/build/complex.h"
+#include "core/ir/dft.h"
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
 

@@ -4,7 +4,7 @@
  *   table:take(ids, axis)   x:put(ids, v, axis)   y:one_hot(10)   x:tril(k)   x:triu(k)
  *
  * An integer outside its axis is an error that names its place (data_check.c). Functions of stdlib/indexing.lua are
- * made of `pick` and `place`, where integers outside are as the operations have them (core/graph/ops.def).
+ * made of `pick` and `place`, where integers outside are as the operations have them (core/ir/ops.def).
  */
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"

@@ -5,7 +5,7 @@
  * x:watch() is a start of gradients outside: what is computed from it keeps its recipe, as what reads a
  * parameter does.
  */
-#include "core/graph/grad.h"
+#include "core/autodiff/grad.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/run.h"

@@ -8,8 +8,8 @@
  *
  * What is wrong in a table is named by its place: "[2][3]".
  */
+#include "core/autodiff/custom.h"
 #include "core/base/extent.h"
-#include "core/graph/custom.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"

@@ -2,9 +2,9 @@
  * For stdlib/ranks.lua and stdlib/pipeline.lua: what a rank sends to another one. In a trace messages are threaded by the token, a
  * state that they read and set (dc_dsl.token); outside each is done at once.
  */
-#include "core/graph/build.h"
-#include "core/graph/custom.h"
-#include "core/graph/exchange.h"
+#include "core/autodiff/custom.h"
+#include "core/build/build.h"
+#include "core/ir/exchange.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/place.h"

@@ -8,7 +8,7 @@
  * Gradients are taken of the steps as they stand here, so no step may overflow where the whole does
  * not: infinity times a zero gradient is NaN, and `where` does not stop it.
  */
-#include "core/graph/custom.h"
+#include "core/autodiff/custom.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/ops/apply.h"
@@ -363,7 +363,7 @@ static const dc_binding row_of_op[DC_OP__COUNT] = {
 /* clang-format off */
 #define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
     [DC_OP_##id] = {lua, l_row, n, HAS_NAME(DC_OP_##id) ? DC_IN_BOTH : 0},
-#include "core/graph/ops.def"
+#include "core/ir/ops.def"
     /* clang-format on */
 };
 

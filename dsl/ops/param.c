@@ -5,8 +5,8 @@
  * leaves a new version in the trace, and the cell changes when a call of the compiled function
  * ends.
  */
-#include "core/graph/signature.h"
 #include "core/runtime/devices.h"
+#include "core/signature/signature.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"

@@ -1,5 +1,5 @@
 /*
- * Random numbers (core/graph/random.h says which): operations like any other, so they are lazy, traced and
+ * Random numbers (core/build/random.h says which): operations like any other, so they are lazy, traced and
  * compiled like any other.
  *
  *   dc.rand(type, { low =, high =, seed = })      uniform in [low, high)
@@ -14,9 +14,9 @@
  * reads the generator and sets it once, whatever number of draws there are in it. In a loop the number of the element
  * is part of the key, so that each iteration draws anew.
  */
-#include "core/graph/complex.h"
-#include "core/graph/custom.h"
-#include "core/graph/random.h"
+#include "core/autodiff/custom.h"
+#include "core/build/complex.h"
+#include "core/build/random.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/place.h"

@@ -8,7 +8,7 @@
  * The gradient of a square root of nothing but zeros (std, norm) is zero.
  */
 #include "core/base/extent.h"
-#include "core/graph/complex.h"
+#include "core/build/complex.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/ops/apply.h"

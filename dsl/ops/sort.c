@@ -3,7 +3,7 @@
  * there and back. Along a bounded axis what lies behind its size comes last.
  */
 #include "core/base/extent.h"
-#include "core/graph/host_call.h"
+#include "core/ir/host_call.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/ops/apply.h"

@@ -2,7 +2,7 @@
 #ifndef DC_JIT_BASE_EXEC_DESC_H
 #define DC_JIT_BASE_EXEC_DESC_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 
 /*
  * Results of fn come in this order: nresult tensors, nset new values of cells, then pairs of checks

@@ -2,7 +2,7 @@
 #ifndef DC_JIT_BASE_FFT_ROWS_H
 #define DC_JIT_BASE_FFT_ROWS_H
 
-#include "core/graph/dft.h"
+#include "core/ir/dft.h"
 
 /*
  * Rows of n complex numbers that lie side by side in vectors, where `after` elements lie behind the axis; 1: vectors lie

@@ -1,5 +1,5 @@
 /*
- * Files about bugs. A few lines "word: text", then the module's text (core/graph/gtext.h):
+ * Files about bugs. A few lines "word: text", then the module's text (core/ir/gtext.h):
  *
  *   # deepc --replay FILE runs this again
  *   error: broken promise at jit/plan/plan.c:99: ...
@@ -18,7 +18,7 @@
 #include "jit/compile/bug_report.h"
 
 #include "core/base/file.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 #include "jit/exec/exec.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "jit/compile/compile_job.h"
 
 #include "core/base/spans.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 #include "jit/cache/disk_cache.h"
 #include "jit/compile/bug_report.h"
 #include "jit/compile/dump.h"

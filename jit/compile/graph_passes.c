@@ -1,7 +1,7 @@
 #include "jit/compile/graph_passes.h"
 
-#include "core/graph/gtext.h"
-#include "core/graph/simplify.h"
+#include "core/ir/gtext.h"
+#include "core/ir/simplify.h"
 #include "jit/base/tuning.h"
 #include "jit/rewrite/attention.h"
 #include "jit/rewrite/conv_layout.h"

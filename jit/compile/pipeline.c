@@ -3,8 +3,8 @@
  * be looked at (DEEPC_DEBUG) and, with DEEPC_CHECK, is verified before the next one begins.
  */
 #include "core/base/spans.h"
-#include "core/graph/gtext.h"
 #include "core/host/host.h"
+#include "core/ir/gtext.h"
 #include "jit/compile/exec_cache.h"
 #include "jit/compile/graph_passes.h"
 #include "jit/compile/pipeline_impl.h"

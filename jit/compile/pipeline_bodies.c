@@ -6,7 +6,7 @@
  * lie where the picks of the loop do. A body reads element i of an x, and stores element i of a y, where it is: the
  * binds of its commands move with the loop (dc_bind_move).
  */
-#include "core/graph/custom.h"
+#include "core/autodiff/custom.h"
 #include "jit/compile/graph_passes.h"
 #include "jit/compile/pipeline_impl.h"
 

@@ -5,8 +5,8 @@
  * told.
  */
 #include "core/base/extent.h"
-#include "core/graph/conv.h"
-#include "core/graph/dot.h"
+#include "core/ir/conv.h"
+#include "core/ir/dot.h"
 #include "jit/compile/compile_job.h"
 #include "jit/compile/exec_graph.h"
 #include "jit/compile/pipeline_impl.h"

@@ -2,8 +2,8 @@
 #ifndef DC_JIT_COMPILE_PIPELINE_IMPL_H
 #define DC_JIT_COMPILE_PIPELINE_IMPL_H
 
-#include "core/graph/control.h"
-#include "core/graph/host_call.h"
+#include "core/ir/control.h"
+#include "core/ir/host_call.h"
 #include "jit/compile/codegen.h"
 #include "jit/lower/lift_constants.h"
 #include "jit/plan/plan.h"

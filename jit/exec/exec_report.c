@@ -2,8 +2,8 @@
  * Executables as people look at them: kernels with their times, the commands as lines. Texts of kernels:
  * jit/compile/kernel_source.c.
  */
-#include "core/graph/control.h"
-#include "core/graph/grad.h"
+#include "core/autodiff/grad.h"
+#include "core/ir/control.h"
 #include "jit/base/tuning.h"
 #include "jit/cache/tuned_schedules.h"
 #include "jit/exec/exec_task.h"

@@ -1,5 +1,5 @@
 /* The commands of an executable with the time that each took: for models of what it takes elsewhere, and for people. */
-#include "core/graph/host_call.h"
+#include "core/ir/host_call.h"
 #include "jit/exec/exec.h"
 
 #include <string.h>

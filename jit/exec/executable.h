@@ -2,7 +2,7 @@
 #ifndef DC_JIT_EXEC_EXECUTABLE_H
 #define DC_JIT_EXEC_EXECUTABLE_H
 
-#include "core/graph/exchange.h"
+#include "core/ir/exchange.h"
 #include "core/runtime/storage.h"
 #include "jit/base/exec_desc.h"
 

@@ -1,5 +1,5 @@
 /*
- * Expansions (jit/flat/expand.h): one small function for each F(name) of core/graph/ops.def.
+ * Expansions (jit/flat/expand.h): one small function for each F(name) of core/ir/ops.def.
  */
 #include "jit/flat/expand_impl.h"
 
@@ -326,7 +326,7 @@ static dc_fv rotate(const use *u, dc_fv x, int by)
     return op2(u, DC_K_OR, up, down);
 }
 
-/* dc_threefry of core/graph/op.c, step by step. */
+/* dc_threefry of core/ir/op.c, step by step. */
 static dc_fv expand_threefry(const use *u)
 {
     static const int rotation[8] = {13, 15, 26, 6, 17, 29, 16, 24};
@@ -353,7 +353,7 @@ static dc_fv expand_half(const use *u)
     return dc_expand_pattern(u, u->in[0]);
 }
 
-/* dc_dp4a of core/graph/op.c. */
+/* dc_dp4a of core/ir/op.c. */
 static dc_fv expand_dp4a(const use *u)
 {
     if (u->b->dp4a)
@@ -413,7 +413,7 @@ typedef struct row {
 static const row rows[] = {
 #define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
     [DC_OP_##id] = expand,
-#include "core/graph/ops.def"
+#include "core/ir/ops.def"
 };
 /* clang-format on */
 

@@ -1,5 +1,5 @@
 /*
- * Element-wise rows of core/graph/ops.def as kernel instructions, by their column `expand`.
+ * Element-wise rows of core/ir/ops.def as kernel instructions, by their column `expand`.
  *
  * The result is what dc_op_eval gives, bit for bit (a NaN is a NaN), but for rows marked NEAR (exp,
  * log, sin ...), which are polynomials: at most 2 ulp off, whatever the operand. No expansion

@@ -1,7 +1,7 @@
 /*
- * The expansion of pow: of floats the steps of core/graph/power_steps.def, of integers products.
+ * The expansion of pow: of floats the steps of core/ir/power_steps.def, of integers products.
  */
-#include "core/graph/power.h"
+#include "core/ir/power.h"
 #include "jit/flat/expand_impl.h"
 
 #include <math.h>
@@ -40,9 +40,9 @@
 #define FROM_BITS(i)     as(u, i, u->t)
 #define TO_FLT(i)        dc_fb_convert(u->b, i, u->t)
 #define POWER_NAME(part) part##_of
-#include "core/graph/power_steps.def"
+#include "core/ir/power_steps.def"
 
-/* dc_int_pow of core/graph/op.c: by squaring, a bit of the exponent after the other. */
+/* dc_int_pow of core/ir/op.c: by squaring, a bit of the exponent after the other. */
 static dc_fv integer_power(const use *u)
 {
     const bool has_sign = dc_dtype_is_signed(u->t);

@@ -24,7 +24,7 @@
 #ifndef DC_JIT_FUSE_FUSE_H
 #define DC_JIT_FUSE_FUSE_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 #include "core/runtime/device.h"
 #include "jit/fuse/needs.h"
 #include "jit/rewrite/attention.h"

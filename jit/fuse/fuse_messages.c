@@ -7,7 +7,7 @@
  * it waits for is what it sends and what is settled before it (DC_OP_ARRIVED). The same holds for what a script has written
  * that ranks do together: kernels differ from rank to rank, the order of exchanges does not.
  */
-#include "core/graph/exchange.h"
+#include "core/ir/exchange.h"
 #include "jit/fuse/fuse_impl.h"
 
 static bool waits(const fusing *w, dc_ref r)

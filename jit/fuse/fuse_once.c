@@ -1,13 +1,13 @@
 /*
  * Values that are computed in one place, whatever it costs: those that are compared with what is selected among them
- * (core/graph/selected.h), as far as two kernels, or two loops of one, may round them differently. Each is stored by a group
+ * (core/ir/selected.h), as far as two kernels, or two loops of one, may round them differently. Each is stored by a group
  * of its own, and all others read that.
  *
  * What is exact however it is computed needs none of this: what is read or stored anyway, choices among such values, and one
  * rounding of them. Contraction makes one rounding of two, costly operations are made of several, and numbers of 16 bits
  * are rounded where they are stored.
  */
-#include "core/graph/selected.h"
+#include "core/ir/selected.h"
 #include "jit/fuse/fuse_impl.h"
 
 /* A product, under whatever name: in a sum with it there may be one rounding or two. */

@@ -10,8 +10,8 @@
  *     take what is stored;
  *   - operands of a convolution of thread groups are gathered into tiles, whatever moves them.
  */
-#include "core/graph/conv.h"
-#include "core/graph/dot.h"
+#include "core/ir/conv.h"
+#include "core/ir/dot.h"
 #include "jit/fuse/fuse_impl.h"
 #include "jit/rewrite/contraction_layout.h"
 

@@ -1,7 +1,7 @@
 #include "jit/fuse/needs.h"
 
-#include "core/graph/conv.h"
-#include "core/graph/dot.h"
+#include "core/ir/conv.h"
+#include "core/ir/dot.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #ifndef DC_JIT_FUSE_NEEDS_H
 #define DC_JIT_FUSE_NEEDS_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 
 typedef struct dc_needs {
     const dc_func *fn;

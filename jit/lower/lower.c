@@ -5,7 +5,7 @@
  * linear in memory, and a long axis schedules better. Where division or remainder is left over in
  * an access map, the kernel is lowered again with an axis per dim.
  */
-#include "core/graph/dot.h"
+#include "core/ir/dot.h"
 #include "jit/lower/lower_impl.h"
 #include "jit/nest/nest_roles.h"
 
@@ -232,7 +232,7 @@ void dc_lower_forget(lowering *w)
 }
 
 /*
- * Parts of complex numbers (core/graph/complex.h): what stands at `part` along the last axis of r, of 2, if r is the sum of
+ * Parts of complex numbers (core/build/complex.h): what stands at `part` along the last axis of r, of 2, if r is the sum of
  * two paddings with -0, which changes nothing. 0: it is something else.
  */
 static dc_ref part_of(const lowering *w, dc_ref r, int part)

@@ -2,7 +2,7 @@
 #ifndef DC_JIT_LOWER_LOWER_ATTENTION_IMPL_H
 #define DC_JIT_LOWER_LOWER_ATTENTION_IMPL_H
 
-#include "core/graph/dot.h"
+#include "core/ir/dot.h"
 #include "jit/base/tuning.h"
 #include "jit/lower/lower_impl.h"
 

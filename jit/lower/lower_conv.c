@@ -3,9 +3,9 @@
  *
  * Loops run over the result's axes, as they lie in memory; channels in groups are two loops, group
  * and channel of the group, so that no division is left in any map. Inside, terms in row-major order
- * of the kernel's axes (core/graph/conv.h).
+ * of the kernel's axes (core/ir/conv.h).
  */
-#include "core/graph/conv.h"
+#include "core/ir/conv.h"
 #include "jit/lower/lower_impl.h"
 
 static int64_t groups_of(const dc_conv *c)

@@ -1,5 +1,5 @@
 /*
- * Lowering of a stage of a transform (core/graph/dft.h): loops over what its transforms of length r have in common, and
+ * Lowering of a stage of a transform (core/ir/dft.h): loops over what its transforms of length r have in common, and
  * one assignment that reads r numbers and stores r.
  */
 #include "jit/lower/lower_fft.h"

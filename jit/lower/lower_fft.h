@@ -2,7 +2,7 @@
 #ifndef DC_JIT_LOWER_LOWER_FFT_H
 #define DC_JIT_LOWER_LOWER_FFT_H
 
-#include "core/graph/dft.h"
+#include "core/ir/dft.h"
 #include "jit/lower/lower_impl.h"
 
 typedef struct dc_number { /* real and imaginary part */

@@ -1,5 +1,5 @@
 /* Loops of a naive kernel, and the reductions in them (jit/lower/lower_impl.h). */
-#include "core/graph/dot.h"
+#include "core/ir/dot.h"
 #include "jit/lower/lower_impl.h"
 
 #include <stdio.h>

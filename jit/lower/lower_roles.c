@@ -8,8 +8,8 @@
  * that operands change places where it is an m. Where that loop moves both operands or none, or each sum is
  * of one term, there is no contraction that rules could schedule, and no loop has a role.
  */
-#include "core/graph/conv.h"
-#include "core/graph/dot.h"
+#include "core/ir/conv.h"
+#include "core/ir/dot.h"
 #include "jit/lower/lower_impl.h"
 #include "jit/nest/nest_roles.h"
 

@@ -1,5 +1,5 @@
 /*
- * Lowering of whole transforms of rows (core/graph/dft.h): a work item takes its rows through all stages, from one local to
+ * Lowering of whole transforms of rows (core/ir/dft.h): a work item takes its rows through all stages, from one local to
  * another, so that only the first stage reads memory and only the last one stores to it. There are two ways.
  *
  *   one row     stages have vectors along what their transforms have in common, where radices leave whole ones: of the

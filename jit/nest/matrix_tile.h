@@ -2,7 +2,7 @@
 #ifndef DC_JIT_NEST_MATRIX_TILE_H
 #define DC_JIT_NEST_MATRIX_TILE_H
 
-#include "core/graph/op.h"
+#include "core/ir/op.h"
 
 typedef enum dc_tile_id {
 #define TILE(id, ...) DC_TILE_##id,

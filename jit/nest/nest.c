@@ -434,7 +434,7 @@ typedef enum rule {
 
 static const uint8_t rules[] = {
 #define EW(id, lua, n, flags, type, ...) [DC_OP_##id] = RULE_##type,
-#include "core/graph/ops.def"
+#include "core/ir/ops.def"
 };
 
 static bool takes(rule r, dc_dtype t)

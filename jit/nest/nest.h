@@ -47,7 +47,7 @@
 #ifndef DC_JIT_NEST_NEST_H
 #define DC_JIT_NEST_NEST_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 
 typedef uint32_t dc_ix;   /* index expression; 0 is none */
 typedef uint32_t dc_atom; /* its atoms */
@@ -137,7 +137,7 @@ typedef struct dc_pred { /* conjunction; n = 0 is true */
 } dc_pred;
 
 typedef enum dc_vx_kind {
-    DC_VX_OP,    /* an element-wise row of core/graph/ops.def on `in` (CAST: to dtype) */
+    DC_VX_OP,    /* an element-wise row of core/ir/ops.def on `in` (CAST: to dtype) */
     DC_VX_LOAD,  /* buf[at] where pred holds, else zero without touching memory */
     DC_VX_CONST, /* bits */
     DC_VX_INDEX, /* the value of `at`, as dtype (i32) */

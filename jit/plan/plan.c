@@ -8,7 +8,7 @@
  * Then groups that do not wait for each other become one launch (jit/plan/plan_bundle.c), and all of it steps
  * (jit/plan/plan_steps.c).
  */
-#include "core/graph/exchange.h"
+#include "core/ir/exchange.h"
 #include "jit/base/tuning.h"
 #include "jit/plan/plan_impl.h"
 #include "jit/plan/plan_memory.h"

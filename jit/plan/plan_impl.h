@@ -5,7 +5,7 @@
 #ifndef DC_JIT_PLAN_PLAN_IMPL_H
 #define DC_JIT_PLAN_PLAN_IMPL_H
 
-#include "core/graph/control.h"
+#include "core/ir/control.h"
 #include "jit/plan/plan.h"
 #include "jit/plan/plan_bundle.h"
 

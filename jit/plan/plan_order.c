@@ -9,7 +9,7 @@
  * What is ready is a heap. What a vertex frees changes once for each value that it is the last to read: when the
  * last but one has been ordered.
  */
-#include "core/graph/exchange.h"
+#include "core/ir/exchange.h"
 #include "jit/plan/plan_impl.h"
 
 enum { WAITING = UINT32_MAX, ORDERED = UINT32_MAX - 1 };

@@ -18,7 +18,7 @@
 #ifndef DC_JIT_REWRITE_ATTENTION_H
 #define DC_JIT_REWRITE_ATTENTION_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 
 enum { DC_ATTENTION_OUT = 2, DC_ATTENTION_INNER = 4 };
 

@@ -17,7 +17,7 @@
 #ifndef DC_JIT_REWRITE_CONTRACTION_LAYOUT_H
 #define DC_JIT_REWRITE_CONTRACTION_LAYOUT_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 #include "core/runtime/device.h"
 
 /*

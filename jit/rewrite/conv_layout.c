@@ -1,7 +1,7 @@
 #include "jit/rewrite/conv_layout.h"
 
-#include "core/graph/conv.h"
-#include "core/graph/custom.h"
+#include "core/autodiff/custom.h"
+#include "core/ir/conv.h"
 #include "jit/base/tuning.h"
 
 #include <string.h>
@@ -83,7 +83,7 @@ static dc_type last_type(const turning *w, dc_ref r)
     return dc_type_make((dc_dtype)n->dtype, n->rank, dim);
 }
 
-/* Is it where(i < e, x, constant), by a number e that is a parameter? (core/graph/bounded.h) */
+/* Is it where(i < e, x, constant), by a number e that is a parameter? (core/transform/bounded.h) */
 static bool is_size_mask(const turning *w, const dc_node *n)
 {
     if (n->op != DC_OP_WHERE || at(w, n->in[2])->op != DC_OP_CONST)

@@ -10,13 +10,13 @@
  *
  * Where matrix instructions multiply 16-bit floats, images get channels of zeros, so that the channels are whole vectors.
  *
- * Terms of convolutions are added up in another order afterwards (core/graph/conv.h), so strict arithmetic
+ * Terms of convolutions are added up in another order afterwards (core/ir/conv.h), so strict arithmetic
  * does without. A new function of the same module; the same one where no convolution is.
  */
 #ifndef DC_JIT_REWRITE_CONV_LAYOUT_H
 #define DC_JIT_REWRITE_CONV_LAYOUT_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 #include "core/runtime/device.h"
 
 /* groups: the target, if it runs groups of threads, else NULL. */

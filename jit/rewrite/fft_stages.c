@@ -4,7 +4,7 @@
  */
 #include "jit/rewrite/fft_stages.h"
 
-#include "core/graph/dft.h"
+#include "core/ir/dft.h"
 #include "jit/base/fft_rows.h"
 #include "jit/base/tuning.h"
 #include "jit/rewrite/replace.h"

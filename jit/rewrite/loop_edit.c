@@ -2,8 +2,8 @@
  * A loop taken apart: slots say which node of the body each operand is the value of. Rewrites change slots, and
  * dc_loop_remake makes the body that belongs to them.
  */
-#include "core/graph/batch.h"
-#include "core/graph/custom.h"
+#include "core/autodiff/custom.h"
+#include "core/transform/batch.h"
 #include "jit/rewrite/loops_impl.h"
 
 #include <string.h>

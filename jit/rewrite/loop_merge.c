@@ -4,8 +4,8 @@
  * of loops without carries, if they read an x in common. The new loop stands where the later one stood. What
  * depends on the earlier one comes after it, so the later one must not.
  */
-#include "core/graph/custom.h"
-#include "core/graph/exchange.h"
+#include "core/autodiff/custom.h"
+#include "core/ir/exchange.h"
 #include "jit/rewrite/loops_impl.h"
 
 #include <string.h>

@@ -2,8 +2,8 @@
  * What a loop need not do: results that are known without it, constants that are made in the body instead of read, and
  * values that are the same in each iteration, which are computed before it.
  */
-#include "core/graph/custom.h"
-#include "core/graph/exchange.h"
+#include "core/autodiff/custom.h"
+#include "core/ir/exchange.h"
 #include "jit/rewrite/loops_impl.h"
 
 static bool is_movement(const dc_func *f, dc_ref r)

@@ -8,7 +8,7 @@
  *
  * Terms are added in the same order, so results do not change. On CPUs: groups of threads have tiles of their own.
  */
-#include "core/graph/dot.h"
+#include "core/ir/dot.h"
 #include "jit/base/tuning.h"
 #include "jit/rewrite/loops_impl.h"
 

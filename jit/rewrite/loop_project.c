@@ -3,13 +3,13 @@
  *
  * Before the loop: what is made of xs and constants through a contraction becomes an x. Behind it: a y that no carry needs,
  * made through a contraction of values whose stacks are there or are no larger than its own. Both are functions of one
- * iteration, batched (core/graph/batch.h), so the order of additions does not change.
+ * iteration, batched (core/transform/batch.h), so the order of additions does not change.
  */
-#include "core/graph/batch.h"
-#include "core/graph/conv.h"
-#include "core/graph/custom.h"
-#include "core/graph/dot.h"
-#include "core/graph/exchange.h"
+#include "core/autodiff/custom.h"
+#include "core/ir/conv.h"
+#include "core/ir/dot.h"
+#include "core/ir/exchange.h"
+#include "core/transform/batch.h"
 #include "jit/base/tuning.h"
 #include "jit/rewrite/loops_impl.h"
 

@@ -3,8 +3,8 @@
  * cache holds: an outer loop over chunks computes the stack of one, an inner loop reads it. What would go to memory and
  * back stays in L2, and takes no more room than a chunk. Strip-mining, of loops whose first part is distributed.
  */
-#include "core/graph/chunks.h"
-#include "core/graph/custom.h"
+#include "core/autodiff/chunks.h"
+#include "core/autodiff/custom.h"
 #include "jit/rewrite/loops_impl.h"
 
 typedef struct splitting {

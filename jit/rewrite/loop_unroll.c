@@ -2,9 +2,9 @@
  * Loops written out: of one iteration always, of few where the body is small and has no large contraction. Rows of ys are
  * put together as concatenations are, by sums of padded values, here with -0 between them, which changes no element.
  */
-#include "core/graph/conv.h"
-#include "core/graph/dot.h"
-#include "core/graph/exchange.h"
+#include "core/ir/conv.h"
+#include "core/ir/dot.h"
+#include "core/ir/exchange.h"
 #include "jit/base/tuning.h"
 #include "jit/rewrite/loops_impl.h"
 

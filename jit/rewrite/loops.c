@@ -2,7 +2,7 @@
  * The walk over a function: loops are merged and split first; then each node is made again, loops and branches by their rewrites,
  * whose bodies have been through all of it themselves. So what moves out of an inner loop may go on out of the outer one.
  */
-#include "core/graph/custom.h"
+#include "core/autodiff/custom.h"
 #include "jit/rewrite/loops_impl.h"
 
 typedef struct walking {

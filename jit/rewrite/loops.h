@@ -1,5 +1,5 @@
 /*
- * Loops and branches (core/graph/control.h) to fewer, shorter and simpler ones, inside of bodies, too.
+ * Loops and branches (core/ir/control.h) to fewer, shorter and simpler ones, inside of bodies, too.
  *
  *   - Loops that run over the same elements and carry the same values become one (a forward loop and the copy of it
  *     that keeps more for the gradient).
@@ -7,7 +7,7 @@
  *     change is a constant; constants that cost nothing are made in the body.
  *   - What a body computes of constants alone is computed before the loop.
  *   - Contractions of xs and constants are computed before the loop, for all iterations at once; contractions that only
- *     ys need are computed behind it, of the values of all iterations (core/graph/batch.h).
+ *     ys need are computed behind it, of the values of all iterations (core/transform/batch.h).
  *   - Loops whose stacks of such contractions no cache would hold go by chunks, with a stack for each.
  *   - Matrices that do not change in a loop are laid out in panels before it.
  *   - Loops of no and of one iteration, and short ones of small bodies, are written out; so is what a branch on a
@@ -20,7 +20,7 @@
 #ifndef DC_JIT_REWRITE_LOOPS_H
 #define DC_JIT_REWRITE_LOOPS_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 
 /* What depends on the machine. */
 typedef struct dc_loop_sizes {

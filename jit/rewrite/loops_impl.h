@@ -15,7 +15,7 @@
 #ifndef DC_JIT_REWRITE_LOOPS_IMPL_H
 #define DC_JIT_REWRITE_LOOPS_IMPL_H
 
-#include "core/graph/control.h"
+#include "core/ir/control.h"
 #include "jit/rewrite/loops.h"
 
 /* An operand with the node of the body that it is the value of, which need not be a parameter while we work on it. */

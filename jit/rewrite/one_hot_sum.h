@@ -2,7 +2,7 @@
 #ifndef DC_JIT_REWRITE_ONE_HOT_SUM_H
 #define DC_JIT_REWRITE_ONE_HOT_SUM_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 
 /*
  * Node r of f, whose operands are map[...] in `to`, if it is the sum of where(column == integer of the row, value, 0) over the

@@ -2,7 +2,7 @@
 #ifndef DC_JIT_REWRITE_ONLINE_SOFTMAX_H
 #define DC_JIT_REWRITE_ONLINE_SOFTMAX_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 
 /*
  * Node r of f, whose operands are map[...] in `to`, if it is the maximum of such rows or the sum of their exponentials; 0: it

@@ -5,7 +5,7 @@
  */
 #include "jit/rewrite/prologue.h"
 
-#include "core/graph/exchange.h"
+#include "core/ir/exchange.h"
 #include "jit/base/tuning.h"
 #include "jit/rewrite/contraction_layout.h"
 

@@ -2,7 +2,7 @@
 #ifndef DC_JIT_REWRITE_REPLACE_H
 #define DC_JIT_REWRITE_REPLACE_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 
 typedef struct dc_replacing {
     dc_op op;

@@ -1,6 +1,6 @@
 #include "jit/rewrite/running.h"
 
-#include "core/graph/running.h"
+#include "core/ir/running.h"
 #include "jit/rewrite/replace.h"
 
 static bool flat(dc_job *j, const dc_node *n, int64_t dim[3])

@@ -1,6 +1,6 @@
 #include "jit/rewrite/split_contraction.h"
 
-#include "core/graph/dot.h"
+#include "core/ir/dot.h"
 #include "jit/base/tuning.h"
 
 /*

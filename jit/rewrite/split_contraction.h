@@ -7,7 +7,7 @@
 #ifndef DC_JIT_REWRITE_SPLIT_CONTRACTION_H
 #define DC_JIT_REWRITE_SPLIT_CONTRACTION_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 #include "core/runtime/device.h"
 
 /* The dot r of a function in two steps in the same function; 0: one step will do. */

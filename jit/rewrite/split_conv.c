@@ -1,6 +1,6 @@
 #include "jit/rewrite/split_conv.h"
 
-#include "core/graph/conv.h"
+#include "core/ir/conv.h"
 #include "jit/base/tuning.h"
 
 /* A convolution in the function that is being made. */

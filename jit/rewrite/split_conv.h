@@ -6,7 +6,7 @@
 #ifndef DC_JIT_REWRITE_SPLIT_CONV_H
 #define DC_JIT_REWRITE_SPLIT_CONV_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 
 /* Convolution r of a function in another one, where its operands are `in`; 0: one step will do. */
 dc_ref dc_split_conv(dc_func *to, const dc_func *f, dc_ref r, const dc_ref *in);

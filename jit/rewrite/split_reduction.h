@@ -6,7 +6,7 @@
 #ifndef DC_JIT_REWRITE_SPLIT_REDUCTION_H
 #define DC_JIT_REWRITE_SPLIT_REDUCTION_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 
 /*
  * Reduction r of a function in another one, where its operand is `in`; 0: one step will do. groups: parts are groups of

@@ -5,8 +5,8 @@
  */
 #include "jit/rewrite/weight_layout.h"
 
-#include "core/graph/conv.h"
-#include "core/graph/custom.h"
+#include "core/autodiff/custom.h"
+#include "core/ir/conv.h"
 #include "jit/base/tuning.h"
 
 #define NO_CELL UINT32_MAX

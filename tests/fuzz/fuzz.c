@@ -1,7 +1,7 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "tests/fuzz/fuzz.h"
 
-#include "core/graph/control.h"
+#include "core/ir/control.h"
 
 #include <math.h>
 #include <stdarg.h>

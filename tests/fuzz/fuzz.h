@@ -11,7 +11,7 @@
 #define DC_TESTS_FUZZ_H
 
 #include "core/base/job.h"
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 
 typedef struct fuzz_input {
     const unsigned char *at;

@@ -3,8 +3,8 @@
  * and computes the same before and after.
  */
 #include "core/eval/eval.h"
-#include "core/graph/gtext.h"
-#include "core/graph/simplify.h"
+#include "core/ir/gtext.h"
+#include "core/ir/simplify.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* An executable as it lies in the cache, for a function with a parameter, a scalar and a cell. */
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 #include "core/runtime/rt.h"
 #include "jit/exec/exec.h"
 #include "jit/exec/exec_pack.h"

@@ -1,6 +1,6 @@
 /* Signatures: what is read prints to a text that reads back the same, and binds arguments of odd sizes or says why not. */
 #include "core/base/type.h"
-#include "core/graph/signature.h"
+#include "core/signature/signature.h"
 
 #include <string.h>
 

@@ -1,14 +1,14 @@
 /*
  * Random graphs with sizes that are known at run time (tests/unit/boundgen.h): lowered to their bounds
- * (core/graph/bounded.h), compiled once and called with several sizes, what lies behind the actual sizes being NaN and
+ * (core/transform/bounded.h), compiled once and called with several sizes, what lies behind the actual sizes being NaN and
  * large integers. The part of these sizes is what the interpreter gives for the graph with the sizes put in.
  *
  *   bounded_graphs DEVICE GRAPHS BATCH [SEED]      (tests/random/suite.h)
  */
-#include "core/graph/bounded.h"
+#include "core/transform/bounded.h"
 
 #include "core/eval/eval.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 
 #include "tests/random/suite.h"
 #include "tests/unit/boundgen.h"

@@ -10,7 +10,7 @@
 #ifndef DC_TESTS_CALLS_H
 #define DC_TESTS_CALLS_H
 
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 #include "jit/cache/disk_cache.h"
 #include "jit/compile/compile_job.h"
 

@@ -10,7 +10,7 @@
  * (tests/unit/loopgen.h), and with tests/random/corpus_loops.txt.
  */
 #include "core/eval/eval.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 
 #include "tests/random/suite.h"
 

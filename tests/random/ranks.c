@@ -1,5 +1,5 @@
 /*
- * Random graphs in parts (core/graph/partition.h): partitioned for a random mesh with random shardings of parameters and
+ * Random graphs in parts (core/transform/partition.h): partitioned for a random mesh with random shardings of parameters and
  * results, run by ranks that are threads (core/world/threads.h), each with a context of its own. The parts of the results
  * are those of the whole function, within the bound that running error analysis gives (tests/unit/graphgen.h), constant 1.
  *
@@ -8,8 +8,8 @@
  * The program loop_rank_graphs has graphs with loops and branches, where every value is exact (tests/unit/loopgen.h).
  */
 #include "core/eval/eval.h"
-#include "core/graph/gtext.h"
-#include "core/graph/partition.h"
+#include "core/ir/gtext.h"
+#include "core/transform/partition.h"
 
 #include "tests/random/suite.h"
 #include "tests/unit/shardgen.h"

@@ -8,7 +8,7 @@
 #ifndef DC_TESTS_ACCURACY_H
 #define DC_TESTS_ACCURACY_H
 
-#include "core/graph/special.h"
+#include "core/ir/special.h"
 #include "core/runtime/rt.h"
 #include "vm/deepc.h"
 

@@ -1,6 +1,6 @@
 #include "tests/unit/bodygen.h"
 
-#include "core/graph/control.h"
+#include "core/ir/control.h"
 
 enum { MAX_N = 4, MAX_PARAMS = 16, MAX_RESULTS = 32, MAX_STACKED = 4000 };
 

@@ -1,5 +1,5 @@
+#include "core/autodiff/grad.h"
 #include "core/base/bits.h"
-#include "core/graph/grad.h"
 
 #include <math.h>
 #include <string.h>

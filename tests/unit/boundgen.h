@@ -8,7 +8,7 @@
 #define DC_TESTS_BOUNDGEN_H
 
 #include "core/base/extent.h"
-#include "core/graph/control.h"
+#include "core/ir/control.h"
 
 #include "tests/unit/rng.h"
 

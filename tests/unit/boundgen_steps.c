@@ -1,7 +1,7 @@
 /* Operations of tests/unit/boundgen.h, but loops and branches. One that is not allowed is not made. */
 #include "core/base/bits.h"
-#include "core/graph/conv.h"
-#include "core/graph/dot.h"
+#include "core/ir/conv.h"
+#include "core/ir/dot.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #ifndef DC_TESTS_CONVGEN_H
 #define DC_TESTS_CONVGEN_H
 
-#include "core/graph/conv.h"
+#include "core/ir/conv.h"
 
 #include "tests/unit/rng.h"
 

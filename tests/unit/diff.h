@@ -11,16 +11,16 @@
 
 #include "backends/registry.h"
 #include "core/eval/eval.h"
-#include "core/graph/conv.h"
-#include "core/graph/gtext.h"
-#include "core/graph/simplify.h"
 #include "core/host/host.h"
+#include "core/ir/conv.h"
+#include "core/ir/gtext.h"
+#include "core/ir/simplify.h"
 #include "jit/fuse/fuse.h"
 #include "jit/jit.h"
 #include "jit/lower/lower.h"
-#include "jit/rewrite/rules.h"
 #include "jit/rewrite/conv_layout.h"
 #include "jit/rewrite/fft_stages.h"
+#include "jit/rewrite/rules.h"
 #include "jit/schedule/schedule.h"
 
 #include <stdlib.h>

@@ -19,7 +19,7 @@ enum { LANES = 16, RANDOM = 5003 };
 
 static const char *const type_rule[] = {
 #define EW(id, lua, n, flags, type, ...) [DC_OP_##id] = #type,
-#include "core/graph/ops.def"
+#include "core/ir/ops.def"
 };
 
 static inline bool admits(dc_op op, dc_dtype t)

@@ -5,10 +5,10 @@
 #ifndef DC_TESTS_GRADCHECK_H
 #define DC_TESTS_GRADCHECK_H
 
+#include "core/autodiff/grad.h"
 #include "core/eval/eval.h"
-#include "core/graph/control.h"
-#include "core/graph/grad.h"
-#include "core/graph/gtext.h"
+#include "core/ir/control.h"
+#include "core/ir/gtext.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #ifndef DC_TESTS_GRAPH_KERNELS_H
 #define DC_TESTS_GRAPH_KERNELS_H
 
-#include "core/graph/simplify.h"
+#include "core/ir/simplify.h"
 #include "jit/fuse/fuse.h"
 #include "jit/lower/lower.h"
 #include "jit/schedule/schedule.h"

@@ -15,8 +15,8 @@
  * Numerical Algorithms, 2002, chapter 3, "running error analysis".
  */
 #include "core/eval/eval.h"
-#include "core/graph/conv.h"
-#include "core/graph/running.h"
+#include "core/ir/conv.h"
+#include "core/ir/running.h"
 
 #include <float.h>
 #include <math.h>

@@ -4,9 +4,9 @@
  */
 #include "tests/unit/graphgen.h"
 
-#include "core/graph/custom.h"
-#include "core/graph/exchange.h"
-#include "core/graph/running.h"
+#include "core/autodiff/custom.h"
+#include "core/ir/exchange.h"
+#include "core/ir/running.h"
 
 #include <math.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static const type_rule rules[DC_OP__COUNT] = {
     [DC_OP_##id] = RULE_##type,
 #define RED(id, lua, combine, type, names, grad, lo, hi) [DC_OP_##id] = RULE_##type,
 #define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = RULE_##type,
-#include "core/graph/ops.def"
+#include "core/ir/ops.def"
 };
 /* clang-format on */
 

@@ -18,7 +18,7 @@
 #ifndef DC_TESTS_GRAPHGEN_H
 #define DC_TESTS_GRAPHGEN_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 
 #include "tests/unit/rng.h"
 

@@ -2,7 +2,7 @@
 #ifndef DC_TESTS_UNIT_HOSTGEN_H
 #define DC_TESTS_UNIT_HOSTGEN_H
 
-#include "core/graph/op.h"
+#include "core/ir/op.h"
 
 /* Is operand 0 a square matrix? */
 bool hostgen_is_square(dc_op op);

@@ -1,6 +1,6 @@
 #include "tests/unit/itemkit.h"
 
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "tests/unit/loopgen.h"
 
 #include "core/base/bits.h"
-#include "core/graph/dot.h"
+#include "core/ir/dot.h"
 
 enum { DEPTH = 3, RANK = 3, MOST = 6, TYPES = 3, RESULTS = 4 };
 

@@ -6,7 +6,7 @@
 #ifndef DC_TESTS_LOOPGEN_H
 #define DC_TESTS_LOOPGEN_H
 
-#include "core/graph/control.h"
+#include "core/ir/control.h"
 
 #include "tests/unit/rng.h"
 

@@ -5,7 +5,7 @@
 #ifndef DC_TESTS_NEAR_H
 #define DC_TESTS_NEAR_H
 
-#include "core/graph/op.h"
+#include "core/ir/op.h"
 
 #include <math.h>
 

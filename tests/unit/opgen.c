@@ -1,9 +1,9 @@
 #include "tests/unit/opgen.h"
 
-#include "core/graph/conv.h"
-#include "core/graph/dft.h"
-#include "core/graph/exchange.h"
-#include "core/graph/running.h"
+#include "core/ir/conv.h"
+#include "core/ir/dft.h"
+#include "core/ir/exchange.h"
+#include "core/ir/running.h"
 
 #include <string.h>
 

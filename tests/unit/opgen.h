@@ -1,8 +1,8 @@
-/* Functions of one operation, for tests that go through the table (core/graph/ops.def). */
+/* Functions of one operation, for tests that go through the table (core/ir/ops.def). */
 #ifndef DC_TESTS_OPGEN_H
 #define DC_TESTS_OPGEN_H
 
-#include "core/graph/graph.h"
+#include "core/ir/graph.h"
 
 /*
  * Operation op on parameters of dtype t and, where it takes nothing else, of these three dims; `to`: the dtype of the

@@ -7,7 +7,7 @@
 #ifndef DC_TESTS_SCHEDULE_RANDOM_H
 #define DC_TESTS_SCHEDULE_RANDOM_H
 
-#include "core/graph/simplify.h"
+#include "core/ir/simplify.h"
 #include "jit/fuse/fuse.h"
 #include "jit/lower/lower.h"
 #include "jit/moves/move.h"

@@ -2,7 +2,7 @@
 #ifndef DC_TESTS_SHARDGEN_H
 #define DC_TESTS_SHARDGEN_H
 
-#include "core/graph/partition.h"
+#include "core/transform/partition.h"
 
 #include "tests/unit/rng.h"
 

@@ -7,7 +7,7 @@
 
 #include "backends/registry.h"
 #include "core/base/thread.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 #include "core/runtime/storage.h"
 #include "jit/jit.h"
 

@@ -1,6 +1,6 @@
 #include "tests/unit/smoothgen.h"
 
-#include "core/graph/custom.h"
+#include "core/autodiff/custom.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #ifndef DC_TESTS_SMOOTHGEN_H
 #define DC_TESTS_SMOOTHGEN_H
 
-#include "core/graph/control.h"
+#include "core/ir/control.h"
 
 #include "tests/unit/rng.h"
 

@@ -4,10 +4,10 @@
  * faster: a gate holds compilations where the test wants them.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "core/graph/bounded.h"
-#include "core/graph/control.h"
-#include "core/graph/flops.h"
-#include "core/graph/gtext.h"
+#include "core/ir/control.h"
+#include "core/ir/flops.h"
+#include "core/ir/gtext.h"
+#include "core/transform/bounded.h"
 
 #include "tests/unit/slow.h"
 

@@ -1,17 +1,17 @@
 /*
- * Batching (core/graph/batch.h): what a batched function computes is what the function computes of each row, bit for
+ * Batching (core/transform/batch.h): what a batched function computes is what the function computes of each row, bit for
  * bit, with each set of parameters batched: every operation of the table, then random functions with loops and
  * branches. Terms are added in the same order, in double, so no bound is needed. Then the form: one product stays one.
  *
  *   test_batch [seed [functions]]
  */
-#include "core/graph/batch.h"
-#include "core/graph/control.h"
-#include "core/graph/conv.h"
-#include "core/graph/custom.h"
-#include "core/graph/grad.h"
-#include "core/graph/gtext.h"
-#include "core/graph/simplify.h"
+#include "core/autodiff/custom.h"
+#include "core/autodiff/grad.h"
+#include "core/ir/control.h"
+#include "core/ir/conv.h"
+#include "core/ir/gtext.h"
+#include "core/ir/simplify.h"
+#include "core/transform/batch.h"
 
 #include <stdlib.h>
 

@@ -1,14 +1,14 @@
 /*
- * core/graph/bounded.c and its parts: each kind of node with sizes that are known at run time, lowered and interpreted
+ * core/transform/bounded.c and its parts: each kind of node with sizes that are known at run time, lowered and interpreted
  * on arrays of the bounds in which NaN and large integers lie behind the actual sizes, beside the same graph with the
  * sizes put in. Values are whole numbers, so results are equal.
  *
  *   test_bounded [seed]
  */
-#include "core/graph/bounded.h"
-#include "core/graph/conv.h"
-#include "core/graph/dot.h"
-#include "core/graph/gtext.h"
+#include "core/ir/conv.h"
+#include "core/ir/dot.h"
+#include "core/ir/gtext.h"
+#include "core/transform/bounded.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /*
- * core/graph/build.c: result types with names, sentences with operand types and axes, and values of
+ * core/build/build.c: result types with names, sentences with operand types and axes, and values of
  * broadcast, batched products, means and slices on the interpreter.
  */
 #include "core/eval/eval.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 
 #include "tests/unit/typed.h"
 

@@ -3,7 +3,7 @@
  * background, calls what it compiled, and closes while some of it is still being compiled.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 #include "core/runtime/storage.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"

@@ -1,10 +1,10 @@
 /*
- * Loops and branches (core/graph/control.h) in text, in the interpreter, through clones and simplification.
+ * Loops and branches (core/ir/control.h) in text, in the interpreter, through clones and simplification.
  */
 #include "core/eval/eval.h"
-#include "core/graph/control.h"
-#include "core/graph/gtext.h"
-#include "core/graph/simplify.h"
+#include "core/ir/control.h"
+#include "core/ir/gtext.h"
+#include "core/ir/simplify.h"
 
 #include <string.h>
 

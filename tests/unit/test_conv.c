@@ -1,10 +1,10 @@
 /*
- * Convolution (core/graph/conv.h): the interpreter against the sum written out, types and refusals of
+ * Convolution (core/ir/conv.h): the interpreter against the sum written out, types and refusals of
  * dc_infer, attributes. The seed is printed; argument 1 sets it.
  */
 #include "core/eval/eval.h"
-#include "core/graph/conv.h"
-#include "core/graph/gtext.h"
+#include "core/ir/conv.h"
+#include "core/ir/gtext.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ static int64_t steps(int rank, const int64_t *dim, int64_t *step)
     return n;
 }
 
-/* One element of the result, as core/graph/conv.h says it. at: its batch, channel and position. */
+/* One element of the result, as core/ir/conv.h says it. at: its batch, channel and position. */
 static double element(const dc_conv *c, const int64_t *xd, const int64_t *wd, const double *x,
                       const double *w, const int64_t *at, int64_t result_batch)
 {

@@ -1,9 +1,9 @@
 /*
- * Gradients given by hand and values computed again (core/graph/custom.h): what is refused, any order,
+ * Gradients given by hand and values computed again (core/autodiff/custom.h): what is refused, any order,
  * bodies inside bodies, the text form, and that recomputation saves memory where it is compiled.
  */
-#include "core/graph/custom.h"
-#include "core/graph/grad.h"
+#include "core/autodiff/custom.h"
+#include "core/autodiff/grad.h"
 
 #include "tests/unit/diff.h"
 

@@ -3,11 +3,11 @@
  * Special values follow the semantics of the op table: wrapping integers, division by zero, shifts
  * by the width, saturating casts, NaN, infinities, zeros of both signs, subnormals.
  */
+#include "core/autodiff/custom.h"
 #include "core/eval/eval.h"
-#include "core/graph/conv.h"
-#include "core/graph/custom.h"
-#include "core/graph/dft.h"
-#include "core/graph/running.h"
+#include "core/ir/conv.h"
+#include "core/ir/dft.h"
+#include "core/ir/running.h"
 
 #include <float.h>
 #include <math.h>

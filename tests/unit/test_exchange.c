@@ -1,11 +1,11 @@
 /*
- * What ranks do together, as operations of a graph (core/graph/exchange.h): by the interpreter, on ranks that are threads,
+ * What ranks do together, as operations of a graph (core/ir/exchange.h): by the interpreter, on ranks that are threads,
  * beside what it means computed plainly; gradients beside central differences of the sum of what all ranks differentiate.
  */
+#include "core/autodiff/grad.h"
 #include "core/eval/eval.h"
-#include "core/graph/exchange.h"
-#include "core/graph/grad.h"
-#include "core/graph/gtext.h"
+#include "core/ir/exchange.h"
+#include "core/ir/gtext.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Looking inside: comparison with the interpreter, times, guard zones, what is told of an executable. */
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 
 #include "tests/t.h"
 #include "tests/unit/world.h"

@@ -3,7 +3,7 @@
  * results against C written out, and what it has to report. Kernels of random graphs are in
  * test_finterp_graphs.c.
  */
-#include "core/graph/op.h"
+#include "core/ir/op.h"
 
 #include "tests/unit/flat_run.h"
 

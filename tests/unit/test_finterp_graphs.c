@@ -4,8 +4,8 @@
  *
  *   test_finterp_graphs [seed [graphs]]
  */
-#include "core/graph/op.h"
-#include "core/graph/simplify.h"
+#include "core/ir/op.h"
+#include "core/ir/simplify.h"
 #include "jit/flat/flatten.h"
 #include "jit/fuse/fuse.h"
 #include "jit/lower/lower.h"

@@ -5,7 +5,7 @@
  *
  *   test_flattext [seed [graphs]]
  */
-#include "core/graph/simplify.h"
+#include "core/ir/simplify.h"
 #include "jit/flat/flatten.h"
 #include "jit/fuse/fuse.h"
 #include "jit/lower/lower.h"

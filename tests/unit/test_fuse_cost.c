@@ -4,8 +4,8 @@
  */
 #include "tests/t.h"
 
-#include "core/graph/gtext.h"
-#include "core/graph/simplify.h"
+#include "core/ir/gtext.h"
+#include "core/ir/simplify.h"
 #include "jit/fuse/fuse.h"
 
 #include "tests/unit/graphgen.h"

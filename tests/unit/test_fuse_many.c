@@ -2,7 +2,7 @@
  * Functions of very many parameters: what fusion and lowering take grows as their number does, not as its
  * square. Counted in bytes of the arena, which every group, list and walk comes from.
  */
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 #include "jit/lower/lower.h"
 
 #include <stdlib.h>

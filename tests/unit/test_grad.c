@@ -15,12 +15,12 @@
  * differences with h and h/2. This depends on the function alone, not on the gradient under test;
  * such elements are left out, and there must be few. Conventions at kinks: test_grad_rules.c.
  */
+#include "core/autodiff/custom.h"
+#include "core/autodiff/grad.h"
 #include "core/eval/eval.h"
-#include "core/graph/custom.h"
-#include "core/graph/dft.h"
-#include "core/graph/grad.h"
-#include "core/graph/exchange.h"
-#include "core/graph/running.h"
+#include "core/ir/dft.h"
+#include "core/ir/exchange.h"
+#include "core/ir/running.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -336,7 +336,7 @@ static const struct {
 #define MSG(id, lua, n, grad)                            [DC_OP_##id] = {"none", RULE_any}, /* test_exchange */
 #define IDX(id, lua, n, combine, type, grad, lo, hi)     [DC_OP_##id] = {#grad, RULE_any},
 #define HST(id, lua, n, rule, grad, lo, hi)              [DC_OP_##id] = {#grad, RULE_any},
-#include "core/graph/ops.def"
+#include "core/ir/ops.def"
 };
 /* clang-format on */
 

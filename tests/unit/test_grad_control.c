@@ -1,9 +1,9 @@
 /*
- * Gradients of loops and branches (core/graph/grad_control.c, grad_loop.c) against central differences under the wide
+ * Gradients of loops and branches (core/autodiff/grad_control.c, grad_loop.c) against central differences under the wide
  * interpreter, as in test_grad.c, first and second order: of functions written by hand, which show one case each. Random
  * ones are in test_grad_loops.c.
  */
-#include "core/graph/custom.h"
+#include "core/autodiff/custom.h"
 
 #include "tests/unit/gradcheck.h"
 

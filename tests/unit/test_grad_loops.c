@@ -3,9 +3,9 @@
  * order, under the wide interpreter; the same with DC_LOOP_REMAT and in chunks. And what comes out for an LSTM, and how
  * much memory loops stack. Argument 1 is the seed, CASES how many.
  */
-#include "core/graph/chunks.h"
-#include "core/graph/custom.h"
-#include "core/graph/simplify.h"
+#include "core/autodiff/chunks.h"
+#include "core/autodiff/custom.h"
+#include "core/ir/simplify.h"
 
 #include "tests/unit/gradcheck.h"
 #include "tests/unit/smoothgen.h"

@@ -2,8 +2,8 @@
  * Gradients by hand: conventions at kinks, and what dc_grad promises beside the rules of operations.
  * Differences are in test_grad.c.
  */
+#include "core/autodiff/grad.h"
 #include "core/eval/eval.h"
-#include "core/graph/grad.h"
 
 #include "tests/t.h"
 

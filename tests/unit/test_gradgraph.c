@@ -8,9 +8,9 @@
  * from jumps and where rounding is small: their error falls by 16 from one to the other, so the
  * better one is then closer than AGREE.
  */
+#include "core/autodiff/grad.h"
 #include "core/eval/eval.h"
-#include "core/graph/grad.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 
 #include <math.h>
 

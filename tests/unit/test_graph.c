@@ -1,8 +1,8 @@
 /*
- * core/graph/graph.c and core/graph/infer*.c: consing, origins, clones and hashes; the type, shape and names
+ * core/ir/graph.c and core/ir/infer*.c: consing, origins, clones and hashes; the type, shape and names
  * rules with what they refuse.
  */
-#include "core/graph/dot.h"
+#include "core/ir/dot.h"
 
 #include <string.h>
 

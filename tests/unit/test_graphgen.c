@@ -5,7 +5,7 @@
  * sets it, argument 2 the number of graphs.
  */
 #include "core/eval/eval.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /*
- * core/graph/gtext.c: parse(print(x)) prints the same, on written and on random functions; what damaged
+ * core/ir/gtext.c: parse(print(x)) prints the same, on written and on random functions; what damaged
  * text is told; a fuzz loop over mutated text; what the verifier finds.
  *
  *   test_gtext [SEED]
  */
 #include "tests/t.h"
 
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * in the interpreter and in kernels on cpu, there with the machine's conversions and without.
  */
 #include "core/eval/eval.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 
 #include <math.h>
 

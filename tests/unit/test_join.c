@@ -5,7 +5,7 @@
  *   test_join [SEED]
  */
 #include "core/eval/eval.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 #include "jit/base/tuning.h"
 #include "jit/rewrite/disjoint_sum.h"
 
@@ -126,7 +126,7 @@ static void tiles(void)
     CHECK_EQ(joins_of_parts(p, 40), 1);
 }
 
-/* As core/graph/gradsum.c adds them up: layers of windows that lie apart become joins, then they are added. */
+/* As core/autodiff/gradsum.c adds them up: layers of windows that lie apart become joins, then they are added. */
 static void layers(void)
 {
     graph g;

@@ -8,8 +8,8 @@
  */
 #include "backends/registry.h"
 #include "core/eval/eval.h"
-#include "core/graph/gtext.h"
-#include "core/graph/simplify.h"
+#include "core/ir/gtext.h"
+#include "core/ir/simplify.h"
 #include "jit/flat/flatten.h"
 #include "jit/fuse/fuse.h"
 #include "jit/jit.h"

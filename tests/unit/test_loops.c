@@ -4,9 +4,9 @@
  *
  *   test_loops [seed [functions]]
  */
-#include "core/graph/control.h"
-#include "core/graph/gtext.h"
-#include "core/graph/simplify.h"
+#include "core/ir/control.h"
+#include "core/ir/gtext.h"
+#include "core/ir/simplify.h"
 #include "jit/rewrite/loops.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  *
  *   test_move_random [seed [graphs]]
  */
-#include "core/graph/simplify.h"
+#include "core/ir/simplify.h"
 #include "jit/fuse/fuse.h"
 #include "jit/lower/lower.h"
 

@@ -3,7 +3,7 @@
  * stays promises that the axis is the same axis; random chains of movements are run to see that.
  */
 #include "core/eval/eval.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 
 #include <stdlib.h>
 

@@ -6,12 +6,12 @@
 #include "tests/t.h"
 
 #include "core/eval/eval.h"
-#include "core/graph/dft.h"
+#include "core/ir/dft.h"
 #include "jit/fuse/fuse.h"
 #include "jit/lower/lower.h"
 #include "jit/moves/move.h"
-#include "jit/rewrite/rules.h"
 #include "jit/rewrite/fft_stages.h"
+#include "jit/rewrite/rules.h"
 #include "jit/schedule/schedule.h"
 
 #include <math.h>

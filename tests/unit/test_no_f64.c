@@ -1,6 +1,6 @@
 /* A device that does not compute in f64 refuses functions that do, with a record; others run. */
 #include "backends/registry.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 #include "jit/jit.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 /* Out of memory in core/, formats/ and when contexts are opened; tests/unit/nomem.h tells how. */
 #define _GNU_SOURCE
+#include "core/autodiff/grad.h"
 #include "core/base/extent.h"
 #include "core/eval/eval.h"
-#include "core/graph/grad.h"
-#include "core/graph/gtext.h"
-#include "core/graph/signature.h"
-#include "core/graph/simplify.h"
+#include "core/ir/gtext.h"
+#include "core/ir/simplify.h"
+#include "core/signature/signature.h"
 #include "formats/idx.h"
 #include "formats/safetensors.h"
 #include "formats/tensor_file.h"

@@ -4,8 +4,8 @@
  *
  *   test_nomem_bounded [seed]
  */
-#include "core/graph/bounded.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
+#include "core/transform/bounded.h"
 
 #include "tests/unit/boundgen.h"
 #include "tests/unit/nomem.h"

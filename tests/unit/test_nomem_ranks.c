@@ -3,8 +3,8 @@
  *
  *   test_nomem_ranks [seed]
  */
-#include "core/graph/gtext.h"
-#include "core/graph/partition.h"
+#include "core/ir/gtext.h"
+#include "core/transform/partition.h"
 
 #include "tests/unit/graphgen.h"
 #include "tests/unit/loopgen.h"

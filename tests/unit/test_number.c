@@ -2,7 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include "core/base/number.h"
-#include "core/graph/op.h"
+#include "core/ir/op.h"
 
 #include <locale.h>
 #include <math.h>

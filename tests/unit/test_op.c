@@ -1,5 +1,5 @@
-/* core/graph/op.c: rows, patterns and casts, integer and float corner cases, Threefry's known answers. */
-#include "core/graph/op.h"
+/* core/ir/op.c: rows, patterns and casts, integer and float corner cases, Threefry's known answers. */
+#include "core/ir/op.h"
 
 #include "tests/t.h"
 

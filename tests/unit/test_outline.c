@@ -1,11 +1,11 @@
 /*
- * Bodies taken out of the graph that they were recorded in (core/graph/outline.h): what is inside, what is captured, in
+ * Bodies taken out of the graph that they were recorded in (core/ir/outline.h): what is inside, what is captured, in
  * which order; gradients that were given by hand in them, and what is left without these.
  */
-#include "core/graph/control.h"
-#include "core/graph/custom.h"
-#include "core/graph/gtext.h"
-#include "core/graph/outline.h"
+#include "core/autodiff/custom.h"
+#include "core/ir/control.h"
+#include "core/ir/gtext.h"
+#include "core/ir/outline.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * The planner on functions written by hand: the model of tests/unit/plan_model.h finds nothing wrong, and
  * cells are updated in place where they should be.
  */
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 
 #include "tests/unit/plan_model.h"
 

@@ -1,8 +1,8 @@
 /*
- * Powers of core/graph/power.h beside those of long doubles: how far off, exact ones, and what IEEE 754 says of special values.
+ * Powers of core/ir/power.h beside those of long doubles: how far off, exact ones, and what IEEE 754 says of special values.
  * Kernels give the same bits, which unit/test_expand compares.
  */
-#include "core/graph/power.h"
+#include "core/ir/power.h"
 
 #include <math.h>
 #include <stdio.h>

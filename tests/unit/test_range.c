@@ -1,6 +1,6 @@
 /*
  * The larger and the smaller of two floats where one instruction picks them (DC_K_MAX, DC_K_MIN) and where there is
- * none: what core/graph/ops.def says of NaN and of zeros of both signs, as machine code and in the interpreter of the flat
+ * none: what core/ir/ops.def says of NaN and of zeros of both signs, as machine code and in the interpreter of the flat
  * form.
  */
 #include "jit/moves/move.h"

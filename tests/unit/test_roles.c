@@ -2,7 +2,7 @@
  * Roles of loops (jit/nest/nest_roles.h): as text, what contradicts them, what moves make of them, and those that
  * access maps tell, which are those of the graph's contraction; rules that go by them.
  */
-#include "core/graph/dot.h"
+#include "core/ir/dot.h"
 #include "jit/fuse/fuse.h"
 #include "jit/lower/lower.h"
 #include "jit/moves/move.h"

@@ -6,7 +6,7 @@
  *
  *   test_shapes [seed [rounds]]
  */
-#include "core/graph/conv.h"
+#include "core/ir/conv.h"
 
 #include <string.h>
 

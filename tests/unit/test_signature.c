@@ -3,7 +3,7 @@
  * how sizes and names bind, and what a call that does not fit is told.
  */
 #include "core/base/job.h"
-#include "core/graph/signature.h"
+#include "core/signature/signature.h"
 
 #include <stdio.h>
 #include <string.h>

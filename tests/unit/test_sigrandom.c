@@ -4,7 +4,7 @@
  * refused or agrees in another way. Damaged texts are read or refused, nothing else.
  */
 #include "core/base/job.h"
-#include "core/graph/signature.h"
+#include "core/signature/signature.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /*
- * core/graph/simplify*.c: each rule on a written case, then random functions over special values, which
+ * core/ir/simplify*.c: each rule on a written case, then random functions over special values, which
  * the interpreter must give the same bits for, before and after (any NaN is as good as another).
  *
  *   test_simplify [SEED]
  */
 #include "core/eval/eval.h"
-#include "core/graph/gtext.h"
-#include "core/graph/simplify.h"
+#include "core/ir/gtext.h"
+#include "core/ir/simplify.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/cpu_impl.h"
 #include "backends/registry.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 #include "jit/exec/exec.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"

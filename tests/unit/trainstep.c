@@ -1,6 +1,6 @@
 #include "tests/unit/trainstep.h"
 
-#include "core/graph/grad.h"
+#include "core/autodiff/grad.h"
 
 static const float x_values[STEP_ROWS * STEP_WIDTH] = {
     -2.5f, -1.5f, -0.5f, 0.5f,  1.5f,  2.5f, 3.5f, -2.5f, -1.5f, -0.5f, 0.5f, 1.5f,

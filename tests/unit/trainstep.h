@@ -1,13 +1,13 @@
 /*
  * A step of training as a graph, small and with everything an executable can have: forward,
- * gradient and update of a linear layer under a softmax cross entropy, built with core/graph/build.h.
+ * gradient and update of a linear layer under a softmax cross entropy, built with core/build/build.h.
  *
  *   step(x, y, lr, w, b) -> loss, logits; w and b set; one check: no class is below 0
  */
 #ifndef DC_TESTS_TRAINSTEP_H
 #define DC_TESTS_TRAINSTEP_H
 
-#include "core/graph/build.h"
+#include "core/build/build.h"
 #include "jit/jit.h"
 
 enum {

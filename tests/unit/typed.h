@@ -1,10 +1,10 @@
 /*
- * Values of one graph by their types as text, and what became of them, for tests of core/graph/build.h.
+ * Values of one graph by their types as text, and what became of them, for tests of core/build/build.h.
  */
 #ifndef DC_TESTS_TYPED_H
 #define DC_TESTS_TYPED_H
 
-#include "core/graph/build.h"
+#include "core/build/build.h"
 
 #include "tests/unit/typetext.h"
 

@@ -1,7 +1,7 @@
 #include "tests/unit/world.h"
 
 #include "backends/registry.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 #include "jit/sim/sim.h"
 
 #include <stdio.h>

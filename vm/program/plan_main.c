@@ -3,7 +3,7 @@
 #include "core/base/digits.h"
 #include "core/base/heap.h"
 #include "core/base/vec.h"
-#include "core/graph/partition.h"
+#include "core/transform/partition.h"
 #include "core/world/engine.h"
 #include "vm/program/check_main.h"
 #include "vm/program/say.h"

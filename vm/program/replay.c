@@ -10,7 +10,7 @@
 
 #include "core/base/digits.h"
 #include "core/base/file.h"
-#include "core/graph/gtext.h"
+#include "core/ir/gtext.h"
 #include "core/runtime/rt.h"
 #include "core/runtime/storage.h"
 #include "jit/jit.h"
