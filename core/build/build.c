@@ -497,14 +497,15 @@ dc_status dc_build_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t ax
     return DC_OK;
 }
 
-/* Do 32 bits hold the sum, whatever is added? Sums of bool and of 8 and 16 bits are i32. */
+/* Do 32 bits with a sign hold the sum, whatever is added? Sums of bool and of 8 and 16 bits are i32. */
 static bool is_short_sum(const dc_type *t, uint32_t axes)
 {
-    double most = ldexp(1, dc_dtype_bits(dtype_of(t)));
+    const bool is_signed = dc_dtype_is_signed(dtype_of(t));
+    double most = ldexp(1, dc_dtype_bits(dtype_of(t)) - is_signed); /* of one term, a negative one for the signed */
     for (int i = 0; i < t->rank; i++)
         if (axes >> i & 1)
             most *= (double)dc_extent_bound(t->dim[i]);
-    return dc_dtype_bits(dtype_of(t)) < 32 && most < ldexp(1, 31);
+    return dc_dtype_bits(dtype_of(t)) < 32 && (is_signed ? most <= ldexp(1, 31) : most < ldexp(1, 31));
 }
 
 dc_status dc_build_sum(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out)

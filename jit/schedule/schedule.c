@@ -241,14 +241,42 @@ static bool split_divided(dc_sketch *s)
     return any;
 }
 
-/* Bytes of the widest numbers that are computed, at least those of f32. */
-static int widest(const dc_kernel *k)
+/* Marks casts that are stored as they are. */
+static void mark_stored_casts(const dc_kernel *k, const dc_stmt *first, bool *stored)
+{
+    for (const dc_stmt *t = first; t != NULL; t = t->next) {
+        mark_stored_casts(k, t->body, stored);
+        for (uint32_t i = 0; i < t->nput; i++) {
+            const dc_vx_node *n = &k->vx.at[t->put[i].value];
+            stored[t->put[i].value] = n->kind == DC_VX_OP && n->op == DC_OP_CAST;
+        }
+    }
+}
+
+/* Does it add up, and is it no contraction? */
+static bool is_reduction(const dc_kernel *k)
+{
+    bool reduces = false;
+    for (uint32_t a = 0; a < k->axis.n; a++)
+        reduces = reduces || k->axis.at[a].reduce;
+    return reduces && !dc_roles_has(k, DC_ROLE_K);
+}
+
+/*
+ * Bytes of the widest numbers that are computed, at least those of f32. What a reduction widens only to store it is
+ * computed once for many terms: short integers whose sum is an i64 are added up in vectors of i32.
+ */
+static int widest(const dc_kernel *k, dc_arena *a)
 {
     size_t bytes = 4;
-    for (uint32_t v = 1; v < k->vx.n; v++)
-        if (k->vx.at[v].kind == DC_VX_OP || k->vx.at[v].kind == DC_VX_LOAD)
-            bytes =
-                dc_dtype_size(k->vx.at[v].dtype) > bytes ? dc_dtype_size(k->vx.at[v].dtype) : bytes;
+    bool *stored = DC_NEW_ARRAY(a, bool, k->vx.n);
+    if (is_reduction(k))
+        mark_stored_casts(k, k->root, stored);
+    for (uint32_t v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        if ((n->kind == DC_VX_OP && !stored[v]) || n->kind == DC_VX_LOAD)
+            bytes = dc_dtype_size(n->dtype) > bytes ? dc_dtype_size(n->dtype) : bytes;
+    }
     return (int)bytes;
 }
 
@@ -288,9 +316,9 @@ int64_t dc_sketch_knob(const dc_sketch *s, dc_knob knob, int64_t rule, const int
 }
 
 /* Instructions of the widest vectors are not always the fastest. */
-static int lanes_of(const dc_sketch *s)
+static int lanes_of(const dc_sketch *s, dc_arena *scratch)
 {
-    const int64_t all = dc_max_i64(s->t->vector_bytes / widest(s->k), 1);
+    const int64_t all = dc_max_i64(s->t->vector_bytes / widest(s->k, scratch), 1);
     const int32_t half[] = {all >= 8 ? (int32_t)all / 2 : 0, 0};
     return s->t->simt ? (int)all : (int)dc_sketch_knob(s, DC_KNOB_LANES, all, half, all);
 }
@@ -299,7 +327,7 @@ static void schedule(dc_job *j, dc_sketch *s)
 {
     dc_kernel *k = s->k;
     const dc_target *t = s->t;
-    s->lanes = lanes_of(s);
+    s->lanes = lanes_of(s, &j->scratch);
     if (!t->simt && dc_roles_has(k, DC_ROLE_LANE) && dc_roles_has(k, DC_ROLE_M)) {
         const bool all = dc_schedule_attention(s);
         if (!all)

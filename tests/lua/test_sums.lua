@@ -73,3 +73,36 @@ function TestLongSums.test_short_rows()
   end
 end
 
+
+TestIntegers = {}
+
+-- As many of the largest terms as 32 bits hold, and one more: sums are i64 and u64 whatever they are made in.
+function TestIntegers:test_where_32_bits_end()
+  local terms = {
+    i8 = { -128, 127 }, u8 = { 255 }, i16 = { -32768, 32767 }, u16 = { 65535 },
+  }
+  for dtype, values in pairs(terms) do
+    for _, v in ipairs(values) do
+      local most = v < 0 and (1 << 31) // -v or ((1 << 31) - 1) // v
+      for _, n in ipairs { 1000, math.min(most, 1 << 17), math.min(most, 1 << 17) + 1 } do
+        local f = dc.fn(("f(x: %s[2, %d])"):format(dtype, n), function(x) return x:sum(), x:sum(2), x:sum(1) end)
+        local all, rows, columns = f(dc.full(("%s[2, %d]"):format(dtype, n), v))
+        lu.assertEquals(all.dtype, dtype:sub(1, 1) .. "64")
+        lu.assertEquals(all:item(), 2 * n * v)
+        lu.assertEquals(rows:totable(), { n * v, n * v })
+        lu.assertEquals(columns[n]:item(), 2 * v)
+      end
+    end
+  end
+end
+
+-- A widening that a sum does once for a row costs the vectors nothing.
+function TestIntegers:test_vectors_of_short_sums()
+  lu.skipIf(not dc.device():find "^cpu", "a rule of CPUs")
+  local function lanes(dtype)
+    local f = dc.fn(("f(x: %s[64, 256])"):format(dtype), function(x) return x:sum(2) end)
+    f(dc.ones(dtype .. "[64, 256]"))
+    return f:source(1):match "in (%d+) vector"
+  end
+  lu.assertEquals(lanes "i8", lanes "f32")
+end
