@@ -362,12 +362,12 @@ function progress.metric(name, value)
       end
     end
   end
-  if not runlog.on() or not runlog.metric_is_due(name) then
+  if not runlog.on() then
     return
-  end
-  value = is_tensor and value:item() or value
-  if type(value) == "number" then
-    runlog.metric(name, value)
+  elseif runlog.metric_is_due(name) then
+    runlog.metric(name, is_tensor and value:item() or value)
+  else
+    runlog.later(name, value)
   end
 end
 

@@ -14,6 +14,7 @@ runlog.every = 1
 local json, failed -- of the first line; why nothing is written any more
 local loops, last_loop = 0, -math.huge -- how many have a number; when one wrote a line
 local told = {} -- when, by the name of a metric
+local late, ending = {}, nil -- values that are not written yet, by name; what the end of the script knows of them
 
 -- Is there a file, and does this rank write it?
 function runlog.on()
@@ -113,7 +114,30 @@ end
 
 function runlog.metric(name, value)
   told[name] = core.clock()
+  late[name] = nil
   write { metrics = { [name] = plain(value) } }
+end
+
+local function write_late()
+  local values = {}
+  for name, value in pairs(late) do
+    local ok, v = try(function() return core.kind(value) and value:item() or value end)
+    values[name] = ok and v or nil
+  end
+  late = {}
+  if next(values) ~= nil then
+    write { metrics = plain_values(values) }
+  end
+end
+
+-- A value that is not due: written at the end of the script, unless another one follows.
+function runlog.later(name, value)
+  if not ending then
+    require "deepc.ending"
+    ending = {}
+    core.at_end(ending, write_late)
+  end
+  late[name] = value
 end
 
 return runlog
