@@ -161,6 +161,32 @@ static int l_ops(lua_State *L)
     return 1;
 }
 
+/* dc.dtypes(): the element types as a list of { name, kind, bits, signed, exponent, fraction }. */
+static int l_dtypes(lua_State *L)
+{
+    static const char *const kinds[] = {[DC_KIND_BOOL] = "bool",
+                                        [DC_KIND_UINT] = "integer",
+                                        [DC_KIND_SINT] = "integer",
+                                        [DC_KIND_FLOAT] = "float",
+                                        [DC_KIND_COMPLEX] = "complex"};
+    lua_createtable(L, DC_DTYPE__ALL, 0);
+    for (int t = 0; t < DC_DTYPE__ALL; t++) {
+        const dc_kind kind = dc_dtype_kind((dc_dtype)t);
+        lua_createtable(L, 0, 6);
+        lua_pushstring(L, dc_dtype_name((dc_dtype)t));
+        lua_setfield(L, -2, "name");
+        lua_pushstring(L, kinds[kind]);
+        lua_setfield(L, -2, "kind");
+        lua_pushboolean(L, kind != DC_KIND_BOOL && kind != DC_KIND_UINT);
+        lua_setfield(L, -2, "signed");
+        dc_binding_set_number(L, "bits", dc_dtype_bits((dc_dtype)t));
+        dc_binding_set_number(L, "exponent", dc_dtype_exponent((dc_dtype)t));
+        dc_binding_set_number(L, "fraction", dc_dtype_fraction((dc_dtype)t));
+        lua_rawseti(L, -2, t + 1);
+    }
+    return 1;
+}
+
 /* os.exit, which may leave the state open; upvalues: the context, the function that was there. */
 static int l_exit(lua_State *L)
 {
@@ -471,6 +497,8 @@ static int l_context_gc(lua_State *L)
 static const dc_binding of_module[] = {
     {"stats", l_stats, 0, DC_IN_MODULE},
     {"ops", l_ops, 0, DC_IN_MODULE},
+    {"dtypes", l_dtypes, 0, DC_IN_MODULE},
+    {"dtypes", l_dtypes, DC_ANY, DC_IN_LIBRARY},
     {"check_numbers", l_check_numbers, 1, DC_IN_MODULE},
     {"flush_denormals", l_flush_denormals, 1, DC_IN_MODULE},
     {"source", l_source, 1, DC_IN_LIBRARY},

@@ -67,7 +67,7 @@ void dc_safetensors_defer(dc_job *j, dc_st_file *f)
 /* ---- dtypes ---------------------------------------------------------------------------------- */
 
 static const char *const dtype_name[] = {
-#define DTYPE(id, name, kind, bits) #id,
+#define DTYPE(id, name, kind, bits, exponent, fraction) #id,
 #include "core/base/dtype.def"
 };
 

@@ -217,7 +217,7 @@ function arrange.dot(a, b)
 end
 
 function arrange.vdot(a, b)
-  local y = dot("vdot", core.kind(a) and a.dtype:match "^c" and a:conj() or a, b)
+  local y = dot("vdot", core.kind(a) and core.is_complex(a.dtype) and a:conj() or a, b)
   return y
 end
 

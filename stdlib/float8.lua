@@ -5,12 +5,12 @@
 -- of each row, [rows] or [rows, 1]; or of blocks of 128 x 128, [rows / 128, columns / 128], rounded up.
 
 local dc = require "deepc"
+require "deepc.operands"
 local _, core = ...
 
 local float8 = {}
 
 local BLOCK = 128
-local FLOATS = { f16 = true, bf16 = true, f32 = true, f64 = true }
 
 -- What a code is as a pattern of f16 - its sign, exponent and fraction in their places - is smaller by this: the
 -- exponents of e4m3 count from 7, those of f16 and e5m2 from 15.
@@ -167,7 +167,7 @@ end
 function float8.check_scale(op, path, file, name, scale)
   local kind, shape, _, dtype = core.file_about(file, scale)
   local rows, columns = as_sizes(core.file_shape(file, name))
-  if not FLOATS[dtype] or not float8.shares(rows, columns, shape) then
+  if not core.is_float(dtype) or not float8.shares(rows, columns, shape) then
     core.fail("MISFIT", op, ("%s: '%s' is %s[%s], no scale of '%s', %d x %d"):format(path, scale, dtype or kind,
       table.concat(shape, ", "), name, rows, columns), "one, one for each row, or one for each block of 128 x 128")
   end

@@ -1,5 +1,6 @@
 -- dc.save of GGUF files: metadata as they stand there, types of tensors. The table of internals gets it as `gguf`.
 
+require "deepc.operands"
 local _, core = ...
 require "deepc.cells"
 
@@ -135,7 +136,6 @@ end
 -- ---- types of tensors ----
 
 local TYPES = { f32 = 1, f16 = 1, bf16 = 1, q8_0 = 32, q4_0 = 32 }
-local FLOATS = { f16 = true, bf16 = true, f32 = true, f64 = true }
 
 local function refuse_type(v)
   core.fail("ARG", "save", ("type is %s"):format(describe(v)), "'f32', 'f16', 'bf16', 'q8_0', 'q4_0', or a function")
@@ -153,7 +153,7 @@ local function type_of(name, value, wanted)
   end
   local shape = value.shape
   local row = shape[#shape] or 1
-  if not chosen or not FLOATS[value.dtype] then
+  if not chosen or not core.is_float(value.dtype) then
     return false
   elseif #shape < 2 and type(wanted) ~= "function" then
     return "f32"

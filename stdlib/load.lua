@@ -371,7 +371,6 @@ end
 
 -- ---- options ----
 
-local FLOATS = { f16 = true, bf16 = true, f32 = true, f64 = true }
 
 local function check_function(options, name, allowed)
   local v = options[name]
@@ -410,7 +409,7 @@ local function read_options(into, options)
       "first = 0 where the file counts the parts of lists from 0, as those of PyTorch do")
   elseif o.packed and into ~= nil then
     core.fail("ARG", "load", "packed is for dc.load(path) without cells, which have no packed elements")
-  elseif type(o.cast) == "string" and (into ~= nil or not FLOATS[o.cast]) or
+  elseif type(o.cast) == "string" and (into ~= nil or not core.is_float(o.cast)) or
     o.cast ~= nil and type(o.cast) ~= "string" and type(o.cast) ~= "boolean" then
     core.fail("ARG", "load", ("cast is %s"):format(describe(o.cast)), into ~= nil
       and "cast = true rounds to the dtypes of the cells" or 'cast = true, or a float dtype, cast = "f32"')
@@ -435,7 +434,7 @@ local function how_to_take(file, name, o)
     return nil, format, ("load: tensor '%s' is left out: %s"):format(name, why or ("dtype '%s' is not read%s"):format(
       format, asks and "; { cast = true } makes f32 of it" or ""))
   end
-  return FLOATS[dtype] and type(o.cast) == "string" and o.cast or false
+  return core.is_float(dtype) and type(o.cast) == "string" and o.cast or false
 end
 
 local function bytes_of(file, names)

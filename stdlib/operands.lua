@@ -28,13 +28,37 @@ function core.begins(...)
   return select("#", ...) == 2 and select(2, ...) == nil
 end
 
-local floats = { f16 = true, bf16 = true, f32 = true, f64 = true }
-local short = { f16 = true, bf16 = true }
+local of_dtype = {}
+for _, t in ipairs(core.dtypes()) do
+  of_dtype[t.name] = t
+end
+
+-- Is this the name of a dtype of floats, of complex numbers, of integers? Not of what is no name of a dtype.
+function core.is_float(dtype)
+  local t = of_dtype[dtype]
+  return t ~= nil and t.kind == "float"
+end
+
+function core.is_complex(dtype)
+  local t = of_dtype[dtype]
+  return t ~= nil and t.kind == "complex"
+end
+
+function core.is_integer(dtype)
+  local t = of_dtype[dtype]
+  return t ~= nil and t.kind == "integer"
+end
+local is_float = core.is_float
+
+-- Of floats of 16 bits?
+local function is_short(dtype)
+  return is_float(dtype) and of_dtype[dtype].bits == 16
+end
 
 -- Refuses what is no tensor of floats.
 function core.check_floats(op, x, what)
   core.check_tensor(op, x, what)
-  if not floats[x.dtype] then
+  if not is_float(x.dtype) then
     core.fail("DTYPE", op, ("%s is %s, floats are needed"):format(what or "x", core.describe(x)), ':cast "f32"',
       what or "x", x)
   end
@@ -61,9 +85,9 @@ local function same(x) return x end
 -- as f32 where they are floats of 16 bits. Operands of several float types are left to the step that refuses them.
 function core.in_f32(x, ...)
   local dtype, list = x.dtype, table.pack(x, ...)
-  local wide = short[dtype]
+  local wide = is_short(dtype)
   for i = 2, list.n do
-    wide = wide and not (core.kind(list[i]) and list[i].dtype:match "^b?f%d" and list[i].dtype ~= dtype)
+    wide = wide and not (core.kind(list[i]) and is_float(list[i].dtype) and list[i].dtype ~= dtype)
   end
   if not wide then
     return same, x, ...

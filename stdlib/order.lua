@@ -2,6 +2,7 @@
 -- api/order.lua.
 
 local dc = require "deepc"
+require "deepc.operands"
 local _, core = ...
 require "deepc.counting"
 
@@ -267,7 +268,7 @@ end
 function order.mode(x, axis)
   local op = "mode"
   core.check_tensor(op, x)
-  if x.dtype:match "^c" then
+  if core.is_complex(x.dtype) then
     core.fail("DTYPE", op, ("x is %s; complex numbers have no order"):format(describe(x)), "x:abs() has one", "x", x)
   end
   local options = read_options(op, axis)

@@ -4,6 +4,7 @@
 --                                     apart, and the range of values
 --   core.paint(op, x, picture, size)  pixels, width, height, and how many values are NaN, infinite, -infinite
 
+require "deepc.operands"
 local _, core = ...
 
 local layouts = { HW = true, HWC = true, CHW = true, NHW = true, NHWC = true, NCHW = true }
@@ -67,7 +68,7 @@ end
 function core.picture_of(op, x, options, otherwise)
   if not core.kind(x) then
     core.fail("ARG", op, ("an image is needed, a tensor, not %s"):format(core.describe(x)))
-  elseif x.dtype:match "^c" then
+  elseif core.is_complex(x.dtype) then
     core.fail("DTYPE", op, ("%s has no picture: real numbers are needed"):format(core.describe(x)), "x:abs()",
       "image", x)
   end

@@ -7,7 +7,6 @@ require "deepc.operands"
 local ranges = {}
 
 local MOST = 2147483647
-local floats = { f16 = true, bf16 = true, f32 = true, f64 = true }
 
 local function fail(row, op, hint, text, ...)
   core.fail(row, op, text:format(...), hint)
@@ -25,7 +24,7 @@ end
 local function check_end(op, what, v)
   local good
   if core.kind(v) then
-    good = #v.shape == 0 and floats[v.dtype]
+    good = #v.shape == 0 and core.is_float(v.dtype)
   else
     good = type(v) == "number" and v == v and math.abs(v) < math.huge
   end
@@ -38,7 +37,7 @@ end
 local function dtype_of(op, first, last, dtype)
   local own = core.kind(first) and first.dtype or core.kind(last) and last.dtype or nil
   dtype = dtype or own or "f32"
-  if not floats[dtype] then
+  if not core.is_float(dtype) then
     fail("ARG", op, nil, "a dtype of floats is needed, not %s", core.shown(dtype))
   end
   for what, v in pairs { first = first, last = last } do
@@ -123,7 +122,7 @@ function ranges.arange(first, stop, step, dtype)
   dtype = dtype or whole and "i32" or "f32"
   check_count(op, n)
   local wide = (dtype == "f16" or dtype == "bf16") and "f32" or dtype
-  local i = dc.iota(("%s[%d]"):format(floats[dtype] and wide or "i64", n))
+  local i = dc.iota(("%s[%d]"):format(core.is_float(dtype) and wide or "i64", n))
   local y = i * step + first
   check_fits(op, dtype, n > 0 and { first, first + (n - 1) * step } or {})
   y = y:cast(dtype)

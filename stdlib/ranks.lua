@@ -239,7 +239,7 @@ function ranks.send_recv(x, options)
   end
   local sent = core.send(x, to, over, token)
   local y = core.recv(("%s[%s]"):format(x.dtype, table.concat(x.shape, ", ")), from, over, token)
-  local float = x.dtype:match "^b?f%d+$"
+  local float = core.is_float(x.dtype)
   return float and y - sent:cast(x.dtype) or y -- who differentiates what came differentiates what went, too
 end
 

@@ -156,7 +156,7 @@ end
 local function show_image(op, x, options, screen)
   local image = { layout = options.layout, range = options.range }
   local p = core.picture_of(op, x, image, "auto")
-  if options.range == nil and x.dtype:find "^b?f%d" and p.low >= 0 and p.high <= 1 then
+  if options.range == nil and core.is_float(x.dtype) and p.low >= 0 and p.high <= 1 then
     p.low, p.high = 0.0, 1.0
   end
   local sixel, ascii = screen.mode == "sixel", screen.mode == "ascii" or screen.colours == 0 and screen.mode ~= "sixel"
@@ -341,7 +341,7 @@ function show.show(x, options)
   end
   local rank = #x.shape
   as = as or rank == 0 and "value" or rank == 1 and "line" or "image"
-  if x.dtype:find "^c" then
+  if core.is_complex(x.dtype) then
     core.fail("DTYPE", op, ("%s has no picture: real numbers are needed"):format(core.describe(x)), "x:abs()", "x", x)
   end
   local screen = read_screen(op, options)

@@ -6,6 +6,7 @@
 
 local dc = require "deepc"
 require "deepc.control"
+require "deepc.operands"
 local _, core = ...
 
 local trees = core.trees
@@ -284,7 +285,7 @@ end
 local function all_equal(x)
   local first = x[1]
   local same = x:eq(first)
-  if x.dtype:find "^b?f" then
+  if core.is_float(x.dtype) then
     same = same | (x:ne(x) & first:ne(first))
   end
   return same:all():item()

@@ -18,9 +18,10 @@
 
 static const struct dtype_row {
     const char *name;
-    uint8_t kind, bits;
+    uint8_t kind, bits, exponent, fraction;
 } dtypes[] = {
-#define DTYPE(id, name, kind, bits) [DC_##id] = {name, DC_KIND_##kind, bits},
+#define DTYPE(id, name, kind, bits, exponent, fraction) \
+    [DC_##id] = {name, DC_KIND_##kind, bits, exponent, fraction},
 #include "core/base/dtype.def"
 };
 
@@ -46,7 +47,12 @@ size_t dc_dtype_size(dc_dtype t)
 
 int dc_dtype_fraction(dc_dtype t)
 {
-    return t == DC_F64 ? 52 : t == DC_F32 ? 23 : t == DC_F16 ? 10 : t == DC_BF16 ? 7 : 0;
+    return dtypes[t].fraction;
+}
+
+int dc_dtype_exponent(dc_dtype t)
+{
+    return dtypes[t].exponent;
 }
 
 const char *dc_dtype_elsewhere(const char *s, size_t n)

@@ -11,7 +11,7 @@
 #include "core/base/base.h"
 
 typedef enum dc_dtype {
-#define DTYPE(id, name, kind, bits) DC_##id,
+#define DTYPE(id, name, kind, bits, exponent, fraction) DC_##id,
 #include "core/base/dtype.def"
     DC_DTYPE__ALL,
     DC_DTYPE__COUNT = DC_C64 /* those that nodes and kernels have */
@@ -31,6 +31,7 @@ int dc_dtype_bits(dc_dtype t);
 size_t dc_dtype_size(dc_dtype t); /* bytes of one element */
 /* Bits of a float behind the point, as stored: 10, 7, 23, 52. Of the others 0. */
 int dc_dtype_fraction(dc_dtype t);
+int dc_dtype_exponent(dc_dtype t); /* of its exponent: 5, 8, 8, 11 */
 bool dc_dtype_find(const char *name, size_t n, dc_dtype *out);
 /* What the dtype of this name in other libraries is called, "f32" for "float32"; or NULL. */
 const char *dc_dtype_elsewhere(const char *s, size_t n);

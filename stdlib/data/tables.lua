@@ -2,6 +2,7 @@
 
 local data = require "deepc.data.set"
 local dc = require "deepc"
+require "deepc.operands"
 local _, core = ...
 
 local function check_path(op, path)
@@ -424,7 +425,7 @@ end
 local function rows_of(name, column)
   if core.kind(column) then
     local shape, dtype = column.shape, column.dtype
-    if dtype:find "^c" then
+    if core.is_complex(dtype) then
       core.fail("DTYPE", "write_csv", ("column '%s' has complex numbers (%s), which tables of text do not have"):format(
         name, dtype), "dc.real(x) and dc.imag(x) are two columns", "of", column)
     end

@@ -22,7 +22,7 @@ core.linalg = base
 
 -- Refuses what is no matrix of floats, or no square one.
 function base.check_matrix(op, x, what, square)
-  if core.kind(x) and x.dtype:match "^c" then
+  if core.kind(x) and core.is_complex(x.dtype) then
     core.fail("DTYPE", op, ("%s is %s, floats are needed"):format(what, core.describe(x)),
       "linear algebra is not there for complex matrices", what, x)
   end

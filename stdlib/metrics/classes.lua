@@ -2,13 +2,14 @@
 
 local dc = require "deepc"
 local metrics = require "deepc.metrics.class"
+require "deepc.operands"
 local _, core = ...
 
 local class = core.metrics
 local tensor, same_shape, read_mask, count = class.tensor, class.same_shape, class.read_mask, class.count
 
 local function is_float(x)
-  return x.dtype:match "^b?f%d" ~= nil
+  return core.is_float(x.dtype)
 end
 
 local function refuse(op, predicted, labels, hint)

@@ -2,6 +2,7 @@
 
 local dc = require "deepc"
 local metrics = require "deepc.metrics.class"
+require "deepc.operands"
 local _, core = ...
 
 local class = core.metrics
@@ -15,9 +16,9 @@ end
 local function read_pair(op, scores, labels, options)
   tensor(op, "scores", scores)
   tensor(op, "labels", labels)
-  if not scores.dtype:match "^b?f%d" then
+  if not core.is_float(scores.dtype) then
     core.fail("DTYPE", op, ("scores are %s, floats are needed"):format(core.describe(scores)), nil, "scores", scores)
-  elseif labels.dtype:match "^b?f%d" then
+  elseif core.is_float(labels.dtype) then
     core.fail("DTYPE", op, ("labels are %s; they are 0 or 1, integers or bool"):format(core.describe(labels)),
       'labels:cast "i32"', "labels", labels)
   elseif not same_shape(scores, labels) then

@@ -3,6 +3,7 @@
 local dc = require "deepc"
 local nn = require "deepc.nn"
 local json = require "deepc.models.json"
+require "deepc.operands"
 local _, core = ...
 
 ---Models of others, built by their configs and loaded by name: what a folder of Hugging Face holds gives the numbers
@@ -197,7 +198,6 @@ core.model_activations = {
   tanh = function(x) return x:tanh() end,
 }
 
-local DTYPES = { f16 = true, bf16 = true, f32 = true, f64 = true }
 
 -- Makes layers of the dtype wanted. `empty`: values come from a file, so none are drawn.
 local Builder = {}
@@ -212,7 +212,7 @@ local SLACK = 1 << 16
 function core.model_builder(op, options, std)
   core.options(op, options, "dtype")
   local dtype = options and options.dtype or "f32"
-  if type(dtype) ~= "string" or not DTYPES[dtype] then
+  if type(dtype) ~= "string" or not core.is_float(dtype) then
     core.fail("ARG", op, ('dtype is "f32", "f16", "bf16" or "f64", not %s'):format(core.shown(dtype)))
   end
   local file = core.weights_follow[options or false]
@@ -297,7 +297,7 @@ end
 -- Integers [batch, time].
 function core.check_ids(op, ids)
   core.check_tensor(op, ids, "ids")
-  if not ids.dtype:match "^[iu]%d" then
+  if not core.is_integer(ids.dtype) then
     core.fail("DTYPE", op, ("ids are %s[%s]; integers are needed"):format(ids.dtype, core.sizes(ids.shape)), nil, "ids",
       ids)
   elseif #ids.shape ~= 2 then

@@ -3,13 +3,13 @@
 
 local dc = require "deepc"
 local nn = require "deepc.nn"
+require "deepc.operands"
 local _, core = ...
 
 local float8 = core.float8
 
 local weights = {}
 
-local FLOATS = { f16 = true, bf16 = true, f32 = true, f64 = true }
 
 -- ---- sources ----
 
@@ -147,7 +147,7 @@ local function check_pair(source, pair)
   elseif not fits then
     core.fail("MISFIT", source.op, ("%s is [%s], %s of the model [%s]%s"):format(what, table.concat(shape, ", "),
       pair.name, table.concat(want, ", "), pair.turned and " turned" or ""), "config and weights are of one model")
-  elseif dtype ~= cell.dtype and not (FLOATS[dtype or "f32"] and FLOATS[cell.dtype]) then
+  elseif dtype ~= cell.dtype and not (core.is_float(dtype or "f32") and core.is_float(cell.dtype)) then
     core.fail("MISFIT", source.op, ("%s is %s, the model has %s"):format(what, dtype, cell.dtype))
   elseif source.scales[pair.from] then
     float8.check_scale(source.op, source.path, source.file, pair.from, source.scales[pair.from])

@@ -18,7 +18,7 @@ local function check_operands(op, q, k, v)
   core.check_tensor(op, k, "k")
   core.check_tensor(op, v, "v")
   local a, b, c = q.shape, k.shape, v.shape
-  if not q.dtype:match "^b?f%d" or q.dtype ~= k.dtype or q.dtype ~= v.dtype then
+  if not core.is_float(q.dtype) or q.dtype ~= k.dtype or q.dtype ~= v.dtype then
     core.fail("DTYPE", op, ("q is %s, k %s, v %s; floats of one dtype are needed"):format(type_of(q), type_of(k),
       type_of(v)), nil, "q", q, "k", k, "v", v)
   elseif #a < 2 or #b < 2 or #c < 2 then

@@ -356,7 +356,6 @@ local function chooser(op, options)
   end
 end
 
-local floats = { f16 = true, bf16 = true, f32 = true, f64 = true, c64 = true, c128 = true }
 
 -- Layers of the script's classes whose fields were looked at.
 local looked_at = setmetatable({}, { __mode = "k" })
@@ -369,7 +368,7 @@ local function note_tensors(layer)
   looked_at[layer] = true
   for _, key in ipairs(part_keys(own(layer))) do
     local v = own(layer)[key]
-    if core.kind(v) == "tensor" and floats[v.dtype] then
+    if core.kind(v) == "tensor" and (core.is_float(v.dtype) or core.is_complex(v.dtype)) then
       core.note(("%s.%s is a tensor, neither trained nor saved: dc.param(value) is trained, dc.state(value) is saved")
         :format(path_of(layer), key))
     end

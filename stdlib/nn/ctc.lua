@@ -92,7 +92,7 @@ function nn.ctc_loss(log_probs, targets, input_lengths, target_lengths, options)
   options = l.check_options(op, options, "blank", "zero_infinity")
   core.check_flags(op, options, "zero_infinity")
   core.check_tensor(op, log_probs, "log_probs")
-  if not log_probs.dtype:match "^b?f%d" then
+  if not core.is_float(log_probs.dtype) then
     core.fail("DTYPE", op, ("log_probs are %s; floats are needed"):format(type_of(log_probs)), nil, "log_probs",
       log_probs)
   elseif #log_probs.shape ~= 3 and #log_probs.shape ~= 2 then

@@ -238,7 +238,7 @@ function init.orthogonal(type, options)
   end
   local gain = gain_of(op, options.gain or 1, numbers(op, options, { { "slope", 0.01 } }))
   local dtype = type_text:match "^%s*(%w+)"
-  if not dtype:match "^b?f" then
+  if not core.is_float(dtype) then
     core.fail("DTYPE", op, type_text .. ": a float is needed")
   end
   local working = dtype == "f64" and dtype or "f32"

@@ -145,7 +145,7 @@ end
 
 function Dropout:forward(x)
   core.check_tensor("nn.Dropout", x)
-  if not x.dtype:match "^b?f%d" then
+  if not core.is_float(x.dtype) then
     core.fail("DTYPE", "nn.Dropout", ("x is %s[%s]; floats are needed"):format(x.dtype, core.sizes(x.shape)),
       ':cast "f32" converts', "x", x)
   end

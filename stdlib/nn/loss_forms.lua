@@ -11,7 +11,7 @@ local type_of, check_number = l.type_of, core.check_number
 
 local function check_floats(op, what, x, like)
   core.check_tensor(op, x, what)
-  if not x.dtype:match "^b?f%d" or like and x.dtype ~= like.dtype then
+  if not core.is_float(x.dtype) or like and x.dtype ~= like.dtype then
     core.fail("DTYPE", op, ("%s is %s; %s is needed"):format(what, type_of(x), like and like.dtype or "a float"), nil,
       what, x)
   end

@@ -111,7 +111,7 @@ end
 local function check_pair(op, prediction, target)
   core.check_tensor(op, prediction, "prediction")
   core.check_tensor(op, target, "target")
-  if not prediction.dtype:match "^b?f%d" then
+  if not core.is_float(prediction.dtype) then
     core.fail("DTYPE", op, ("prediction is %s, floats are needed"):format(type_of(prediction)), nil, "prediction",
       prediction)
   elseif prediction.dtype ~= target.dtype then
@@ -272,7 +272,7 @@ function nn.cross_entropy(logits, labels, options)
     core.note "cross_entropy: its softmax is taken of what nn.Softmax gave: logits are what comes before that layer"
   end
   if core.kind(logits) and core.kind(labels) and #labels.shape == #logits.shape and #logits.shape > 0
-    and labels.dtype == logits.dtype and labels.dtype:match "^b?f%d" then
+    and labels.dtype == logits.dtype and core.is_float(labels.dtype) then
     local loss = soft_cross_entropy(op, logits, labels, options)
     return loss
   end

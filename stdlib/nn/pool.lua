@@ -328,7 +328,7 @@ local function adaptive(op, n, x, sizes, along)
   if #shape ~= n + 2 then
     core.fail("DIMS", op, ("x is %s[%s]; [batch, channels, %s] is needed"):format(x.dtype, core.sizes(shape),
       core.pool_axes[n]), nil, "x", x)
-  elseif not x.dtype:match "^b?f%d" then
+  elseif not core.is_float(x.dtype) then
     core.fail("DTYPE", op, ("x is %s[%s]; floats are needed"):format(x.dtype, core.sizes(shape)),
       ':cast "f32" converts', "x", x)
   end

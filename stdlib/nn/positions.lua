@@ -112,7 +112,7 @@ function nn.rotary(x, options)
   local shape = x.shape
   local all = shape[#shape]
   local size = options.size or all
-  if #shape < 2 or not x.dtype:match "^b?f%d" then
+  if #shape < 2 or not core.is_float(x.dtype) then
     core.fail("DIMS", op, ("x is %s[%s]; floats [..., time, size] are needed"):format(x.dtype, core.sizes(shape)), nil,
       "x", x)
   elseif math.type(size) ~= "integer" or size < 2 or size % 2 ~= 0 or size > all then

@@ -12,7 +12,6 @@ local _, core = ...
 local float8 = core.float8
 
 local LANES = 16
-local FLOATS = { f16 = true, bf16 = true, f32 = true, f64 = true }
 
 -- ---- matrices ----
 
@@ -161,7 +160,7 @@ local function multiply(op, layer, x, bias)
   local m = about(layer)
   core.check_tensor(op, x)
   local sizes = x.shape
-  if not FLOATS[x.dtype] then
+  if not core.is_float(x.dtype) then
     core.fail("DTYPE", op, ("x is %s; floats are needed"):format(x.dtype), nil, "x", x)
   elseif #sizes == 0 or sizes[#sizes] ~= m.columns then
     core.fail("DIMS", op, ("the last axis of x has to have %d elements, as rows of the matrix"):format(m.columns), nil,
@@ -219,7 +218,7 @@ local function make_floats(op, layer, rows, format, scale)
   end
   core.check_tensor(op, scale)
   local n, columns = rows.shape[1], rows.shape[2]
-  if not FLOATS[scale.dtype] or not float8.shares(n, columns, scale.shape) then
+  if not core.is_float(scale.dtype) or not float8.shares(n, columns, scale.shape) then
     core.fail("ARG", op, ("scale is %s[%s]; floats are needed: one, one for each of %d rows, or of blocks of 128 x 128")
       :format(scale.dtype, core.sizes(scale.shape), n))
   elseif format == "f8_e4m3" and (rows & 127):eq(127):any():item() then

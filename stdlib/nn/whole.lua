@@ -19,7 +19,6 @@ function core.method_entries(class, ...)
   end
 end
 
-local FLOATS = { f16 = true, bf16 = true, f32 = true, f64 = true }
 
 -- True for states of floats whose dtype belongs to what they mean.
 core.keeps_dtype = setmetatable({}, { __mode = "k" })
@@ -42,7 +41,7 @@ local function convert(t, path, dtype, cells, seen)
   for _, key in ipairs(core.part_keys(fields)) do
     local part, at = rawget(fields, key), path .. "." .. key
     local kind = core.cell_kind(part)
-    if kind and FLOATS[part.dtype] and part.dtype ~= dtype and not core.keeps_dtype[part] then
+    if kind and core.is_float(part.dtype) and part.dtype ~= dtype and not core.keeps_dtype[part] then
       if kind == "growing" then
         core.fail("DTYPE", "cast", ("%s is a state that grows; its dtype is that which it was made with"):format(at))
       end
@@ -95,7 +94,7 @@ end
 ---@return deepc.nn.Layer # itself
 function Layer:cast(dtype)
   core.check_layer("cast", self)
-  if type(dtype) ~= "string" or not FLOATS[dtype] then
+  if type(dtype) ~= "string" or not core.is_float(dtype) then
     core.fail("ARG", "cast", ('a layer is "f16", "bf16", "f32" or "f64", not %s'):format(core.shown(dtype)))
   end
   core.refuse_inside(self, "cast()")
@@ -121,9 +120,9 @@ end
 ---@return deepc.nn.Layer # itself
 function Layer:to(device)
   core.check_layer("to", self)
-  if type(device) ~= "string" or FLOATS[device] then
+  if type(device) ~= "string" or core.is_float(device) then
     core.fail("ARG", "to", ("the name of a device is needed, not %s"):format(core.shown(device)),
-      FLOATS[device] and (':cast "%s" gives a layer another dtype'):format(device) or nil)
+      core.is_float(device) and (':cast "%s" gives a layer another dtype'):format(device) or nil)
   end
   core.refuse_inside(self, "to()")
   for _, named in ipairs(self:named_cells()) do

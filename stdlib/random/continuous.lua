@@ -22,7 +22,6 @@ require "deepc.random.slopes"
 local random = {}
 
 local describe = core.describe
-local floats = { f16 = true, bf16 = true, f32 = true, f64 = true }
 
 local function fail(row, op, text, ...)
   core.fail(row, op, text:format(...))
@@ -53,7 +52,7 @@ local function read(op, of, options, kind, ...)
   end
   local zeros = dc.zeros(of)
   local dtype = zeros.dtype
-  if not floats[dtype] and (kind == "float" or dtype == "bool") then
+  if not core.is_float(dtype) and (kind == "float" or dtype == "bool") then
     core.fail("DTYPE", op, ("%s: %s is needed"):format(describe(zeros), kind == "float" and "a float" or "a number"))
   end
   local wide = dtype == "f64" and "f64" or "f32"

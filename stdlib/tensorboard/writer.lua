@@ -298,7 +298,7 @@ function Writer:image(tag, image, step, options)
       ':cast "u8", or range = { low, high }', "image", image)
   end
   local p = core.picture_of(op, image, options, { 0, 1 })
-  if range == nil and image.dtype:find "^b?f%d" then
+  if range == nil and core.is_float(image.dtype) then
     local s = core.statistics(op, image, 0)
     if s.low < -0.01 or s.high > 1.01 then
       tell(self, op, tag, ('values are from %s to %s, of which 0 to 1 is shown; range = "auto" shows all'):format(

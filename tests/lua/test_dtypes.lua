@@ -154,4 +154,28 @@ function TestDtypes.test_casts_of_floats_to_integers()
   end
 end
 
+TestTable = {}
+
+-- What dc.dtypes says of a float is what its numbers do: the distance of 1 and the next one, and the largest one.
+function TestTable:test_properties()
+  local seen = {}
+  for _, t in ipairs(dc.dtypes()) do
+    seen[t.name] = t.kind
+    local x = dc.zeros(t.name .. "[2]")
+    lu.assertEquals(x.dtype, t.name)
+    if t.kind == "float" then
+      local one = dc.full(t.name .. "[]", 1)
+      local function is_one(v) return (one + dc.full(t.name .. "[]", v)):eq(one):item() end
+      lu.assertEquals({ is_one(2 ^ -t.fraction), is_one(2 ^ -(t.fraction + 1)) }, { false, true }, t.name)
+      local bias = 2 ^ (t.exponent - 1) - 1
+      lu.assertEquals(dc.full(t.name .. "[]", 2 ^ bias):cast("f64"):item(), 2 ^ bias, t.name)
+      lu.assertEquals(t.bits, 1 + t.exponent + t.fraction)
+    elseif t.kind == "integer" then
+      local least = dc.zeros(t.name .. "[]") - 1
+      lu.assertEquals(least:cast("f64"):item() < 0, t.signed, t.name)
+    end
+  end
+  lu.assertEquals({ seen.bool, seen.u8, seen.bf16, seen.c128 }, { "bool", "integer", "float", "complex" })
+end
+
 return TestDtypes
