@@ -201,7 +201,7 @@ dc.span | torch.profiler.record_function | jax.profiler.TraceAnnotation | -
 dc.metric | - | - | -
 dc.options, dc.fail, dc.progress | - | - | torch.CmdLine, -, xlua.progress
 dc.show | - | - | image.display
-dc.stats, dc.clock, dc.ops | - | - | -, sys.clock, -
+dc.stats, dc.clock, dc.ops, dc.dtypes | -, -, -, torch.finfo | -, -, -, jax.numpy.finfo | -, sys.clock, -, -
 dc.check_numbers | torch.autograd.detect_anomaly | - | - | `jax_debug_nans`
 dc.flush_denormals | torch.set_flush_denormal | - | -
 ]]
