@@ -1,6 +1,6 @@
 # Turns files into one C file with their bytes: the Lua files of stdlib/ (interface: dsl/stdlib.h),
 # with -DPAGES=1 the pages about errors of docs/errors/ (interface: vm/program/pages.h), with -DVIZ=1 the files of
-# viz/ (interface: dsl/viz_files.h).
+# viz/ (interface: dsl/modules/viz_files.h).
 #
 #   cmake -DROOT=stdlib -DLIST=file -DOUT=stdlib.c [-DPAGES=1|-DVIZ=1] -P scripts/embed.cmake
 #
@@ -51,7 +51,7 @@ const size_t dc_pages_count = ${count};
 endif()
 if(VIZ)
     file(WRITE "${OUT}" "/* Made by scripts/embed.cmake from viz/. */
-#include \"dsl/viz_files.h\"
+#include \"dsl/modules/viz_files.h\"
 
 ${arrays}const struct dc_viz_file dc_viz_files[] = {
 ${rows}    {0, 0, 0},

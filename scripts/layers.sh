@@ -39,7 +39,8 @@ may() {
     dsl/ops) echo "$core jit formats dsl/base dsl/ops" ;;
     dsl/control) echo "$core jit formats dsl/base dsl/ops dsl/control" ;;
     dsl/fn) echo "$core jit formats dsl/base dsl/ops dsl/fn" ;;
-    dsl) echo "$core jit formats dsl dsl/base dsl/ops dsl/control dsl/fn" ;;
+    dsl/modules) echo "$core jit formats dsl/base dsl/ops dsl/fn dsl/modules" ;;
+    dsl) echo "$core jit formats dsl dsl/base dsl/ops dsl/control dsl/fn dsl/modules" ;;
     vm) echo "$core jit formats backends dsl vm" ;;
     vm/program) echo "$core jit formats backends dsl vm vm/program" ;;
     esac

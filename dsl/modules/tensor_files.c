@@ -30,7 +30,7 @@
 #include "dsl/base/interrupt.h"
 #include "dsl/base/ranks.h"
 #include "dsl/base/run.h"
-#include "dsl/internals.h"
+#include "dsl/modules/modules.h"
 #include "formats/convert.h"
 #include "formats/tensor_store.h"
 

@@ -18,7 +18,7 @@
 #include "dsl/base/args.h"
 #include "dsl/base/error.h"
 #include "dsl/base/run.h"
-#include "dsl/internals.h"
+#include "dsl/modules/modules.h"
 #include "formats/crc32c.h"
 #include "formats/image.h"
 #include "formats/sixel.h"

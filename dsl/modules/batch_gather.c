@@ -1,4 +1,4 @@
-#include "dsl/batch_gather.h"
+#include "dsl/modules/batch_gather.h"
 
 #include "jit/jit.h"
 

@@ -24,7 +24,7 @@
 #include "dsl/base/interrupt.h"
 #include "dsl/base/reading.h"
 #include "dsl/base/run.h"
-#include "dsl/internals.h"
+#include "dsl/modules/modules.h"
 #include "formats/csv.h"
 #include "formats/npy.h"
 

@@ -14,7 +14,7 @@
  *   order_count(order)
  *   order_digest(order)              a number that orders of other rows hardly share
  */
-#include "dsl/orders.h"
+#include "dsl/modules/orders.h"
 
 #include "core/base/bits.h"
 #include "core/base/sort.h"

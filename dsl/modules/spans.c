@@ -12,7 +12,7 @@
 #include "dsl/base/binding.h"
 #include "dsl/base/error.h"
 #include "dsl/base/run.h"
-#include "dsl/internals.h"
+#include "dsl/modules/modules.h"
 #include "formats/trace_events.h"
 
 typedef struct tracing {

@@ -9,8 +9,8 @@
 #include "dsl/base/binding.h"
 #include "dsl/base/run.h"
 #include "dsl/fn/viz_impl.h"
-#include "dsl/internals.h"
-#include "dsl/viz_files.h"
+#include "dsl/modules/modules.h"
+#include "dsl/modules/viz_files.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include "dsl/base/error.h"
 #include "dsl/base/reading.h"
 #include "dsl/base/run.h"
-#include "dsl/orders.h"
+#include "dsl/modules/orders.h"
 #include "formats/rows.h"
 
 #include <string.h>

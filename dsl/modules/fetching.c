@@ -9,7 +9,7 @@
 #include "dsl/base/args.h"
 #include "dsl/base/error.h"
 #include "dsl/base/run.h"
-#include "dsl/internals.h"
+#include "dsl/modules/modules.h"
 #include "formats/fetch.h"
 
 #include <string.h>

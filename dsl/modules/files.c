@@ -27,7 +27,7 @@
 #include "dsl/base/interrupt.h"
 #include "dsl/base/run.h"
 #include "dsl/base/trace.h"
-#include "dsl/internals.h"
+#include "dsl/modules/modules.h"
 #include "formats/image.h"
 #include "formats/ststore.h"
 

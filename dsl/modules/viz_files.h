@@ -1,6 +1,6 @@
 /* The files of viz/, which stdlib/viz.lua puts together to a page; embedded at build time by scripts/embed.cmake. */
-#ifndef DC_DSL_VIZ_FILES_H
-#define DC_DSL_VIZ_FILES_H
+#ifndef DC_DSL_MODULES_VIZ_FILES_H
+#define DC_DSL_MODULES_VIZ_FILES_H
 
 #include <stddef.h>
 

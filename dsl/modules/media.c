@@ -12,8 +12,8 @@
 #include "dsl/base/error.h"
 #include "dsl/base/reading.h"
 #include "dsl/base/run.h"
-#include "dsl/internals.h"
-#include "dsl/orders.h"
+#include "dsl/modules/modules.h"
+#include "dsl/modules/orders.h"
 #include "formats/image.h"
 #include "formats/sound.h"
 

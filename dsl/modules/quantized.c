@@ -12,7 +12,7 @@
 #include "dsl/base/error.h"
 #include "dsl/base/handle.h"
 #include "dsl/base/place.h"
-#include "dsl/internals.h"
+#include "dsl/modules/modules.h"
 #include "formats/blocks.h"
 #include "formats/packing.h"
 

@@ -8,7 +8,7 @@
  */
 #define _DEFAULT_SOURCE
 #include "dsl/base/binding.h"
-#include "dsl/internals.h"
+#include "dsl/modules/modules.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -15,7 +15,7 @@
 #include "dsl/base/error.h"
 #include "dsl/base/interrupt.h"
 #include "dsl/base/run.h"
-#include "dsl/internals.h"
+#include "dsl/modules/modules.h"
 #include "formats/jsontree.h"
 #include "formats/tokenizer/tokenizer.h"
 

@@ -1,6 +1,6 @@
 /* Orders of the rows of a data set, which loops over batches go through. */
-#ifndef DC_DSL_ORDERS_H
-#define DC_DSL_ORDERS_H
+#ifndef DC_DSL_MODULES_ORDERS_H
+#define DC_DSL_MODULES_ORDERS_H
 
 #include "dsl/base/binding.h"
 #include "formats/rows.h"
@@ -15,7 +15,7 @@ typedef struct dc_order {
 extern const dc_utype dc_order_type;
 extern const dc_bindings dc_order_bindings;
 
-/* Userdata that holds rows (dsl/sources.c). */
+/* Userdata that holds rows (dsl/modules/sources.c). */
 typedef struct dc_rows_holder {
     dc_uhead head;
     dc_rows *rows; /* NULL: closed */

@@ -11,7 +11,7 @@
 #define _DEFAULT_SOURCE
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"
-#include "dsl/internals.h"
+#include "dsl/modules/modules.h"
 
 #include <sys/ioctl.h>
 #include <time.h>

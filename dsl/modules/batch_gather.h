@@ -3,8 +3,8 @@
  * batch in one call, so rows do not pass through the host and nothing waits. The programs are the
  * state's, found by their sizes: a loop of another epoch compiles nothing.
  */
-#ifndef DC_DSL_BATCH_GATHER_H
-#define DC_DSL_BATCH_GATHER_H
+#ifndef DC_DSL_MODULES_BATCH_GATHER_H
+#define DC_DSL_MODULES_BATCH_GATHER_H
 
 #include "dsl/base/binding.h"
 

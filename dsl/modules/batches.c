@@ -24,7 +24,7 @@
  * Ranks that share the batches have the same order each; rows of other shares are not touched.
  *
  * Devices whose memory is not the host's are the context's thread's alone. There the rows stay where they are, and a
- * batch is one launch that gathers them (dsl/batch_gather.h), or one copy where they are in order; it is given to the
+ * batch is one launch that gathers them (dsl/modules/batch_gather.h), or one copy where they are in order; it is given to the
  * device behind the step before, which nothing waits for. Where nothing is compiled, rows are gathered from a copy of
  * the data on the host and a batch is an upload. Rows of files are filled ahead into memory of the host, and uploaded.
  */
@@ -35,10 +35,10 @@
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"
 #include "dsl/base/run.h"
-#include "dsl/batch_gather.h"
-#include "dsl/internals.h"
+#include "dsl/modules/batch_gather.h"
+#include "dsl/modules/modules.h"
+#include "dsl/modules/orders.h"
 #include "dsl/ops/ops.h"
-#include "dsl/orders.h"
 #include "jit/jit.h"
 
 #include <string.h>
