@@ -365,7 +365,7 @@ function progress.metric(name, value)
   if not runlog.on() then
     return
   elseif runlog.metric_is_due(name) then
-    runlog.metric(name, is_tensor and value:item() or value)
+    runlog.metric(name, runlog.number_of(value))
   else
     runlog.later(name, value)
   end

@@ -112,6 +112,15 @@ function runlog.metric_is_due(name)
   return core.clock() - (told[name] or -math.huge) >= runlog.every
 end
 
+-- A number, or that in a tensor of one element; true and false are 1 and 0.
+function runlog.number_of(value)
+  local v = value
+  if core.kind(value) then
+    v = value:item()
+  end
+  return type(v) == "boolean" and (v and 1 or 0) or v
+end
+
 function runlog.metric(name, value)
   told[name] = core.clock()
   late[name] = nil
@@ -119,12 +128,15 @@ function runlog.metric(name, value)
 end
 
 local function write_late()
-  local values = {}
-  for name, value in pairs(late) do
-    local ok, v = try(function() return core.kind(value) and value:item() or value end)
+  local values, list = {}, late
+  late, ending = {}, nil
+  for name, value in pairs(list) do
+    local ok, v = try(runlog.number_of, value)
     values[name] = ok and v or nil
+    if not ok then
+      core.note(("DEEPC_LOG: the last value of metric '%s': %s"):format(name, tostring(v):match "^[^\n]*"))
+    end
   end
-  late = {}
   if next(values) ~= nil then
     write { metrics = plain_values(values) }
   end

@@ -221,6 +221,9 @@ end
 -- ---- the command line ----
 
 function top.top(words)
+  if not (io and io.open and io.stdout and os) then
+    dc.fail "top: Lua's io and os are needed, which a sandbox does not have"
+  end
   local o, paths = dc.options({ rest = "[FILE]",
     about = "Follows what a script appends to FILE, as DEEPC_LOG=FILE deepc train.lua does. Without FILE, the one that"
       .. " DEEPC_LOG names.",

@@ -202,12 +202,23 @@ void dc_grad_sigmoid(const dc_vjp *v)
     give(v, 0, &s, mul(&s, s.g, mul(&s, r, rest_of(&s, r))));
 }
 
+/*
+ * a, but no further from 0 than `most`, or `most_f64` in f64: where a gate is open or shut to the last bit. Beyond, an infinite
+ * number would meet a slope of 0.
+ */
+static dc_ref within(const slope *s, double most, double most_f64)
+{
+    const double end = s->t == DC_F64 ? most_f64 : most;
+    const dc_ref below = dc_graph_op2(s->f, DC_OP_MIN, s->a, number(s, end));
+    return dc_graph_op2(s->f, DC_OP_MAX, below, number(s, -end));
+}
+
 /* p (1 + a (1 - p)) with p = sigmoid(a) */
 void dc_grad_silu(const dc_vjp *v)
 {
     const slope s = slope_of(v);
-    const dc_ref p = apply(&s, DC_OP_SIGMOID, s.a);
-    const dc_ref factor = add(&s, mul(&s, s.a, rest_of(&s, p)), number(&s, 1));
+    const dc_ref a = within(&s, 112, 760), p = apply(&s, DC_OP_SIGMOID, a);
+    const dc_ref factor = add(&s, mul(&s, a, rest_of(&s, p)), number(&s, 1));
     give(v, 0, &s, mul(&s, s.g, mul(&s, p, factor)));
 }
 
@@ -215,10 +226,10 @@ void dc_grad_silu(const dc_vjp *v)
 void dc_grad_gelu(const dc_vjp *v)
 {
     const slope s = slope_of(v);
-    const dc_ref t = mul(&s, s.a, number(&s, 0.707106781186547524));
+    const dc_ref a = within(&s, 14.5, 38.7), t = mul(&s, a, number(&s, 0.707106781186547524));
     const dc_ref part = mul(&s, add(&s, apply(&s, DC_OP_ERF, t), number(&s, 1)), number(&s, 0.5));
     const dc_ref e = apply(&s, DC_OP_EXP, apply(&s, DC_OP_NEG, mul(&s, t, t)));
-    const dc_ref bell_part = mul(&s, mul(&s, s.a, number(&s, 0.398942280401432678)), e);
+    const dc_ref bell_part = mul(&s, mul(&s, a, number(&s, 0.398942280401432678)), e);
     give(v, 0, &s, mul(&s, s.g, add(&s, part, bell_part)));
 }
 
@@ -227,12 +238,12 @@ void dc_grad_gelu_tanh(const dc_vjp *v)
 {
     const double first = 1.59576912160573071, third = 0.0713548162726002488;
     const slope s = slope_of(v);
-    const dc_ref square = mul(&s, s.a, s.a);
-    const dc_ref y = mul(&s, s.a, add(&s, mul(&s, square, number(&s, third)), number(&s, first)));
+    const dc_ref a = within(&s, 15, 25), square = mul(&s, a, a);
+    const dc_ref y = mul(&s, a, add(&s, mul(&s, square, number(&s, third)), number(&s, first)));
     const dc_ref p = apply(&s, DC_OP_SIGMOID, y);
     const dc_ref slope_y = add(&s, mul(&s, square, number(&s, 3 * third)), number(&s, first));
     const dc_ref factor =
-        add(&s, mul(&s, mul(&s, s.a, rest_of(&s, p)), slope_y), number(&s, 1));
+        add(&s, mul(&s, mul(&s, a, rest_of(&s, p)), slope_y), number(&s, 1));
     give(v, 0, &s, mul(&s, s.g, mul(&s, p, factor)));
 }
 

@@ -488,8 +488,8 @@ static void hint_for_result(const dc_type *is, const dc_sig_type *want, char *hi
                       !dc_dtype_is_complex(want->dtype) && want->dtype != DC_BOOL;
     *hint = '\0';
     if (is->dtype != want->dtype && is->rank == want->ndim && !dc_dtype_is_complex(is->dtype))
-        snprintf(hint, size, "%s:cast \"%s\" converts", wide ? "sums of integers are i64 or u64; " : "",
-                 dc_dtype_name(want->dtype));
+        snprintf(hint, size, ":cast \"%s\" converts%s", dc_dtype_name(want->dtype),
+                 wide ? "; sums of integers are i64 or u64" : "");
     else if (is->dtype == want->dtype && want->ndim == 0)
         snprintf(hint, size, "loss:mean() or :sum()");
 }

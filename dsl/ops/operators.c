@@ -9,6 +9,7 @@
  * not: infinity times a zero gradient is NaN, and `where` does not stop it.
  */
 #include "core/autodiff/custom.h"
+#include "core/ir/power.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/ops/apply.h"
@@ -228,7 +229,10 @@ static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val 
         return whole_number_power(j, f, a, e->value, out);
     if (e->known && e->value == 0.5)
         return root_power(j, f, a, out);
-    return dc_ops_2(j, f, e->known ? DC_OP_POWER : DC_OP_POW, a, b, out);
+    if (!e->known || !dc_power_is_short(e->value))
+        return dc_ops_2(j, f, DC_OP_POW, a, b, out);
+    DC_TRY(dc_ops_number(j, f, a, e->value, &b)); /* a constant; lazy code has numbers as arguments */
+    return dc_ops_2(j, f, DC_OP_POWER, a, b, out);
 }
 
 static dc_status build_integer_pow(dc_job *j, dc_func *f, const void *arg, const dc_val *in,

@@ -42,20 +42,6 @@ static dc_status take_failure(dc_job *j, dc_exec_task *t)
     return dc_err_take(j, &t->task.job.err);
 }
 
-bool dc_exec_found(dc_rt *rt, const dc_exec *e, uint64_t ns)
-{
-    enum { PART_NS = 1000000 };
-    bool done = e->task == NULL || !e->task->pending;
-    for (uint64_t at = 0; !done && at < ns && !atomic_load(&e->task->compiles); at += PART_NS)
-        done = dc_work_soon(rt->work, &e->task->task, PART_NS);
-    return done;
-}
-
-bool dc_exec_compiling(dc_rt *rt, const dc_exec *e)
-{
-    return e->task != NULL && e->task->pending && dc_work_under_way(rt->work, &e->task->task);
-}
-
 void dc_exec_postpone(dc_rt *rt, dc_exec *e)
 {
     dc_exec_task *t = e->task;
@@ -67,15 +53,35 @@ void dc_exec_postpone(dc_rt *rt, dc_exec *e)
     }
 }
 
+/* One that was cancelled while it ran may wait to be settled behind others that still do. */
 void dc_exec_resume(dc_rt *rt, dc_exec *e)
 {
     dc_exec_task *t = e->task;
-    if (t == NULL || !t->queued || !may_succeed_now(t))
+    if (t == NULL || !t->queued)
+        return;
+    if (t->pending && atomic_load(&t->task.cancel) && dc_work_soon(rt->work, &t->task, 0))
+        dc_work_finish(rt->work, &t->task);
+    if (!may_succeed_now(t))
         return;
     t->pending = true;
     t->told = false;
     dc_work_add(rt->work, &t->task);
     dc_work_queue(rt->work, &t->task);
+}
+
+bool dc_exec_found(dc_rt *rt, dc_exec *e, uint64_t ns)
+{
+    enum { PART_NS = 1000000 };
+    dc_exec_resume(rt, e);
+    bool done = e->task == NULL || !e->task->pending;
+    for (uint64_t at = 0; !done && at < ns && !atomic_load(&e->task->compiles); at += PART_NS)
+        done = dc_work_soon(rt->work, &e->task->task, PART_NS);
+    return done;
+}
+
+bool dc_exec_compiling(dc_rt *rt, const dc_exec *e)
+{
+    return e->task != NULL && e->task->pending && dc_work_under_way(rt->work, &e->task->task);
 }
 
 dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e)

@@ -37,7 +37,7 @@ dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e);
 void dc_exec_postpone(dc_rt *rt, dc_exec *e);
 void dc_exec_resume(dc_rt *rt, dc_exec *e);
 /* Is it there, without a compiler being asked? Waits for that until one is, or for so many nanoseconds. */
-bool dc_exec_found(dc_rt *rt, const dc_exec *e, uint64_t ns);
+bool dc_exec_found(dc_rt *rt, dc_exec *e, uint64_t ns);
 /* Is another thread compiling it, or will one? Then dc_exec_wait would wait for it. */
 bool dc_exec_compiling(dc_rt *rt, const dc_exec *e);
 

@@ -81,7 +81,10 @@ static bool is_number(const use *u, double *y)
     return i->op == DC_K_CONST;
 }
 
-/* An exponent that is no number, as none is that scripts write, may be any of the short ones. */
+/*
+ * An exponent that is no constant here may be any of the short ones, which is a lot of code: x ^ 4 is a power alone where
+ * the 4 stays a constant (dsl/ops/operators.c, jit/lower/lift_constants.c), unless stages are left out.
+ */
 dc_fv dc_expand_power(const use *u)
 {
     const dc_power_kind *k = u->t == DC_F64 ? &dc_power_of_f64 : &dc_power_of_f32;

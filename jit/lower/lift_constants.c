@@ -30,7 +30,8 @@ static bool find_constants(numbered *x, dc_vx v, bool *seen)
     if (seen[v])
         return true;
     seen[v] = true;
-    for (int i = 0; i < n->n; i++)
+    const int lifted = n->kind == DC_VX_OP && n->op == DC_OP_POWER ? 1 : n->n; /* of an exponent the code is made */
+    for (int i = 0; i < lifted; i++)
         if (!find_constants(x, n->in[i], seen))
             return false;
     if (n->kind != DC_VX_CONST || !dc_dtype_is_float((dc_dtype)n->dtype))

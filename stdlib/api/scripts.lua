@@ -174,8 +174,9 @@ function dc.show(x, options) end
 -- ---- Looking at it ----
 
 ---Writes a number to the file that DEEPC_LOG names, which `deepc top` follows (docs/monitoring.md), as dc.progress and
----train.fit do with their metrics. There is a line with each name once in a second at most; a tensor of one element
----is read from the device then, and at no other time. Without DEEPC_LOG nothing happens.
+---train.fit do with their metrics. There is a line with each name once in a second at most, and one with the last
+---values when the program deepc ends; a tensor of one element is read from the device then, and at no other time.
+---Without DEEPC_LOG nothing happens.
 ---
 ---    for step = 1, 3 do
 ---      dc.metric("loss", dc.tensor(1 / step))

@@ -238,11 +238,11 @@ local function call_traced(f)
 end
 
 print = function() end -- luacheck: ignore
--- Networks of the sizes that papers give, where an empty table is a configuration: half of the time of all calls.
 local left_out = {
   top = true, -- follows a file for ever
   trace = true, -- writes when the program ends: where a later call has made a folder, that fails
 }
+-- Networks of the sizes that papers give, where an empty table is a configuration: half of the time of all calls.
 local large = { gpt2 = true, mamba = true, unet = true, vit = true, whisper = true }
 
 local called = 0

@@ -319,3 +319,24 @@ function TestTable:test_operations_are_counted_when_they_are_computed()
   lu.assertEquals(x:totable(), { 2, 2 })
   lu.assertEquals(dc.stats().realized, before.realized + 1)
 end
+
+TestGates = {}
+
+-- Where a gate is shut or open to the last bit its slope is 0 or 1, however large the number is.
+function TestGates:test_slopes_far_out()
+  local gates = {
+    sigmoid = { function(x) return x:sigmoid() end, 0 }, silu = { function(x) return x:silu() end, 1 },
+    gelu = { function(x) return x:gelu() end, 1 },
+    gelu_tanh = { function(x) return x:gelu { approximate = "tanh" } end, 1 },
+  }
+  for _, dtype in ipairs { "f32", "f64", "bf16" } do
+    local x = dc.tensor({ -math.huge, -1e30, -2e13, -2000, 2000, 1e20, 1e30, math.huge }, "f64"):cast(dtype)
+    for name, gate in pairs(gates) do
+      local f = dc.fn(("f(v: %s[8]) -> %s[8]"):format(dtype, dtype), function(v)
+        return dc.grad(gate[1](v):sum(), v)
+      end)
+      local open = gate[2]
+      lu.assertEquals(f(x):abs():cast("f64"):totable(), { 0, 0, 0, 0, open, open, open, open }, name .. " " .. dtype)
+    end
+  end
+end

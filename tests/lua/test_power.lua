@@ -158,3 +158,26 @@ function TestPower:test_integers()
   lu.assertEquals((dc.tensor({ 3 }, "i32") ^ 2).dtype, "f32")
   raises("integer_pow: f32[1]: an integer is needed", "DC0202", dc.integer_pow, dc.ones "f32[1]", 2)
 end
+
+-- Outside of typed functions, too, the exponent is a constant of the kernel: it is not the code of all of them.
+function TestPower:test_lazy_powers_have_the_bits_of_typed_ones()
+  local x = dc.rand("f32[64]", { seed = 3 }) * 4
+  for _, n in ipairs { 4, -3, 0.25, 2.75 } do
+    local f = dc.fn("f(v: f32[64]) -> f32[64]", function(v) return v ^ n end)
+    lu.assertEquals((x ^ n):totable(), f(x):totable(), n)
+  end
+end
+
+function TestPower:test_code_of_lazy_powers()
+  lu.skipIf(not dc.device():find "^cpu", "the size of the code of CPUs")
+  local program = require "tests.lua.program"
+  local script = os.tmpname()
+  local file <close> = assert(io.open(script, "w"))
+  file:write 'local dc = require "deepc" local x = dc.rand "f32[64]" x = x:clone() print((x ^ 4):sum():item() > 0)'
+  file:flush()
+  local text = program.run(script, "DEEPC_DEBUG=flat DEEPC_LAZY=compile DEEPC_CACHE=off")
+  os.remove(script)
+  lu.assertStrContains(text, "true")
+  local _, lines = text:gsub("\n", "")
+  lu.assertTrue(lines > 10 and lines < 2000, lines)
+end

@@ -219,7 +219,7 @@ pause 100
 change $name/e.lua 2 right.lua
 within 10000 "diagnostics":[] & "version":2
 open $name/w.lua 1 world.lua
-expect "message":"reached & "line":11
+expect "message":"reached & the script stopped here & "line":11
 open $name/x.lua 1 exit.lua
 expect "diagnostics":[],"uri":"$at/x.lua"
 open $name/w.lua 2 right.lua

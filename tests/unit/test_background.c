@@ -3,7 +3,7 @@
  * what happens to compilations that are no longer needed. Nothing here depends on which thread is
  * faster: a gate holds compilations where the test wants them.
  */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE /* usleep */
 #include "core/ir/control.h"
 #include "core/ir/flops.h"
 #include "core/ir/gtext.h"
@@ -364,6 +364,32 @@ static void test_postponed(void)
     slow_close(&w);
 }
 
+/* One that ended because it was told to, behind one that goes on, is no compiled function: it begins again. */
+static void test_resumed_behind_another(void)
+{
+    slow_world w;
+    if (one_thread)
+        return;
+    slow_open(&w, NULL);
+    slow_shut(w.dev, true);
+    dc_exec *first = slow_start(&w, 5), *begun = slow_start(&w, 2);
+    CHECK(slow_wait_begun(w.dev, 2));
+    dc_exec_postpone(w.rt, begun);
+    for (int i = 0; i < 10000 && slow_count(w.dev, &w.dev->begun) < 3; i++) {
+        dc_exec_resume(w.rt, begun);
+        CHECK(dc_exec_compiling(w.rt, begun)); /* either to its end, or again */
+        usleep(1000);
+    }
+    CHECK_EQ(slow_count(w.dev, &w.dev->begun), 3);
+    slow_shut(w.dev, false);
+    slow_call(&w, begun, 2, 10);
+    slow_call(&w, first, 5, 13);
+    CHECK_EQ(slow_count(w.dev, &w.dev->here), 0);
+    dc_exec_release(begun);
+    dc_exec_release(first);
+    slow_close(&w);
+}
+
 /* What the threads had not finished is compiled by the call that needs it; no call fails. */
 static void test_stopped(void)
 {
@@ -457,6 +483,7 @@ int main(void)
     test_close_with_deaf_compiler();
     test_collected_while_compiling();
     test_postponed();
+    test_resumed_behind_another();
     test_stopped();
     test_listener_hears_all();
     test_contexts_in_turn();

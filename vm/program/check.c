@@ -227,7 +227,9 @@ static void report_record(dc_check *c, lua_State *L, int idx)
     if (at != NULL && strncmp(message, at, n) == 0 && message[n] == ':')
         message += n + 1 + (message[n + 1] == ' ');
     snprintf(sentence, sizeof sentence, "%.*s", (int)strcspn(message, "\n"), message);
-    const bool absent = code != NULL && strcmp(code, "DC0801") == 0; /* a file of another machine is no mistake */
+    const bool absent = /* a file of another machine is no mistake */
+        code != NULL && strcmp(code, "DC0801") == 0 &&
+        (strstr(sentence, "No such file or directory") != NULL || strstr(sentence, " is not here,") != NULL);
     if (absent && hint == NULL)
         hint = "the script stopped here; what stands behind it was not looked at";
     dc_check_problem *p = add_problem(c, absent ? DC_CHECK_NOTE : DC_CHECK_ERROR,
