@@ -48,8 +48,11 @@ static int vector_bytes(const dc_cl *cl)
 {
     if (cl->target.simt)
         return ONE_LANE;
-    return 4 * (int)number_within(cl, CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT, LEAST_VECTOR / 4,
-                                  MOST_VECTOR / 4);
+    uint64_t lanes =
+        number_within(cl, CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT, LEAST_VECTOR / 4, MOST_VECTOR / 4);
+    while ((lanes & (lanes - 1)) != 0) /* OpenCL C has vectors of powers of two, and of 3 */
+        lanes &= lanes - 1;
+    return 4 * (int)lanes;
 }
 
 static uint64_t hash_words(const char *s, uint64_t h)

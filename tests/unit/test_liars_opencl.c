@@ -183,6 +183,7 @@ static const lie lies[] = {
     {"GetDeviceInfo", CL_DEVICE_MAX_COMPUTE_UNITS, 0, "workers"},
     {"GetDeviceInfo", CL_DEVICE_MAX_COMPUTE_UNITS, UINT64_MAX, "workers"},
     {"GetDeviceInfo", CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT, UINT64_MAX, "workers"},
+    {"GetDeviceInfo", CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT, 5, "workers"},
     {"GetDeviceInfo", CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0, "workers"},
     {"GetDeviceInfo", CL_DEVICE_MAX_PARAMETER_SIZE, 0, "workers"},
     {"GetDeviceInfo", CL_DEVICE_MAX_WORK_GROUP_SIZE, 0, "simt"},
