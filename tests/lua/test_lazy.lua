@@ -131,8 +131,8 @@ function TestPrograms:test_another_number_is_no_other_program()
   lu.assertEquals(stats.lazy_programs, 1) -- the same tensor twice is another structure
 end
 
--- The value of dc.full, an exponent, the shift of a large roll: as a typed function has them. Of short exponents, 4 to 10
--- here, code of a few products is made: each is a program of its own, and all others are one.
+-- The value of dc.full, an exponent, the shift of a large roll: as a typed function has them. Of short exponents, 4 to
+-- 10 here, code of a few products is made: each is a program of its own, and all others are one.
 function TestPrograms:test_values_are_arguments()
   local x = (dc.rand("f32[120, 150]", { seed = 4 }) * 3 - 1.5):clone()
   local forms = {
