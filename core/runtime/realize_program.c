@@ -110,11 +110,9 @@ void dc_lazy_trim(dc_rt *rt, uint32_t most)
 static dc_lazy_entry **free_place(dc_rt *rt)
 {
     dc_lazies *l = rt->lazy;
-    const uint64_t limit = (uint64_t)rt->first->opt.memory;
-    const bool is_short = limit != 0 && dc_heap_counted(rt->heap) > limit / 2;
     if (l->entry == NULL)
         l->entry = dc_xalloc(PROGRAMS * sizeof(dc_lazy_entry *));
-    dc_lazy_trim(rt, (is_short ? FEW : PROGRAMS) - 1);
+    dc_lazy_trim(rt, (dc_rt_is_short(rt) ? FEW : PROGRAMS) - 1);
     return l->nentry < PROGRAMS ? &l->entry[l->nentry++] : NULL;
 }
 

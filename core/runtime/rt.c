@@ -8,6 +8,7 @@
 #include "core/runtime/rt.h"
 
 #include "core/base/extent.h"
+#include "core/base/heap.h"
 #include "core/base/path.h"
 #include "core/base/spans.h"
 #include "core/runtime/entry.h"
@@ -70,6 +71,12 @@ void dc_rt_set_device(dc_rt *rt, dc_device *device, bool interpret)
         rt->device->ops->free(rt->device);
     rt->device = device;
     rt->interpret = interpret;
+}
+
+bool dc_rt_is_short(const dc_rt *rt)
+{
+    const uint64_t limit = (uint64_t)rt->first->opt.memory;
+    return limit != 0 && dc_heap_counted(rt->heap) > limit / 2;
 }
 
 dc_status dc_rt_check(dc_rt *rt, dc_job *j, const char *op)

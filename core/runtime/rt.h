@@ -135,6 +135,9 @@ static inline bool dc_rt_forked(const dc_rt *rt)
     return dc_owner_forked(&rt->owner);
 }
 
+/* Is more than half of the context's memory limit used? What is kept for later then goes. */
+bool dc_rt_is_short(const dc_rt *rt);
+
 /*
  * STATE in a broken context; what builds or runs something asks first. Delivers what compile
  * threads have to say.

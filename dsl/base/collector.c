@@ -67,7 +67,7 @@ static bool is_near_limit(const dc_dsl *d)
 
 void dc_collector_make_room(dc_dsl *d)
 {
-    if (d->rt->opt.memory != 0 && dc_heap_counted(d->rt->heap) > (uint64_t)d->rt->opt.memory / 2)
+    if (dc_rt_is_short(d->rt))
         for (dc_rt *rt = d->rt; rt != NULL; rt = rt->next)
             dc_pool_drain(rt);
 }

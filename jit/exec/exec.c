@@ -86,8 +86,7 @@ static void leave(dc_exec *e)
 /* Kernels that nothing uses are kept for others as long as there is memory for it. */
 static uint32_t spare_kernels(const dc_rt *rt)
 {
-    const uint64_t limit = (uint64_t)rt->opt.memory;
-    return limit != 0 && dc_heap_counted(rt->heap) > limit / 2 ? DC_KERNELS_FEW : DC_KERNELS_SPARE;
+    return dc_rt_is_short(rt) ? DC_KERNELS_FEW : DC_KERNELS_SPARE;
 }
 
 void dc_exec_free(void *what)

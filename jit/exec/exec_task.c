@@ -53,6 +53,13 @@ void dc_exec_postpone(dc_rt *rt, dc_exec *e)
     }
 }
 
+static void add_again(dc_rt *rt, dc_exec_task *t)
+{
+    t->pending = true;
+    t->told = false;
+    dc_work_add(rt->work, &t->task);
+}
+
 /* One that was cancelled while it ran may wait to be settled behind others that still do. */
 void dc_exec_resume(dc_rt *rt, dc_exec *e)
 {
@@ -63,9 +70,7 @@ void dc_exec_resume(dc_rt *rt, dc_exec *e)
         dc_work_finish(rt->work, &t->task);
     if (!may_succeed_now(t))
         return;
-    t->pending = true;
-    t->told = false;
-    dc_work_add(rt->work, &t->task);
+    add_again(rt, t);
     dc_work_queue(rt->work, &t->task);
 }
 
@@ -99,9 +104,7 @@ dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e)
     if (!awaited)
         return dc_fail(j, DC_ERR_INTERRUPTED, &(dc_fact){.op = e->desc.name});
     if (may_succeed_now(t)) {
-        t->pending = true;
-        t->told = false;
-        dc_work_add(rt->work, &t->task);
+        add_again(rt, t);
         dc_work_finish(rt->work, &t->task);
     }
     if (t->task.status != DC_OK)
