@@ -330,9 +330,11 @@ static dc_status realize(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked, dc_lazy_l
     return DC_OK;
 }
 
-static dc_status realize_pending(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked)
+static dc_status realize_all(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked)
 {
     dc_lazy_list todo = {0};
+    if (n->value != NULL)
+        return DC_OK;
     dc_lazy_of(rt);
     dc_lazies *l = dc_lazy_of(rt->first);
     const dc_mark mark = dc_arena_mark(&j->scratch);
@@ -348,11 +350,6 @@ static dc_status realize_pending(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked)
     l->where = l->path = NULL;
     dc_arena_rewind(&j->scratch, mark);
     return DC_OK;
-}
-
-static dc_status realize_all(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked)
-{
-    return n->value != NULL ? DC_OK : realize_pending(rt, j, n, asked);
 }
 
 dc_status dc_lazy_realize(dc_rt *rt, dc_job *j, dc_lazy *n)

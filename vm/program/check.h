@@ -81,7 +81,6 @@ dc_check *dc_check_of(lua_State *L);
 /* Raises what ends the script. */
 DC_NORETURN void dc_check_stop(lua_State *L);
 
-
 /*
  * check_open.c: hold: the typed function on top was defined outside of traces. trace_open: the script is at its end; those
  * that nothing has traced are, for sizes that stand for any.
