@@ -371,7 +371,6 @@ end
 
 -- ---- options ----
 
-
 local function check_function(options, name, allowed)
   local v = options[name]
   if v ~= nil and type(v) ~= "function" and not (allowed and cells_of.plain(v)) then

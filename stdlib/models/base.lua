@@ -198,7 +198,6 @@ core.model_activations = {
   tanh = function(x) return x:tanh() end,
 }
 
-
 -- Makes layers of the dtype wanted. `empty`: values come from a file, so none are drawn.
 local Builder = {}
 Builder.__index = Builder

@@ -10,7 +10,6 @@ local float8 = core.float8
 
 local weights = {}
 
-
 -- ---- sources ----
 
 local LONGEST = 4096 -- values of lists in metadata that are looked at: one for each layer, no vocabulary

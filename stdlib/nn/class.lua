@@ -356,7 +356,6 @@ local function chooser(op, options)
   end
 end
 
-
 -- Layers of the script's classes whose fields were looked at.
 local looked_at = setmetatable({}, { __mode = "k" })
 

@@ -19,7 +19,6 @@ function core.method_entries(class, ...)
   end
 end
 
-
 -- True for states of floats whose dtype belongs to what they mean.
 core.keeps_dtype = setmetatable({}, { __mode = "k" })
 
