@@ -66,8 +66,7 @@ static dc_status read_entries(reader *r)
         errno = 0;
         const struct dirent *e = readdir(r->dir);
         if (e == NULL)
-            return errno == 0 ? DC_OK
-                              : dc_path_fail(r->job, DC_ERR_FILE, r->path, "%s", strerror(errno));
+            return errno == 0 ? DC_OK : dc_path_fail_errno(r->job, r->path, NULL);
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
         const char kind = kind_of(r, e);
@@ -111,7 +110,7 @@ dc_status dc_folder_read(dc_job *j, const char *path, dc_folder_list *out)
     dc_job_defer(j, end_reader, r);
     DC_TRY(dc_path_open(j, path, &r->fd));
     if (fstat(r->fd, &st) != 0 || (r->dir = fdopendir(r->fd)) == NULL)
-        return dc_path_fail(j, DC_ERR_FILE, path, "%s", strerror(errno));
+        return dc_path_fail_errno(j, path, NULL);
     out->id[0] = (uint64_t)st.st_dev;
     out->id[1] = (uint64_t)st.st_ino;
     DC_TRY(read_entries(r));

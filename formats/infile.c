@@ -15,7 +15,7 @@ dc_status dc_infile_open(dc_job *j, const char *path, int *fd, struct stat *st)
     DC_TRY(dc_path_open(j, path, fd));
     dc_status status = DC_OK;
     if (fstat(*fd, st) != 0)
-        status = dc_path_fail(j, DC_ERR_FILE, path, "%s", strerror(errno));
+        status = dc_path_fail_errno(j, path, NULL);
     else if (!S_ISREG(st->st_mode))
         status = dc_path_fail(j, DC_ERR_FILE, path, "%s",
                               S_ISDIR(st->st_mode) ? "is a directory" : "is not a regular file");
@@ -50,7 +50,7 @@ dc_status dc_infile_read(dc_job *j, const char *path, int fd, int64_t at, void *
         if (k < 0 && errno == EINTR)
             continue;
         if (k < 0)
-            return dc_path_fail(j, DC_ERR_FILE, path, "%s", strerror(errno));
+            return dc_path_fail_errno(j, path, NULL);
         if (k == 0)
             break;
         *got += (size_t)k;
@@ -62,7 +62,7 @@ dc_status dc_infile_unchanged(dc_job *j, const char *path, int fd, const struct 
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
-        return dc_path_fail(j, DC_ERR_FILE, path, "%s", strerror(errno));
+        return dc_path_fail_errno(j, path, NULL);
     if (st.st_size != was->st_size || st.st_mtim.tv_sec != was->st_mtim.tv_sec ||
         st.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
         return dc_path_fail(j, DC_ERR_FORMAT, path, "was changed while it was read");

@@ -24,6 +24,7 @@ typedef struct dc_fact {
     dc_type type[2];
     const char *word[2]; /* copied into the record */
     int operand;         /* which operand is at fault, 1-based; 0 none */
+    int error;           /* the system's number, of errno.h; 0 none */
     bool lines; /* the words are lines of ours: what others wrote in them is escaped already */
 } dc_fact;
 

@@ -10,11 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static dc_status fail_errno(dc_job *j, const char *path, const char *doing)
-{
-    return dc_path_fail(j, DC_ERR_FILE, path, "%s: %s", doing, strerror(errno));
-}
-
 /* As the job may: any path, or one beneath its folders, through no link. */
 static dc_status open_to_append(dc_job *j, const char *path, int *fd)
 {
@@ -24,14 +19,14 @@ static dc_status open_to_append(dc_job *j, const char *path, int *fd)
     DC_TRY(dc_path_allow(j, path));
     if (j->folders == NULL) {
         *fd = open(path, how, 0666);
-        return *fd >= 0 ? DC_OK : fail_errno(j, path, "cannot be written");
+        return *fd >= 0 ? DC_OK : dc_path_fail_errno(j, path, "cannot be written");
     }
     DC_TRY(dc_folders_enter(j, DC_FOLDER_WRITE, path, &dir, &name));
     dc_status status = dc_folders_no_link(j, path, dir, name);
     if (status == DC_OK) {
         *fd = openat(dir, name, how | O_NOFOLLOW, 0666);
         if (*fd < 0)
-            status = fail_errno(j, path, "cannot be written");
+            status = dc_path_fail_errno(j, path, "cannot be written");
     }
     close(dir);
     return status;
@@ -56,13 +51,13 @@ static dc_status append(dc_job *j, const char *path, int fd, int64_t keep, const
         return dc_path_fail(j, DC_ERR_FILE, path, "has %" PRId64 " bytes, and %" PRId64 " are kept",
                             (int64_t)st.st_size, keep);
     if (keep >= 0 && keep < (int64_t)st.st_size && ftruncate(fd, (off_t)keep) != 0)
-        return fail_errno(j, path, "cannot be cut");
+        return dc_path_fail_errno(j, path, "cannot be cut");
     const int64_t before = keep >= 0 ? keep : (int64_t)st.st_size;
     if (!dc_file_write(fd, bytes, n)) {
         const int error = errno;
         cut_back(fd, before, n);
         errno = error;
-        return fail_errno(j, path, "cannot be written");
+        return dc_path_fail_errno(j, path, "cannot be written");
     }
     *size = before + (int64_t)n;
     return DC_OK;
@@ -75,7 +70,7 @@ dc_status dc_logfile_append(dc_job *j, const char *path, int64_t keep, const voi
     DC_TRY(open_to_append(j, path, &fd));
     dc_status status = append(j, path, fd, keep, bytes, n, size);
     if (close(fd) != 0 && status == DC_OK)
-        status = fail_errno(j, path, "cannot be written");
+        status = dc_path_fail_errno(j, path, "cannot be written");
     return status;
 }
 
@@ -89,7 +84,7 @@ dc_status dc_logfile_folder(dc_job *j, const char *path)
         if (mkdir(path, 0777) == 0 ||
             (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
             return DC_OK;
-        return fail_errno(j, path, "is no folder and cannot be made");
+        return dc_path_fail_errno(j, path, "is no folder and cannot be made");
     }
     DC_TRY(dc_folders_enter(j, DC_FOLDER_WRITE, path, &dir, &name));
     const bool there = mkdirat(dir, name, 0777) == 0 ||
@@ -98,5 +93,5 @@ dc_status dc_logfile_folder(dc_job *j, const char *path)
     const int error = errno;
     close(dir);
     errno = error;
-    return there ? DC_OK : fail_errno(j, path, "is no folder and cannot be made");
+    return there ? DC_OK : dc_path_fail_errno(j, path, "is no folder and cannot be made");
 }

@@ -31,7 +31,7 @@ struct dc_outfile {
 
 static dc_status fail_errno(const dc_outfile *f, const char *doing)
 {
-    return dc_path_fail(f->job, DC_ERR_FILE, f->path, "%s: %s", doing, strerror(errno));
+    return dc_path_fail_errno(f->job, f->path, doing);
 }
 
 /* Gives it up; the place keeps what it had. */

@@ -26,16 +26,32 @@ struct dc_folders {
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-dc_status dc_path_fail(dc_job *j, dc_err_id id, const char *path, const char *fmt, ...)
+static const char *end_of(const char *path)
 {
     enum { MOST = 200 };
+    const size_t n = strlen(path);
+    return n > MOST ? path + n - MOST : path;
+}
+
+dc_status dc_path_fail(dc_job *j, dc_err_id id, const char *path, const char *fmt, ...)
+{
     char text[280];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    const size_t n = strlen(path);
-    return dc_fail(j, id, &(dc_fact){.word = {n > MOST ? path + n - MOST : path, text}});
+    return dc_fail(j, id, &(dc_fact){.word = {end_of(path), text}});
+}
+
+dc_status dc_path_fail_errno(dc_job *j, const char *path, const char *doing)
+{
+    const int error = errno;
+    char text[280];
+    snprintf(text, sizeof text, "%s%s%s", doing != NULL ? doing : "", doing != NULL ? ": " : "", strerror(error));
+    const dc_status status =
+        dc_fail(j, DC_ERR_FILE, &(dc_fact){.error = error, .word = {end_of(path), text}});
+    errno = error;
+    return status;
 }
 
 dc_status dc_path_allow(dc_job *j, const char *path)
@@ -133,7 +149,7 @@ static dc_status add_folder(dc_job *j, dc_folders *f, const char *path, dc_folde
     to->fd = -1;
     f->n++;
     to->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return to->fd >= 0 ? DC_OK : dc_path_fail(j, DC_ERR_FILE, path, "%s", strerror(errno));
+    return to->fd >= 0 ? DC_OK : dc_path_fail_errno(j, path, NULL);
 }
 
 static size_t length_of(const char *const *list)
@@ -199,8 +215,9 @@ static dc_status fail_step(dc_job *j, const char *path, int *dir, const char *na
 {
     const int because = errno;
     dc_status status = dc_folders_no_link(j, path, *dir, name);
+    errno = because;
     if (status == DC_OK)
-        status = dc_path_fail(j, DC_ERR_FILE, path, "%s", strerror(because));
+        status = dc_path_fail_errno(j, path, NULL);
     close(*dir);
     *dir = -1;
     errno = because;
@@ -219,7 +236,7 @@ dc_status dc_folders_enter(dc_job *j, dc_folder_use use, const char *path, int *
         return dc_path_fail(j, DC_ERR_FILE, path, "is no name of a file");
     *dir = fcntl(in->fd, F_DUPFD_CLOEXEC, 0);
     if (*dir < 0)
-        return dc_path_fail(j, DC_ERR_FILE, path, "%s", strerror(errno));
+        return dc_path_fail_errno(j, path, NULL);
     at += strlen(in->text);
     at += *at == '/';
     for (char *slash; (slash = strchr(at, '/')) != NULL; at = slash + 1) {
@@ -239,7 +256,7 @@ dc_status dc_path_open(dc_job *j, const char *path, int *fd)
     DC_TRY(dc_path_allow(j, path));
     if (j->folders == NULL) {
         *fd = open(path, how);
-        return *fd >= 0 ? DC_OK : dc_path_fail(j, DC_ERR_FILE, path, "%s", strerror(errno));
+        return *fd >= 0 ? DC_OK : dc_path_fail_errno(j, path, NULL);
     }
     DC_TRY(dc_folders_enter(j, DC_FOLDER_READ, path, &dir, &name));
     *fd = openat(dir, name, how | O_NOFOLLOW);
@@ -278,6 +295,6 @@ dc_status dc_path_remove(dc_job *j, const char *path)
     const int failed = unlinkat(dir, name, 0) != 0 && errno != ENOENT ? errno : 0;
     if (dir != AT_FDCWD)
         close(dir);
-    return failed == 0 ? DC_OK
-                       : dc_path_fail(j, DC_ERR_FILE, path, "removing it: %s", strerror(failed));
+    errno = failed;
+    return failed == 0 ? DC_OK : dc_path_fail_errno(j, path, "removing it");
 }

@@ -48,6 +48,8 @@ dc_status dc_path_remove(dc_job *j, const char *path);
 /* A FILE or FORMAT record about a path: "path: sentence". Of a long path the end is kept. */
 dc_status dc_path_fail(dc_job *j, dc_err_id id, const char *path, const char *fmt, ...)
     DC_PRINTF(4, 5);
+/* A FILE record of errno: "path: doing: No such file or directory"; doing may be NULL. errno stays. */
+dc_status dc_path_fail_errno(dc_job *j, const char *path, const char *doing);
 /* ALLOW where the context may open no files. */
 dc_status dc_path_allow(dc_job *j, const char *path);
 

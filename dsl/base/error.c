@@ -168,6 +168,14 @@ static bool tells_nil(const dc_err *e)
     return have >= n && strcmp(e->fact.word[0] + have - n, end) == 0;
 }
 
+static void set_errno(lua_State *L, int error)
+{
+    if (error == 0)
+        return;
+    lua_pushinteger(L, error);
+    lua_setfield(L, -2, "errno");
+}
+
 static void push_error(lua_State *L, dc_dsl *d, const dc_err *e, const dc_blame *blame)
 {
     char hint[480], code[16], dims[300];
@@ -196,6 +204,7 @@ static void push_error(lua_State *L, dc_dsl *d, const dc_err *e, const dc_blame 
     set_text(L, "path", scene.path);
     set_text(L, "dims", scene.dims);
     set_text(L, "hint", scene.hint);
+    set_errno(L, e->fact.error);
     set_types(L, e, blame);
     set_operands(L, &scene);
     set_message(L, e, &scene);

@@ -16,7 +16,7 @@
 
 static dc_status fail_file(dc_job *j, const char *path, int error)
 {
-    return dc_fail(j, DC_ERR_FILE, &(dc_fact){.op = "DEEPC_DUMP", .word = {path, strerror(error)}});
+    return dc_fail(j, DC_ERR_FILE, &(dc_fact){.op = "DEEPC_DUMP", .error = error, .word = {path, strerror(error)}});
 }
 
 dc_status dc_dump_open(dc_job *j, const char *folder)

@@ -311,7 +311,7 @@ local function made_up(path, options)
     table.sort(kept)
   end
   return setmetatable(columns, { __index = function(_, name)
-    core.fail("FILE", "read_csv", ("%s is not here, and no option says what column %s is"):format(path,
+    core.fail("ABSENT", "read_csv", ("%s is not here, and no option says what column %s is"):format(path,
       core.shown(name)), 'types = { name = "f32" } says it')
   end }), kept
 end

@@ -224,6 +224,16 @@ f = dc.fn("f(x: f32[4, 3], y: i32[5]) -> f32[]",
   lu.assertEquals(err.at, "train.lua:5")
 end
 
+function TestValues:test_number_of_the_system()
+  local absent = raised 'dc.load "/no/such/file"'
+  local refused = raised 'dc.save("/no/such/folder/x", { x = dc.ones "f32[1]" })'
+  lu.assertEquals(absent.code, "DC0801")
+  lu.assertEquals(absent.errno, 2) -- ENOENT
+  lu.assertEquals(refused.code, "DC0801")
+  lu.assertEquals(refused.errno, 2)
+  lu.assertNil(raised 'return dc.ones "f32[2]" + dc.ones "f32[3]"'.errno)
+end
+
 function TestValues:test_plain_lua_errors_pass_through()
   local err = raised 'dc.fn("f(x: f32[4]) -> f32[]", function(x) error("mine", 0) end)'
   lu.assertEquals(err, "mine")

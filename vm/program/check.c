@@ -14,6 +14,7 @@
 #include <lauxlib.h>
 
 #include <ctype.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -227,9 +228,9 @@ static void report_record(dc_check *c, lua_State *L, int idx)
     if (at != NULL && strncmp(message, at, n) == 0 && message[n] == ':')
         message += n + 1 + (message[n + 1] == ' ');
     snprintf(sentence, sizeof sentence, "%.*s", (int)strcspn(message, "\n"), message);
+    lua_pushliteral(L, "errno");
     const bool absent = /* a file of another machine is no mistake */
-        code != NULL && strcmp(code, "DC0801") == 0 &&
-        (strstr(sentence, "No such file or directory") != NULL || strstr(sentence, " is not here,") != NULL);
+        lua_rawget(L, idx) == LUA_TNUMBER && lua_tointeger(L, -1) == ENOENT;
     if (absent && hint == NULL)
         hint = "the script stopped here; what stands behind it was not looked at";
     dc_check_problem *p = add_problem(c, absent ? DC_CHECK_NOTE : DC_CHECK_ERROR,
@@ -272,7 +273,7 @@ static void report_text(dc_check *c, const char *text, const char *kind)
     char line[1000];
     snprintf(line, sizeof line, "%.*s", (int)strcspn(sentence, "\n"), sentence);
     dc_check_problem *p;
-    const bool absent = n > 0 && strstr(line, "No such file or directory") != NULL; /* n: not the script itself */
+    const bool absent = n > 0 && strstr(line, strerror(ENOENT)) != NULL; /* n: not the script itself */
     if (absent || c->rt->check_unknown) /* it may have been about a value that is not there */
         p = add_problem(c, DC_CHECK_NOTE, at, "note", line,
                         "the script stopped here; values are not computed by deepc check");

@@ -7,10 +7,10 @@
  */
 #include "vm/program/kernel.h"
 
+#include "core/base/path.h"
 #include "jit/jit.h"
 #include "vm/program/say.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,7 +54,7 @@ static dc_status read_file(dc_job *j, command *c)
     size_t n;
     FILE *in = fopen(c->file, "rbe");
     if (in == NULL)
-        return dc_fail(j, DC_ERR_FILE, &(dc_fact){.word = {c->file, strerror(errno)}});
+        return dc_path_fail_errno(j, c->file, NULL);
     while ((n = fread(piece, 1, sizeof piece - 1, in)) > 0) {
         piece[n] = '\0';
         dc_text_puts(&c->in, piece);
