@@ -22,6 +22,7 @@ typedef struct writer {
     dc_outfile *file;
     dc_text *text;
     z_stream gz;
+    uint64_t given, taken; /* bytes, by deflate and by the file */
     bool packed;
     unsigned char *room; /* PIECE bytes of what was compressed */
     bool any;            /* an event was written */
@@ -33,13 +34,17 @@ static dc_status deflate_all(writer *w, int flush)
 {
     dc_flow f = {.from = (const unsigned char *)w->text->s, .nfrom = w->text->n};
     dc_flowed how;
+    bool grows; /* by more than deflate's blocks that are stored as they are */
+    w->given += f.nfrom;
     do {
         f.to = w->room;
         f.nto = PIECE;
         how = dc_deflate(&w->gz, &f, flush);
         DC_TRY(dc_outfile_write(w->file, w->room, PIECE - f.nto));
-    } while (f.nto == 0 && how == DC_FLOWED_SOME);
-    if (f.nfrom == 0 && how == (flush == Z_FINISH ? DC_FLOWED_ALL : DC_FLOWED_SOME))
+        w->taken += PIECE - f.nto;
+        grows = w->taken > w->given + w->given / 8 + PIECE;
+    } while (f.nto == 0 && how == DC_FLOWED_SOME && !grows);
+    if (f.nfrom == 0 && !grows && how == (flush == Z_FINISH ? DC_FLOWED_ALL : DC_FLOWED_SOME))
         return DC_OK;
     return dc_path_fail(w->j, DC_ERR_FILE, w->path,
                         "cannot be written: zlib does not pack the data whole");
