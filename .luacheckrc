@@ -8,7 +8,7 @@ files["tests/"] = {
   ignore = { "1../[Tt]est.*" }, -- LuaUnit finds tests by their global names
 }
 
-files["editors/neovim/"] = {
+files["extras/editors/neovim/"] = {
   globals = { "vim" },
 }
 files["tests/program/neovim.lua"] = {

@@ -12,6 +12,7 @@
 #include "dsl/base/size.h"
 #include "dsl/control/control.h"
 #include "dsl/dsl.h"
+#include "dsl/extras.h"
 #include "dsl/fn/fn.h"
 #include "dsl/internals.h"
 #include "dsl/modules/batch_gather.h"
@@ -288,11 +289,11 @@ void dc_dsl_release(lua_State *L)
     lua_setfield(L, LUA_REGISTRYINDEX, GLOBALS);
 }
 
-/* Upvalues: the context, the module's number, the internals. */
+/* Upvalues: the context, the module, the internals. */
 static int l_load(lua_State *L)
 {
     luaL_checkstack(L, 8, "deepc");
-    const struct dc_stdlib_module *m = &dc_stdlib_modules[lua_tointeger(L, lua_upvalueindex(2))];
+    const struct dc_stdlib_module *m = lua_touserdata(L, lua_upvalueindex(2));
     if (luaL_loadbufferx(L, (const char *)m->text, m->size, m->chunkname, "t") != LUA_OK)
         return lua_error(L);
     push_globals(L);
@@ -436,16 +437,24 @@ static void add_written(lua_State *L, int module, int methods)
     }
 }
 
-/* source(module): the text of a module of stdlib/, for deepc.help. */
+static const struct dc_stdlib_module *find_in(const struct dc_stdlib_module *m, const char *name)
+{
+    while (m->name != NULL && strcmp(m->name, name) != 0)
+        m++;
+    return m->name != NULL ? m : NULL;
+}
+
+/* source(module): the text of a module, for deepc.help; nil where this build has none of that name. */
 static int l_source(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 1);
-    for (size_t i = 0; i < dc_stdlib_count; i++)
-        if (strcmp(dc_stdlib_modules[i].name, name) == 0) {
-            lua_pushlstring(L, (const char *)dc_stdlib_modules[i].text, dc_stdlib_modules[i].size);
-            return 1;
-        }
-    return luaL_error(L, "no module %s", name);
+    const struct dc_stdlib_module *m = find_in(dc_stdlib_modules, name);
+    for (const dc_extra *e = dc_extras; m == NULL && e->modules != NULL; e++)
+        m = find_in(e->modules, name);
+    if (m == NULL)
+        return 0;
+    lua_pushlstring(L, (const char *)m->text, m->size);
+    return 1;
 }
 
 /* A file of annotations alone is no module. */
@@ -455,18 +464,18 @@ static bool is_meta(const struct dc_stdlib_module *m)
 }
 
 /* The internals are on top. */
-static void preload(lua_State *L, dc_dsl *d)
+static void preload(lua_State *L, dc_dsl *d, const struct dc_stdlib_module *m)
 {
     const int internals = lua_gettop(L);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    for (size_t i = 0; i < dc_stdlib_count; i++) {
-        if (is_meta(&dc_stdlib_modules[i]))
+    for (; m->name != NULL; m++) {
+        if (is_meta(m))
             continue;
         lua_rawgetp(L, LUA_REGISTRYINDEX, d);
-        lua_pushinteger(L, (lua_Integer)i);
+        lua_pushlightuserdata(L, (void *)(uintptr_t)m);
         lua_pushvalue(L, internals);
         lua_pushcclosure(L, l_load, 3);
-        lua_setfield(L, -2, dc_stdlib_modules[i].name);
+        lua_setfield(L, -2, m->name);
     }
     lua_pop(L, 1);
 }
@@ -517,7 +526,7 @@ static const dc_bindings *const all[] = {
     &dc_tensor_bindings,      &dc_scope_bindings,       &dc_param_bindings,
     &dc_gradient_bindings,    &dc_custom_grad_bindings, &dc_conv_pool_bindings,
     &dc_static_bindings,      &dc_dim_print_bindings,   &dc_fn_bindings,
-    &module_bindings,         &dc_internal_bindings,    &dc_fntune_bindings,      &dc_fnplan_bindings, &dc_fngraph_bindings, &dc_fnviz_bindings, &dc_viz_page_bindings,
+    &module_bindings,         &dc_internal_bindings,    &dc_fntune_bindings,      &dc_fnplan_bindings, &dc_fngraph_bindings, &dc_fnviz_bindings,
     &dc_batches_bindings,     &dc_file_bindings,        &dc_layer_bindings,
     &dc_terminal_bindings,    &dc_control_bindings,     &dc_loop_bindings,
     &dc_branch_bindings,      &dc_vmap_bindings,        &dc_cumulative_bindings,
@@ -526,7 +535,7 @@ static const dc_bindings *const all[] = {
     &dc_source_bindings,      &dc_media_bindings,       &dc_fetch_bindings,
     &dc_folder_bindings,      &dc_span_bindings,        &dc_complex_bindings,     &dc_fft_bindings,
     &dc_tensor_file_bindings, &dc_summary_bindings, &dc_screen_bindings,
-    &dc_tokenizer_bindings,
+    &dc_json_bindings,
     &dc_quantized_bindings,   &dc_quantized_product_bindings,
 };
 
@@ -557,7 +566,6 @@ static const struct {
     {&dc_csv_type, &dc_csv_methods},
     {&dc_csv_columns_type, NULL},
     {&dc_control_type, &dc_control_methods},
-    {&dc_tokenizer_type, NULL},
     {&dc_json_type, NULL},
 };
 
@@ -567,12 +575,18 @@ static void fill_module(lua_State *L, dc_dsl *d, int module, int library)
     dc_binding_tables to = {.module = module, .library = library};
     for (size_t i = 0; i < DC_COUNTOF(types); i++)
         dc_binding_add_type(L, d, types[i].type, types[i].methods);
+    for (const dc_extra *e = dc_extras; e->modules != NULL; e++)
+        if (e->type != NULL)
+            dc_binding_add_type(L, d, e->type, NULL);
     lua_newtable(L);
     to.methods = lua_gettop(L);
     dc_udata_push_meta(L, &dc_handle_utype);
     to.meta = lua_gettop(L);
     for (size_t i = 0; i < DC_COUNTOF(all); i++)
         dc_binding_add(L, d, all[i], &to);
+    for (const dc_extra *e = dc_extras; e->modules != NULL; e++)
+        if (e->bindings != NULL)
+            dc_binding_add(L, d, e->bindings, &to);
     dc_operators_open(L, to.methods, module, to.meta);
     dc_tensor_open(L, d, to.methods, to.meta);
     add_written(L, module, to.methods);
@@ -595,7 +609,9 @@ void dc_dsl_open(lua_State *L)
     const int module = lua_gettop(L);
     lua_newtable(L);
     fill_module(L, d, module, module + 1);
-    preload(L, d);
+    preload(L, d, dc_stdlib_modules);
+    for (const dc_extra *e = dc_extras; e->modules != NULL; e++)
+        preload(L, d, e->modules);
     lua_settop(L, module);
     dc_place_open(L);
     dc_error_open(L);

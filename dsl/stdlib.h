@@ -1,7 +1,4 @@
-/*
- * The Lua modules of stdlib/, embedded at build time by scripts/embed.cmake. Sorted by path; behind
- * the last module stands a row of zeros.
- */
+/* Modules in Lua that are embedded at build time by scripts/embed.cmake, sorted by path; behind the last stands a row of zeros. */
 #ifndef DC_DSL_STDLIB_H
 #define DC_DSL_STDLIB_H
 
@@ -14,7 +11,6 @@ struct dc_stdlib_module {
     size_t size;
 };
 
-extern const struct dc_stdlib_module dc_stdlib_modules[];
-extern const size_t dc_stdlib_count;
+extern const struct dc_stdlib_module dc_stdlib_modules[]; /* of stdlib/ */
 
 #endif

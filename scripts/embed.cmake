@@ -1,11 +1,11 @@
-# Turns files into one C file with their bytes: the Lua files of stdlib/ (interface: dsl/stdlib.h),
-# with -DPAGES=1 the pages about errors of docs/errors/ (interface: vm/program/pages.h), with -DVIZ=1 the files of
-# viz/ (interface: dsl/modules/viz_files.h).
+# Turns files into one C file with their bytes:
 #
-#   cmake -DROOT=stdlib -DLIST=file -DOUT=stdlib.c [-DPAGES=1|-DVIZ=1] -P scripts/embed.cmake
+#   cmake -DROOT=stdlib -DLIST=file -DOUT=stdlib.c -DSYMBOL=dc_stdlib_modules -DKIND=modules -P scripts/embed.cmake
 #
-# LIST holds the paths below ROOT, separated by semicolons. A module's name comes from its path:
-# nn.lua and nn/init.lua are deepc.nn, nn/conv.lua is deepc.nn.conv. A page is called as its file is.
+# LIST holds the paths below ROOT, separated by semicolons. KIND: modules (in Lua; interface: dsl/stdlib.h), pages (about
+# errors; vm/program/pages.h), viz (files of a page; extras/viz/viz_files.h). A module's name comes from its path: nn.lua
+# and nn/init.lua are deepc.nn, nn/conv.lua is deepc.nn.conv. A page is called as its file is. Behind the last row of the
+# array SYMBOL stands one of zeros.
 file(READ "${LIST}" files)
 set(arrays "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n")
 set(rows "")
@@ -22,49 +22,30 @@ foreach(path IN LISTS files)
     string(REPLACE "\"" "\\\"" text "${text}")
     string(REPLACE "?" "\\?" text "${text}")
     string(REPLACE "\n" "\\n\"\n\"" text "${text}")
-    string(REGEX REPLACE "\\.(lua|md)$" "" module "${path}")
-    string(REGEX REPLACE "/init$" "" module "${module}")
-    string(REPLACE "/" "." module "deepc.${module}")
-    if(PAGES)
-        string(REGEX REPLACE "^deepc\\." "" module "${module}")
-    endif()
-    string(APPEND arrays "static const unsigned char text_${count}[] =\n\"${text}\";\n\n")
-    if(PAGES)
-        string(APPEND rows "    {\"${module}\", (const char *)text_${count}, ${size}},\n")
-    elseif(VIZ)
-        string(APPEND rows "    {\"${path}\", (const char *)text_${count}, ${size}},\n")
+    string(REGEX REPLACE "\\.(lua|md)$" "" name "${path}")
+    set(array "text_${count}")
+    if(KIND STREQUAL "modules")
+        string(REGEX REPLACE "/init$" "" name "${name}")
+        string(REPLACE "/" "." name "deepc.${name}")
+        set(row "\"${name}\", \"=deepc/${path}\", ${array}")
     else()
-        string(APPEND rows "    {\"${module}\", \"=deepc/${path}\", text_${count}, ${size}},\n")
+        set(row "\"${name}\", (const char *)${array}")
     endif()
+    string(APPEND arrays "static const unsigned char ${array}[] =\n\"${text}\";\n\n")
+    string(APPEND rows "    {${row}, ${size}},\n")
     math(EXPR count "${count} + 1")
 endforeach()
-if(PAGES)
-    file(WRITE "${OUT}" "/* Made by scripts/embed.cmake from docs/errors/. */
-#include \"vm/program/pages.h\"
+set(type_modules "dsl/stdlib.h" "dc_stdlib_module" "{0, 0, 0, 0}")
+set(type_pages "vm/program/pages.h" "dc_page" "{0, 0, 0}")
+set(type_viz "extras/viz/viz_files.h" "dc_viz_file" "{0, 0, 0}")
+list(GET type_${KIND} 0 header)
+list(GET type_${KIND} 1 struct)
+list(GET type_${KIND} 2 zeros)
+file(WRITE "${OUT}" "/* Made by scripts/embed.cmake. */
+#include \"${header}\"
 
-${arrays}const struct dc_page dc_pages[] = {
-${rows}    {0, 0, 0},
+extern const struct ${struct} ${SYMBOL}[];
+${arrays}const struct ${struct} ${SYMBOL}[] = {
+${rows}    ${zeros},
 };
-const size_t dc_pages_count = ${count};
-")
-    return()
-endif()
-if(VIZ)
-    file(WRITE "${OUT}" "/* Made by scripts/embed.cmake from viz/. */
-#include \"dsl/modules/viz_files.h\"
-
-${arrays}const struct dc_viz_file dc_viz_files[] = {
-${rows}    {0, 0, 0},
-};
-const size_t dc_viz_file_count = ${count};
-")
-    return()
-endif()
-file(WRITE "${OUT}" "/* Made by scripts/embed.cmake from stdlib/. */
-#include \"dsl/stdlib.h\"
-
-${arrays}const struct dc_stdlib_module dc_stdlib_modules[] = {
-${rows}    {0, 0, 0, 0},
-};
-const size_t dc_stdlib_count = ${count};
 ")

@@ -80,8 +80,9 @@ only_prefixed() {
 asks_same_build() {
     objdump -p "$module" | grep -q " $private\$"
 }
-openers() { # files of stdlib/ that can be required
-    grep -rL --include='*.lua' '^---@meta' stdlib | sed -E 's,^stdlib/,luaopen_deepc_,; s,(/init)?\.lua$,,' | tr / _
+openers() { # files of stdlib/ and extras/ that can be required
+    grep -rL --include='*.lua' '^---@meta' stdlib extras/*/ | grep -v '^extras/editors/neovim/' |
+        sed -E 's,^(stdlib|extras/[a-z]+)/+,luaopen_deepc_,; s,(/init)?\.lua$,,' | tr / _
 }
 module_names() {
     [ "$(echo "$of_deepc" | sed 's/@@.*//' | grep -v '^DEEPC_' | sort)" = "$({ echo "$of_module"; echo luaopen_deepc; openers; } | sort)" ]

@@ -43,11 +43,12 @@ may() {
     dsl) echo "$core jit formats dsl dsl/base dsl/ops dsl/control dsl/fn dsl/modules" ;;
     vm) echo "$core jit formats backends dsl vm" ;;
     vm/program) echo "$core jit formats backends dsl vm vm/program" ;;
+    extras) echo "$core jit formats dsl dsl/base dsl/fn vm vm/program extras" ;;
     esac
 }
 
 folders=$(may core/runtime)
-for dir in jit/*/ jit backends formats dsl/*/ dsl vm/program vm; do
+for dir in jit/*/ jit backends formats dsl/*/ dsl vm/program vm extras; do
     folders="$folders ${dir%/}"
 done
 
@@ -84,18 +85,20 @@ done
 
 # "caller callee name": calls between files of objects in the build, by folder
 calls() {
-    find "$build" -path '*.dir/*' -name '*.c.o' | grep -E '\.dir/(core|jit|backends|formats|dsl|vm)/' | sort |
+    find "$build" -path '*.dir/*' -name '*.c.o' | grep -E '\.dir/(core|jit|backends|formats|dsl|vm|extras)/' | sort |
         while read -r object; do # those whose sources are still there
             source=${object##*.dir/}
             [ -f "${source%.o}" ] && echo "$object"
         done | xargs nm -A | sed -E 's,^[^:]*\.dir/,,' | awk '
         { sub(/\.c\.o:/, " "); file = $1; folder = file; sub(/\/[^\/]*$/, "", folder) }
-        folder ~ /^(backends|formats)\// { sub(/\/.*/, "", folder) }
+        folder ~ /^(backends|formats|extras)\// { sub(/\/.*/, "", folder) }
         $(NF - 1) ~ /^[TDBR]$/ { home[$NF] = folder }
         $(NF - 1) == "U" { use[folder " " $NF] = 1 }
         END {
             for (u in use) {
                 split(u, p, " ")
+                if (p[2] ~ /^dc_extra(s|_commands|_options)$/) # tables of the build, declared where they are read
+                    continue
                 if (p[2] in home && home[p[2]] != p[1])
                     print p[1], home[p[2]], p[2]
             }
@@ -113,35 +116,38 @@ if [ -n "$build" ]; then
 fi
 
 below='core jit backends formats'
-rule "nobody uses the program: vm/program" \
+rule "nobody uses the program, but what stands beside the runtime: vm/program" \
     "$(grep -nE '# *include "vm/program/' $(sources $below dsl vm) /dev/null | grep -v '^vm/program/'
-    [ -z "$build" ] || grep -E '^[^ ]+ vm/program ' "$build/calls.txt")"
-rule "Lua headers only in dsl and vm" \
+    [ -z "$build" ] || grep -E '^[^ ]+ vm/program ' "$build/calls.txt" | grep -v '^extras ')"
+rule "nobody uses what stands beside: extras, but by the tables of dsl/extras.h and vm/program/extras.h" \
+    "$(grep -nE '# *include "extras/' $(sources $below dsl vm) /dev/null
+    [ -z "$build" ] || grep -E '^[^ ]+ extras ' "$build/calls.txt")"
+rule "Lua headers only in dsl, vm and extras" \
     "$(grep -nE '# *include [<"](lua|lauxlib|lualib|luaconf)\.h' $(sources $below) /dev/null)"
 rule "no Lua headers in vm/deepc.h and the C API" \
     "$(grep -nE '# *include [<"](lua|lauxlib|lualib|luaconf)\.h' vm/deepc.h vm/api*.[ch] 2>/dev/null)"
 rule "from outside, jit/jit.h is the whole of jit" \
-    "$(grep -nE '# *include "jit/' $(sources dsl vm) /dev/null | grep -v 'jit/jit\.h"')"
+    "$(grep -nE '# *include "jit/' $(sources dsl vm extras) /dev/null | grep -v 'jit/jit\.h"')"
 rule "getenv only in core/base/opt.c" \
-    "$(grep -nE '\bgetenv *\(' $(sources $below dsl vm) /dev/null | grep -v '^core/base/opt\.c:')"
+    "$(grep -nE '\bgetenv *\(' $(sources $below dsl vm extras) /dev/null | grep -v '^core/base/opt\.c:')"
 rule "numbers are read by core/base/digits.c; floats by jit/flat/flat_print.c, and by core/base/number.c what it printed" \
-    "$(grep -nE '\b(v?[fs]?scanf|strto(l|ul|ll|ull|imax|umax|d|f|ld)|ato(i|l|ll|f)) *\(' $(sources $below dsl vm) /dev/null |
+    "$(grep -nE '\b(v?[fs]?scanf|strto(l|ul|ll|ull|imax|umax|d|f|ld)|ato(i|l|ll|f)) *\(' $(sources $below dsl vm extras) /dev/null |
         grep -vE '^core/base/number\.c:[0-9]+:.*strtod\(text, NULL\)')"
-rule "no exit or abort outside core/base/job.c and, in vm/program, main.c, launched.c, ranks_main.c and the children of language_check.c" \
-    "$(grep -nE '\b(abort|exit|_exit|quick_exit) *\(' $(sources $below dsl vm) /dev/null |
-        grep -vE '^(core/base/job\.c|vm/program/(main|launched|ranks_main|language_check)\.c):')"
+rule "no exit or abort outside core/base/job.c and, in vm/program, main.c, launched.c, ranks_main.c and the children of extras/editors/language_check.c" \
+    "$(grep -nE '\b(abort|exit|_exit|quick_exit) *\(' $(sources $below dsl vm extras) /dev/null |
+        grep -vE '^(core/base/job\.c|vm/program/(main|launched|ranks_main)\.c|extras/editors/language_check\.c):')"
 rule "printf to a stream only in core/base/job.c and the program" \
     "$(grep -nE '\b(printf|puts|putchar|perror|fputs|fprintf) *\(' $(sources $below dsl) /dev/null |
         grep -vE '^core/base/job\.c:')"
-rule "places that PCRE2 gives are read by read_places of formats/tokenizer/regex.c" \
-    "$(grep -n 'ovector' $(sources $below dsl vm) /dev/null | grep -v '^formats/tokenizer/regex\.c:'
-    grep -nE '\bplace\[' formats/tokenizer/regex.c | grep -vE '\*(from|to) = f->place')"
+rule "places that PCRE2 gives are read by read_places of extras/llm/tokenizer/regex.c" \
+    "$(grep -n 'ovector' $(sources $below dsl vm extras) /dev/null | grep -v '^extras/llm/tokenizer/regex\.c:'
+    grep -nE '\bplace\[' extras/llm/tokenizer/regex.c | grep -vE '\*(from|to) = f->place')"
 rule "every C file is listed in CMakeLists.txt" \
-    "$(for f in $(find $below dsl vm -name '*.c'); do
+    "$(for f in $(find $below dsl vm extras -name '*.c'); do
         grep -qE "^ *$f *\)?\$" CMakeLists.txt || echo "$f"
     done)"
 rule "header guards are named after their files" \
-    "$(for f in $(find $below dsl vm -name '*.h'); do
+    "$(for f in $(find $below dsl vm extras -name '*.h'); do
         guard=DC_$(echo "$f" | tr 'a-z/.' 'A-Z__')
         grep -q "^#ifndef $guard\$" "$f" || echo "$f: $guard"
     done)"

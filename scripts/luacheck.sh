@@ -6,7 +6,7 @@ if ! command -v luacheck >/dev/null 2>&1; then
     exit 77
 fi
 # tests/attack/escapes is full of attempts, many to a file
-files=$(find stdlib editors examples bench tests -name '*.lua' -not -path 'tests/attack/escapes/*' | sort)
+files=$(find stdlib extras examples bench tests -name '*.lua' -not -path 'tests/attack/escapes/*' | sort)
 # shellcheck disable=SC2086
 out=$(luacheck --quiet --no-color $files)
 status=$?

@@ -1,4 +1,4 @@
--- Writes what is made of the annotations in stdlib/: the pages of docs/reference/; with `library DIR`, DIR for
+-- Writes what is made of the annotations in stdlib/ and extras/: the pages of docs/reference/; with `library DIR`, DIR for
 -- editors. Run by scripts/reference; a test compares (tests/lua/test_reference.lua).
 --
 -- Loaded with the argument "texts" it returns them, by path, and writes nothing.
@@ -7,7 +7,12 @@ local help = require "deepc.help"
 
 local NOTE = "Made by scripts/reference from "
 
-local sources = { deepc = "stdlib/api/", ["deepc.nn"] = "stdlib/nn/", ["deepc.models"] = "stdlib/models/" }
+local sources = {
+  deepc = "stdlib/api/", ["deepc.nn"] = "stdlib/nn/", ["deepc.models"] = "extras/llm/models/",
+  ["deepc.plot"] = "extras/plot/plot.lua", ["deepc.serve"] = "extras/llm/serve.lua",
+  ["deepc.signal"] = "extras/signal/signal.lua", ["deepc.tokenizers"] = "extras/llm/tokenizers.lua",
+  ["deepc.viz"] = "extras/viz/viz.lua",
+}
 
 local function source_of(module)
   return sources[module] or ("stdlib/%s.lua"):format(module:match "[%w_]+$")

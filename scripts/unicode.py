@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes formats/tokenizer/unicode_table.c: what tokenizers need to know of each code point.
+"""Writes extras/llm/tokenizer/unicode_table.c: what tokenizers need to know of each code point.
 
-    python scripts/unicode.py > formats/tokenizer/unicode_table.c
+    python scripts/unicode.py > extras/llm/tokenizer/unicode_table.c
 
 Classes, lower case and decompositions are what the Python package `tokenizers` answers for each code point, since its
 parts follow different versions of Unicode and texts have to be cut as it cuts them; combining classes are those of
-unicodedata. The table is deflated; formats/tokenizer/unicode.c has its layout.
+unicodedata. The table is deflated; extras/llm/tokenizer/unicode.c has its layout.
 """
 import struct
 import sys
@@ -19,7 +19,7 @@ CATEGORIES = ["Cn", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", 
               "Co", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So"]
 FLAGS = ["SPACE", "DROP", "BLANK", "PUNCT", "NUMERIC", "MARK", "ACCENT", "UPPER", "NFD", "NFKD", "SECOND", "WORD", "ALPHA",
          "LOWERCASE", "UPPERCASE"]
-# In the order of dc_scripts in formats/tokenizer/charset.c; 0 is any other.
+# In the order of dc_scripts in extras/llm/tokenizer/charset.c; 0 is any other.
 SCRIPTS = ("Arabic Armenian Bengali Bopomofo Cherokee Common Coptic Cyrillic Devanagari Ethiopic Georgian Greek Gujarati "
            "Gurmukhi Han Hangul Hebrew Hiragana Inherited Kannada Katakana Khmer Lao Latin Malayalam Mongolian Myanmar Oriya "
            "Sinhala Syriac Tamil Telugu Thaana Thai Tibetan").split()
@@ -122,7 +122,7 @@ def main():
     # Bytes of the same significance together deflate better.
     packed = zlib.compress(b"".join(plain[i::4] for i in range(4)), 9)
     print("/* Written by scripts/unicode.py; unicode.c has the layout. */")
-    print('#include "formats/tokenizer/unicode.h"\n')
+    print('#include "extras/llm/tokenizer/unicode.h"\n')
     print("/* clang-format off */")
     print("const uint32_t dc_unicode_words = %d, dc_unicode_packed = %d;" % (len(words), len(packed)))
     print("const unsigned char dc_unicode_table[] = {")

@@ -227,7 +227,7 @@ local function read(module, entries)
   end
 end
 
--- The modules, each with the sources that its annotations stand in.
+-- The modules, each with the sources that its annotations stand in. Those of extras/ may be absent from a build.
 local modules = {
   { "deepc", "deepc.api.values", "deepc.api.shape", "deepc.api.arrange", "deepc.api.elements", "deepc.api.numbers",
     "deepc.api.sums", "deepc.api.order", "deepc.api.indexing", "deepc.api.functions", "deepc.api.control",
@@ -274,7 +274,9 @@ function help.entries()
   if not entries then
     entries = {}
     for _, module in ipairs(modules) do
-      read(module, entries)
+      if core.source(module[2]) then
+        read(module, entries)
+      end
     end
   end
   return entries
@@ -296,8 +298,8 @@ end
 ---@return string[]
 function help.modules()
   local names = {}
-  for i, module in ipairs(modules) do
-    names[i] = module[1]
+  for _, module in ipairs(modules) do
+    names[#names + 1] = core.source(module[2]) and module[1]
   end
   return names
 end

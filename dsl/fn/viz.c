@@ -1,5 +1,5 @@
 /*
- * What stdlib/viz.lua makes its page of: the executables that were called, as tables.
+ * What extras/viz/viz.lua makes its page of: the executables that were called, as tables.
  *
  *   viz_begin()                  kernels are timed, and executables that were called stay, from now on
  *   viz_executables()            a list of { exec, name, where, device, calls, ... }, the oldest first

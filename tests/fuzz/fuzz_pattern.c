@@ -3,7 +3,7 @@
  * expressions from a small grammar, and the text. What is accepted encodes with and without places, and decodes. Pieces
  * that are only cut lie side by side and make the text.
  */
-#include "formats/tokenizer/tokenizer.h"
+#include "extras/llm/tokenizer/tokenizer.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Messages on a stream: whatever the pieces that bytes come in, the same messages and the same complaints come out. */
-#include "formats/rpc.h"
+#include "extras/editors/rpc.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * A description of a tokenizer, as tokenizer.json has it, with a small vocabulary beside it. What is accepted encodes a text
  * and the description itself, with places, alone and as a pair, and decodes the ids again.
  */
-#include "formats/tokenizer/tokenizer.h"
+#include "extras/llm/tokenizer/tokenizer.h"
 
 #include <string.h>
 

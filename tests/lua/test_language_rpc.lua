@@ -1,4 +1,4 @@
--- The language server (stdlib/language/server.lua) between a host that answers as it should and a client that does not:
+-- The language server (extras/editors/language/) between a host that answers as it should and a client that does not:
 -- after any odd messages each request that is well formed is answered once, and nothing raises. Sessions of the real
 -- program are in program/test_language_server.sh.
 local lu = require "luaunit"

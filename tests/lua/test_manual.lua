@@ -449,7 +449,8 @@ local texts = {
   "docs/indexing.md", "docs/loops.md", "docs/sizes.md", "docs/training.md", "docs/files.md", "docs/lazy.md",
   "docs/installing.md", "docs/optimisers.md", "docs/metrics.md", "docs/train.md", "docs/data.md", "docs/complex.md",
   "docs/tensorboard.md", "docs/accuracy.md",
-  "docs/tokenizers.md", "formats/tokenizer/README.md",
+  "docs/tokenizers.md", "extras/README.md", "extras/llm/README.md", "extras/llm/tokenizer/README.md",
+  "extras/editors/README.md", "extras/viz/README.md",
   "docs/linalg.md", "docs/models.md", "docs/serving.md",
   "docs/embedding.md", "docs/profiling.md",
   "examples/embed/README.md",
@@ -465,7 +466,7 @@ function TestNames:test_files()
   local count = 0
   local folders = {
     core = true, jit = true, dsl = true, vm = true, formats = true, backends = true, stdlib = true, tests = true,
-    scripts = true, docs = true,
+    scripts = true, docs = true, extras = true,
   }
   for _, path in ipairs(texts) do
     for word in read(path):gmatch "%f[%w][%w_/]+%.[a-z]+%f[^%w*]" do
@@ -481,7 +482,8 @@ end
 -- The table of a folder, or of the one above, names each of its files.
 function TestNames:test_tables_of_folders()
   local folders = { "dsl", "vm", "stdlib" }
-  for folder in io.popen(("cd '%s' && ls -d core/*/ jit/*/ dsl/*/"):format(root)):lines() do
+  local groups = "core/*/ jit/*/ dsl/*/ extras/ extras/llm/ extras/editors/ extras/viz/"
+  for folder in io.popen(("cd '%s' && ls -d %s"):format(root, groups)):lines() do
     folders[#folders + 1] = folder:sub(1, -2)
   end
   lu.assertTrue(#folders > 10)

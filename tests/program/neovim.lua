@@ -1,4 +1,4 @@
--- Run by `nvim --headless` in wrong.lua with editors/neovim/deepc.lua: what a user sees, a line for each thing.
+-- Run by `nvim --headless` in wrong.lua with extras/editors/neovim/deepc.lua: what a user sees, a line for each thing.
 
 local patience = 20000
 local function say(...)

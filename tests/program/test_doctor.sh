@@ -27,7 +27,7 @@ sed -n '/^devices/,/^libraries/s/^  \([^ ][^ ]*\) .*/\1/p' "$dir/out" >"$dir/tol
 check "it tells of the devices that --devices lists" cmp "$dir/listed" "$dir/told"
 
 # The names that it tries are those that are opened.
-for name in $(grep -rhoE '"lib[a-z0-9_-]+\.so(\.[0-9]+)?"' core/host/lapack.c formats/*.c formats/tokenizer/pattern.c |
+for name in $(grep -rhoE '"lib[a-z0-9_-]+\.so(\.[0-9]+)?"' core/host/lapack.c formats/*.c extras/llm/tokenizer/pattern.c |
     tr -d '"' | sort -u); do
     check "it looks for $name" grep -qF "\"$name\"" stdlib/doctor.lua
 done

@@ -28,7 +28,7 @@ neovim() {
 
 if [ -x "$nvim" ]; then
     run neovim --headless -u NONE --cmd "let g:deepc_program = '$DEEPC'" \
-        --cmd 'filetype on' --cmd "luafile $top/editors/neovim/deepc.lua" "$dir/wrong.lua" -c "luafile $top/tests/program/neovim.lua"
+        --cmd 'filetype on' --cmd "luafile $top/extras/editors/neovim/deepc.lua" "$dir/wrong.lua" -c "luafile $top/tests/program/neovim.lua"
     check "Neovim: it ends" test "$status" -eq 0
     check "Neovim: a diagnostic" says "diagnostic  4  11  deepc  matmul: inner dims differ: axis 3 = 28 against axis 1 = 784
 diagnostics  1"
@@ -45,7 +45,7 @@ else
 fi
 
 if command -v node >/dev/null 2>&1; then
-    run timeout 100 node tests/program/vscode.js "$top/editors/vscode/extension.js" "$DEEPC" "$dir/wrong.lua"
+    run timeout 100 node tests/program/vscode.js "$top/extras/editors/vscode/extension.js" "$DEEPC" "$dir/wrong.lua"
     check "VS Code's extension: it ends" test "$status" -eq 0
     check "VS Code's extension: what it shows" test "$out" = 'diagnostic  4  11  0  DC0301  matmul: inner dims differ: axis 3 = 28 against axis 1 = 784
 diagnostics  1
@@ -61,7 +61,7 @@ diagnostic  6  0  0  syntax  <name> expected near '"'end'"'
 diagnostics  1
 diagnostics  0
 log  deepc language-server: it ended (0)'
-    run timeout 20 node tests/program/vscode.js "$top/editors/vscode/extension.js" "$dir/no program" "$dir/wrong.lua"
+    run timeout 20 node tests/program/vscode.js "$top/extras/editors/vscode/extension.js" "$dir/no program" "$dir/wrong.lua"
     check "VS Code's extension: without the program" says "error  deepc: spawn $dir/no program ENOENT; the setting deepc.program names the program"
 else
     skip "Node.js is not installed, in which the extension for VS Code is tested"

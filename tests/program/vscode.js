@@ -1,4 +1,4 @@
-// What the extension of editors/vscode does, in a stand-in for VS Code: vscode.js EXTENSION PROGRAM FILE. A line for each thing.
+// What the extension of extras/editors/vscode does, in a stand-in for VS Code: vscode.js EXTENSION PROGRAM FILE. A line for each thing.
 
 "use strict";
 const fs = require("fs");

@@ -9,7 +9,7 @@
 #include "formats/gunzip.h"
 #include "formats/image.h"
 #include "formats/npy.h"
-#include "formats/tokenizer/tokenizer.h"
+#include "extras/llm/tokenizer/tokenizer.h"
 #include "formats/trace_events.h"
 #include "formats/zip.h"
 

@@ -1,10 +1,10 @@
 /*
- * formats/tokenizer/regex.c: where texts are cut by regular expressions, whose matches go over the parts that PCRE2 is given;
+ * extras/llm/tokenizer/regex.c: where texts are cut by regular expressions, whose matches go over the parts that PCRE2 is given;
  * patterns that are refused, or take too long; ends. The same without PCRE2's machine code, for which its function is stood
  * in for. What patterns mean is for tests/lua/test_tokenizers.lua to compare.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
-#include "formats/tokenizer/tokenizer.h"
+#include "extras/llm/tokenizer/tokenizer.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* formats/rpc.c: messages in pieces, what is left out, and how it goes on. */
-#include "formats/rpc.h"
+/* extras/editors/rpc.c: messages in pieces, what is left out, and how it goes on. */
+#include "extras/editors/rpc.h"
 
 #include "tests/t.h"
 

@@ -1,10 +1,10 @@
 /*
- * formats/jsontree.c and formats/tokenizer/: what a tree is; models of each kind; descriptions cut at every byte and with
+ * formats/jsontree.c and extras/llm/tokenizer/: what a tree is; models of each kind; descriptions cut at every byte and with
  * changed bits, which are refused or encode.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "formats/jsontree.h"
-#include "formats/tokenizer/tokenizer.h"
+#include "extras/llm/tokenizer/tokenizer.h"
 
 #include <time.h>
 

@@ -4,7 +4,7 @@
 #include "formats/trace_events.h"
 #include "vm/program/luaerror.h"
 #include "vm/program/say.h"
-#include "vm/program/viz_main.h"
+#include "vm/program/module_option.h"
 
 #include <lauxlib.h>
 #include <lualib.h>
@@ -56,7 +56,7 @@ bool dc_ending(lua_State *L, bool failed)
     bool good = true;
     if (rt == NULL || !lua_checkstack(L, 10))
         return true;
-    if (dc_viz_push_end(L))
+    if (dc_module_option_push_end(L))
         good = call_or_say(L);
     good = end_modules(L) && good;
     dc_dsl_finish(L, failed);

@@ -49,9 +49,9 @@ static int read_code(const char *text)
 
 static const struct dc_page *page_of(int code)
 {
-    for (size_t i = 0; i < dc_pages_count; i++)
-        if (read_code(dc_pages[i].code) == code)
-            return &dc_pages[i];
+    for (const struct dc_page *p = dc_pages; p->code != NULL; p++)
+        if (read_code(p->code) == code)
+            return p;
     return NULL;
 }
 

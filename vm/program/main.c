@@ -1,7 +1,7 @@
 /*
  * The program: runs scripts as `lua` does, with a context attached.
  *
- *   deepc [-e CODE] [-l MODULE] [-i] [-v] [--ranks N] [--trace FILE] [--viz PAGE] [FILE ARGS | -] | plan FILE |
+ *   deepc [-e CODE] [-l MODULE] [-i] [-v] [--ranks N] [--trace FILE] [FILE ARGS | -] | plan FILE |
  *         dot FILE | kernel FILE | explain CODE | sandbox FILE | inspect FILE | convert FROM TO | top | cache | doctor |
  *         --replay FILE | --devices | --options | --help
  */
@@ -19,10 +19,11 @@
 #include "vm/program/dot_main.h"
 #include "vm/program/ending.h"
 #include "vm/program/explain.h"
+#include "vm/program/extras.h"
 #include "vm/program/kernel.h"
-#include "vm/program/language_server.h"
 #include "vm/program/launched.h"
 #include "vm/program/luaerror.h"
+#include "vm/program/module_option.h"
 #include "vm/program/plan_main.h"
 #include "vm/program/prompt.h"
 #include "vm/program/ranks_main.h"
@@ -31,7 +32,6 @@
 #include "vm/program/say.h"
 #include "vm/program/signals.h"
 #include "vm/sink.h"
-#include "vm/program/viz_main.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -44,7 +44,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char usage[] =
+static const char usage_options[] =
     "usage: deepc [options] [FILE [ARGS]]\n"
     "Without a file, -e or -v: the prompt; standard input where that is no terminal\n"
     "  FILE ARGS   run a script; its arguments are in the table arg; - is standard input\n"
@@ -53,14 +53,13 @@ static const char usage[] =
     "  -i          the prompt, after the rest\n"
     "  -v          print the version\n"
     "  --ranks N   run it as N ranks, threads of this process; --ranks cuda:0,cuda:1: one on each "
-    "device\n"
-    "  --viz PAGE  writes a page about what it computed: graphs, kernels with times, lines, "
-    "memory; PAGE.html opens in a browser\n"
+    "device\n";
+
+static const char usage_commands[] =
     "  --trace FILE  record what runs when, for https://ui.perfetto.dev: run.json, run.json.gz\n"
     "  --          no more options\n"
     "  check FILE ARGS  look for mistakes: trace without a device, list what is wrong (-t SECONDS: "
     "how long; --json: as JSON)\n"
-    "  language-server  for editors: the Language Server Protocol on standard input and output\n"
     "  plan --mesh data=8 FILE ARGS  time and memory of a step on ranks that are not there; deepc "
     "plan tells more\n"
     "  dot FILE ARGS    graphs of the script's typed functions, for Graphviz; deepc dot tells "
@@ -75,12 +74,25 @@ static const char usage[] =
     "more\n"
     "  cache [--clear]  what the cache of compiled kernels holds; empties it\n"
     "  doctor           what there is to compute on, with a test of it, and which libraries are "
-    "missing\n"
+    "missing\n";
+
+static const char usage_questions[] =
     "  --replay FILE    run again what a file about a bug tells; ends with 1 if it still fails\n"
     "  --devices        what there is to compute on, and why not\n"
     "  --options        every setting, its default and its value\n"
     "  --help           this text\n"
     "Settings are variables of the environment: DEEPC_DEVICE=cpu:cc deepc FILE\n";
+
+static void print_usage(FILE *to)
+{
+    fputs(usage_options, to);
+    for (const dc_extra_option *o = dc_extra_options; o->name != NULL; o++)
+        fputs(o->usage, to);
+    fputs(usage_commands, to);
+    for (const dc_extra_command *e = dc_extra_commands; e->name != NULL; e++)
+        fputs(e->usage, to);
+    fputs(usage_questions, to);
+}
 
 static void print_device(void *ctx, const char *name, bool usable, const char *line)
 {
@@ -111,7 +123,7 @@ static int report_error(lua_State *L, int status, bool interrupted)
         lua_replace(L, -2);
         dc_luaerror_read(L, -1, &e);
     }
-    dc_viz_failed(L, e.text, e.n);
+    dc_module_option_failed(L, e.text, e.n);
     if (!dc_launched_report(dc_dsl_rt(L), e.text, interrupted))
         dc_sayf(stderr, "deepc: %.*s\n", (int)e.n, e.text);
     lua_pop(L, 1);
@@ -163,12 +175,15 @@ static int load_module(lua_State *L, const char *text)
 /* A word in the place of a file that is nearly one of the tools, "chekc"; NULL: none, or there is such a file. */
 static const char *tool_meant(lua_State *L, const char *word)
 {
-    static const char *const words[] = {
-        "check",   "language-server", "plan", "dot",   "kernel", "explain", "sandbox",
-        "inspect", "convert",         "top",  "cache", "doctor", NULL};
+    static const char *const words[] = {"check",   "plan",    "dot", "kernel", "explain", "sandbox",
+                                        "inspect", "convert", "top", "cache",  "doctor",  NULL};
     if (strpbrk(word, "./") != NULL || access(word, F_OK) == 0)
         return NULL;
     lua_newtable(L);
+    for (const dc_extra_command *e = dc_extra_commands; e->name != NULL; e++) {
+        lua_pushboolean(L, true);
+        lua_setfield(L, -2, e->name);
+    }
     return dc_hint_spelling(L, -1, words, word);
 }
 
@@ -219,7 +234,8 @@ typedef struct command {
     int script;        /* its index, or argc */
     bool i, e, v;      /* options given */
     const char *ranks; /* --ranks; NULL */
-    const char *viz;   /* --viz; NULL */
+    const char *option; /* the argument of an option of extras/; NULL */
+    const char *module; /* that the option is for */
     const char *trace; /* --trace; NULL */
     bool prompt;       /* there was one */
     int status;
@@ -236,13 +252,15 @@ static bool fits_ranks(const command *c)
 
 static int missing(const char *option)
 {
-    dc_sayf(stderr, "deepc: %s needs an argument\n%s", option, usage);
+    dc_sayf(stderr, "deepc: %s needs an argument\n", option);
+    print_usage(stderr);
     return 1;
 }
 
 static int unknown_option(const char *option)
 {
-    dc_sayf(stderr, "deepc: no option '%s'\n%s", option, usage);
+    dc_sayf(stderr, "deepc: no option '%s'\n", option);
+    print_usage(stderr);
     return 1;
 }
 
@@ -262,7 +280,12 @@ static const char **word_of(command *c, const char *option)
         return &c->ranks;
     if (strcmp(option, "--trace") == 0)
         return &c->trace;
-    return strcmp(option, "--viz") == 0 ? &c->viz : NULL;
+    for (const dc_extra_option *o = dc_extra_options; o->name != NULL; o++)
+        if (strcmp(option, o->name) == 0) {
+            c->module = o->module;
+            return &c->option;
+        }
+    return NULL;
 }
 
 /* What is asked for, before anything is done. */
@@ -368,15 +391,16 @@ static void start_trace(lua_State *L, const command *c)
         luaL_error(L, "%s", dc_errmsg(c->rt));
 }
 
-/* A page that cannot be written is an error before anything runs. */
-static int docall_viz(lua_State *L, command *c)
+/* What the module of an option raises is an error before anything runs. */
+static int docall_module(lua_State *L, command *c)
 {
     const char *script = c->script < c->argc ? c->argv[c->script] : NULL;
-    dc_viz_push_begin(L);
-    lua_pushstring(L, c->viz);
+    dc_module_option_push_begin(L);
+    lua_pushstring(L, c->option);
     lua_pushstring(L, script);
     lua_getglobal(L, "arg");
-    const int status = docall(L, 3, 0);
+    lua_pushstring(L, c->module);
+    const int status = docall(L, 4, 0);
     c->status = status != LUA_OK;
     return status;
 }
@@ -400,7 +424,7 @@ static int run_command(lua_State *L)
     dc_ending_guard(L);
     start_trace(L, c);
     lua_gc(L, LUA_GCGEN, 0, 0);
-    if (c->viz != NULL && docall_viz(L, c) != LUA_OK)
+    if (c->option != NULL && docall_module(L, c) != LUA_OK)
         return 0;
     c->status = run_options(L, c);
     if (c->status == 0)
@@ -454,7 +478,7 @@ static int answer(const char *question)
         dc_sayf(stdout, "deepc %s, %s\n", DC_VERSION, LUA_RELEASE);
     else if (strcmp(question, "--help") == 0 || strcmp(question, "-h") == 0 ||
              (strcmp(question, "help") == 0 && access(question, F_OK) != 0))
-        fputs(usage, stdout);
+        print_usage(stdout);
     else
         return -1;
     return 0;
@@ -526,8 +550,9 @@ static int choose(int argc, char **argv)
         return answered;
     if (argc >= 2 && strcmp(argv[1], "check") == 0)
         return dc_check_main(argc - 2, argv + 2);
-    if (argc >= 2 && strcmp(argv[1], "language-server") == 0)
-        return dc_language_server_main(argc - 2, argv + 2);
+    for (const dc_extra_command *e = dc_extra_commands; e->name != NULL && argc >= 2; e++)
+        if (strcmp(argv[1], e->name) == 0)
+            return e->main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "plan") == 0)
         return dc_plan_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "dot") == 0)

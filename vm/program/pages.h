@@ -11,6 +11,5 @@ struct dc_page {
 };
 
 extern const struct dc_page dc_pages[]; /* sorted by code; a row of zeros behind the last */
-extern const size_t dc_pages_count;
 
 #endif
