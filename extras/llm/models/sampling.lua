@@ -20,6 +20,21 @@ end
 
 core.draw_place = draw
 
+-- Probabilities of logits f32[batch, n], 0 where they do not count: where likelier ones of a descending row have top_p
+-- together, or one is less likely than min_p times the likeliest. top_p, min_p: f32[], f32[batch, 1] or nil.
+local function likely(logits, top_p, min_p)
+  local p = logits:softmax(2)
+  if top_p then
+    p = dc.where((p:cumsum(2) - p):lt(top_p), p, 0)
+  end
+  if min_p then
+    p = dc.where(p:ge(p:max { axis = 2, keep = true } * min_p), p, 0)
+  end
+  return p
+end
+
+core.likely = likely
+
 -- What of `logits`, f32[batch, n], counts, by `o`: top_k, a number that the graph is made for; top_p and min_p, f32[].
 -- Probabilities, and the tokens that they belong to, nil where all are there in order.
 local function kept(logits, o)
@@ -30,14 +45,7 @@ local function kept(logits, o)
     order = logits:argsort { axis = 2, descending = true }
     logits = logits:gather(order, 2)
   end
-  local p = logits:softmax(2)
-  if o.top_p then
-    p = dc.where((p:cumsum(2) - p):lt(o.top_p), p, 0)
-  end
-  if o.min_p then
-    p = dc.where(p:ge(p:max { axis = 2, keep = true } * o.min_p), p, 0)
-  end
-  return p, order
+  return likely(logits, o.top_p, o.min_p), order
 end
 
 -- Tokens along the last axis of logits, or -1 where a row has a NaN: nothing can be chosen of it.

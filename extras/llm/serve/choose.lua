@@ -22,17 +22,13 @@ local function penalise(logits, how)
   return logits - counts * each(how.frequency) - counts:minimum(1) * each(how.presence)
 end
 
--- Probabilities along sorted rows, of the k likeliest, whose sum is p: what models/sampling.lua has for one row.
+-- Probabilities along rows, which descend where top_k or top_p is given; how: top_k, top_p and min_p of each row.
 local function among(z, how)
   local batch = z.shape[1]
   if how.top_k then
     z = dc.where(dc.iota(z.shape[2]):reshape(1, -1):lt(how.top_k:reshape(batch, 1)), z, NEVER)
   end
-  local p = z:softmax(2)
-  if how.top_p then
-    p = dc.where((p:cumsum(2) - p):lt(how.top_p:reshape(batch, 1)), p, 0)
-  end
-  return dc.where(p:ge(p:max { axis = 2, keep = true } * how.min_p:reshape(batch, 1)), p, 0)
+  return core.likely(z, how.top_p and how.top_p:reshape(batch, 1), how.min_p:reshape(batch, 1))
 end
 
 core.likeliest_among = among
