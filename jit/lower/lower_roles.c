@@ -125,7 +125,7 @@ static dc_role settled(lowering *w, const dc_vx operand[2], uint32_t axis)
     if (role == DC_ROLE_SPATIAL && slides(k, operand[0], axis))
         return role;
     const bool both = role == DC_ROLE_BATCH;
-    const bool left = (both || role == DC_ROLE_M || role == DC_ROLE_SPATIAL) &&
+    const bool left = (both || dc_role_is_rows(role)) &&
                       dc_operand_moves(k, &w->j->scratch, operand[0], axis);
     const bool right =
         (both || role == DC_ROLE_N) && dc_operand_moves(k, &w->j->scratch, operand[1], axis);
@@ -135,10 +135,10 @@ static dc_role settled(lowering *w, const dc_vx operand[2], uint32_t axis)
 /* The role of a loop where the right operand is the left one. */
 static dc_role swapped(dc_role role)
 {
-    return role == DC_ROLE_M || role == DC_ROLE_SPATIAL ? DC_ROLE_N
-           : role == DC_ROLE_N                          ? DC_ROLE_M
-           : role == DC_ROLE_WINDOW                     ? DC_ROLE_K
-                                                        : role;
+    return dc_role_is_rows(role)    ? DC_ROLE_N
+           : role == DC_ROLE_N      ? DC_ROLE_M
+           : role == DC_ROLE_WINDOW ? DC_ROLE_K
+                                    : role;
 }
 
 void dc_lower_settle_roles(lowering *w, const dc_vx operand[2])
@@ -152,7 +152,7 @@ void dc_lower_settle_roles(lowering *w, const dc_vx operand[2])
     }
     for (uint32_t a = 0; a < k->axis.n && last != DC_ROLE_N; a++) {
         const dc_role role = (dc_role)k->axis.at[a].role;
-        const bool is_m = last == DC_ROLE_M || last == DC_ROLE_SPATIAL;
+        const bool is_m = dc_role_is_rows(last);
         k->axis.at[a].role = (uint8_t)(is_m ? swapped(role) : DC_ROLE_NONE);
     }
 }

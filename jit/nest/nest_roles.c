@@ -165,6 +165,21 @@ dc_vx dc_operand_load(const dc_kernel *k, dc_vx v)
     return k->vx.at[v].kind == DC_VX_LOAD ? v : 0;
 }
 
+dc_vx dc_operand_main_load(dc_kernel *k, dc_vx operand)
+{
+    const dc_mark mark = dc_arena_mark(&k->arena);
+    const bool *part = dc_vx_parts(k, &k->arena, operand);
+    dc_vx found = 0;
+    for (dc_vx i = 1; i <= operand; i++) {
+        const dc_vx_node *n = &k->vx.at[i];
+        if (part[i] && n->kind == DC_VX_LOAD && k->buf.at[n->buf].scope == DC_SCOPE_PARAM &&
+            (found == 0 || k->buf.at[n->buf].count > k->buf.at[k->vx.at[found].buf].count))
+            found = i;
+    }
+    dc_arena_rewind(&k->arena, mark);
+    return found;
+}
+
 /* Of a naive nest ------------------------------------------------------------------------------ */
 
 static void set_role(dc_kernel *k, uint32_t axis, dc_role role)

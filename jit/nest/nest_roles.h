@@ -18,6 +18,12 @@ int dc_role_find(const char *name, size_t n);
 /* Of loops that are reductions; of loops that are none. */
 bool dc_role_fits(dc_role role, bool reduce);
 
+/* Of rows of a contraction's result: those of the left operand, or positions of a convolution. */
+static inline bool dc_role_is_rows(dc_role role)
+{
+    return role == DC_ROLE_M || role == DC_ROLE_SPATIAL;
+}
+
 /* Does any axis have a role, this one? */
 bool dc_roles_any(const dc_kernel *k);
 bool dc_roles_has(const dc_kernel *k, dc_role role);
@@ -47,6 +53,9 @@ bool dc_operands_of(const dc_kernel *k, dc_arena *scratch, dc_vx term, uint32_t 
 bool dc_operand_moves(const dc_kernel *k, dc_arena *scratch, dc_vx operand, uint32_t axis);
 /* The load that an operand is, casts and zeros behind a size aside; 0: it is computed of more. */
 dc_vx dc_operand_load(const dc_kernel *k, dc_vx operand);
+
+/* Of an operand that is computed, the load of the largest parameter in it; 0: it has none. */
+dc_vx dc_operand_main_load(dc_kernel *k, dc_vx operand);
 
 /* NULL, or why the roles of the loops round an accumulation (`open`, by axis) contradict what it reads. */
 const char *dc_roles_contradict(const dc_kernel *k, dc_arena *scratch, const dc_stmt *t,

@@ -77,26 +77,10 @@ static int loads_of(const dc_kernel *k, uint32_t buf)
     return n;
 }
 
-/* The load in v of the largest parameter, 0 where there is none. */
-static dc_vx main_load(dc_kernel *k, dc_vx v)
-{
-    const dc_mark mark = dc_arena_mark(&k->arena);
-    const bool *part = dc_vx_parts(k, &k->arena, v);
-    dc_vx found = 0;
-    for (dc_vx i = 1; i <= v; i++) {
-        const dc_vx_node *n = &k->vx.at[i];
-        if (part[i] && n->kind == DC_VX_LOAD && k->buf.at[n->buf].scope == DC_SCOPE_PARAM &&
-            (found == 0 || k->buf.at[n->buf].count > k->buf.at[k->vx.at[found].buf].count))
-            found = i;
-    }
-    dc_arena_rewind(&k->arena, mark);
-    return found;
-}
-
 static operand operand_of(const product *q, const dc_shape *p, dc_vx v)
 {
     dc_kernel *k = q->s->k;
-    const dc_vx load = main_load(k, v);
+    const dc_vx load = dc_operand_main_load(k, v);
     operand f = {.all_n = dc_strides_of(k, v, p->out[p->nout - 1]), .computed = load != v};
     if (load == 0)
         return f;
@@ -112,10 +96,9 @@ static operand operand_of(const product *q, const dc_shape *p, dc_vx v)
     return f;
 }
 
-static bool is_m(const product *q, uint32_t axis)
+static dc_role role_of(const dc_sketch *s, uint32_t axis)
 {
-    const dc_role role = (dc_role)q->s->k->axis.at[axis].role;
-    return role == DC_ROLE_M || role == DC_ROLE_SPATIAL;
+    return (dc_role)s->k->axis.at[axis].role;
 }
 
 /*
@@ -138,14 +121,9 @@ static bool read_operands(product *q, const dc_shape *p)
         return q->has_m && q->b.all_n.unit && q->b.all_n.invariant && !q->b.all_n.strided &&
                !q->b.all_n.irregular;
     }
-    q->has_m = q->has_m && is_m(q, p->out[p->nout - 2]) && dc_strides_all(q->a.m);
+    q->has_m = q->has_m && dc_role_is_rows(role_of(q->s, p->out[p->nout - 2])) && dc_strides_all(q->a.m);
     return !q->b.all_n.irregular && dc_strides_all(q->has_m ? q->b.n : q->b.all_n) &&
            (q->b.n.unit || q->b.plain);
-}
-
-static dc_role role_of(const dc_sketch *s, uint32_t axis)
-{
-    return (dc_role)s->k->axis.at[axis].role;
 }
 
 /*

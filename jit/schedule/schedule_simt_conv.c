@@ -9,10 +9,9 @@
 #include "jit/base/tuning.h"
 #include "jit/schedule/schedule_simt_impl.h"
 
-static bool is_m(const dc_kernel *k, uint32_t axis)
+static bool is_row(const dc_kernel *k, uint32_t axis)
 {
-    const uint8_t role = k->axis.at[axis].role;
-    return role == DC_ROLE_M || role == DC_ROLE_SPATIAL;
+    return dc_role_is_rows((dc_role)k->axis.at[axis].role);
 }
 
 /* Loops i to j, each directly in the one before. */
@@ -27,12 +26,12 @@ static void join(dc_sketch *s, const uint32_t *axis, int i, int j)
 static bool find_rows(const dc_sketch *s, const dc_shape *p, int *first, int *last)
 {
     *last = p->nout - 2;
-    while (*last > 0 && !is_m(s->k, p->out[*last]))
+    while (*last > 0 && !is_row(s->k, p->out[*last]))
         --*last;
     *first = *last;
-    while (*first > 0 && is_m(s->k, p->out[*first - 1]))
+    while (*first > 0 && is_row(s->k, p->out[*first - 1]))
         --*first;
-    return is_m(s->k, p->out[*last]) &&
+    return is_row(s->k, p->out[*last]) &&
            dc_simt_product(s, p->out + *first, *last - *first + 1) >= DC_TUNE_GROUP_ROWS;
 }
 

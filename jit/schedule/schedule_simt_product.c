@@ -33,11 +33,6 @@ static dc_role role_of(const dc_simt_product *q, uint32_t axis)
     return (dc_role)q->s->k->axis.at[axis].role;
 }
 
-static bool is_m(dc_role role)
-{
-    return role == DC_ROLE_M || role == DC_ROLE_SPATIAL;
-}
-
 /* Loads that the kernel does. */
 static int loads_of(dc_kernel *k, uint32_t buf)
 {
@@ -50,26 +45,10 @@ static int loads_of(dc_kernel *k, uint32_t buf)
     return n;
 }
 
-/* The load in v of the largest parameter, 0 where there is none. */
-static dc_vx main_load(dc_kernel *k, dc_vx v)
-{
-    const dc_mark mark = dc_arena_mark(&k->arena);
-    const bool *part = dc_vx_parts(k, &k->arena, v);
-    dc_vx found = 0;
-    for (dc_vx i = 1; i <= v; i++) {
-        const dc_vx_node *n = &k->vx.at[i];
-        if (part[i] && n->kind == DC_VX_LOAD && k->buf.at[n->buf].scope == DC_SCOPE_PARAM &&
-            (found == 0 || k->buf.at[n->buf].count > k->buf.at[k->vx.at[found].buf].count))
-            found = i;
-    }
-    dc_arena_rewind(&k->arena, mark);
-    return found;
-}
-
 dc_factor dc_simt_factor(const dc_simt_product *q, dc_vx v, uint32_t axis)
 {
     dc_kernel *k = q->s->k;
-    const dc_vx load = main_load(k, v);
+    const dc_vx load = dc_operand_main_load(k, v);
     dc_factor f = {.buf = DC_NO_BUF, .vector = 1, .wide = 1};
     if (load == 0)
         return f;
@@ -94,7 +73,7 @@ static bool find_rows(dc_simt_product *q, const dc_shape *p)
 {
     q->m.axis = DC_NO_AXIS;
     for (int i = p->nout - 2; i >= 0; i--)
-        if (is_m(role_of(q, p->out[i])) &&
+        if (dc_role_is_rows(role_of(q, p->out[i])) &&
             (q->m.axis == DC_NO_AXIS || dc_sketch_extent(q->s, p->out[i]) > q->m.extent)) {
             q->m.axis = p->out[i];
             q->m.extent = dc_sketch_extent(q->s, p->out[i]);

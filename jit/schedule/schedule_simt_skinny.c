@@ -36,11 +36,6 @@ typedef struct skinny {
 
 /* Looking at it ------------------------------------------------------------------------------- */
 
-static bool is_m(dc_role role)
-{
-    return role == DC_ROLE_M || role == DC_ROLE_SPATIAL;
-}
-
 static dc_role role_of(const skinny *x, uint32_t axis)
 {
     return (dc_role)x->q.s->k->axis.at[axis].role;
@@ -55,7 +50,7 @@ static bool find_sides(skinny *x, const dc_shape *p, int64_t most)
         const int64_t extent = dc_sketch_extent(x->q.s, p->out[i]);
         if (role_of(x, p->out[i]) == DC_ROLE_N)
             n *= extent;
-        if (!is_m(role_of(x, p->out[i])))
+        if (!dc_role_is_rows(role_of(x, p->out[i])))
             continue;
         m *= extent;
         if (longest == DC_NO_AXIS || extent > dc_sketch_extent(x->q.s, longest))
@@ -72,7 +67,7 @@ static bool find_sides(skinny *x, const dc_shape *p, int64_t most)
         const dc_role role = role_of(x, p->out[i]);
         if (p->out[i] == x->side)
             continue;
-        if (few_rows ? is_m(role) : role == DC_ROLE_N) {
+        if (few_rows ? dc_role_is_rows(role) : role == DC_ROLE_N) {
             x->few[x->nfew++] = p->out[i];
         } else {
             x->other[x->nother++] = p->out[i];
