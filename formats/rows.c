@@ -252,6 +252,10 @@ dc_status dc_rows_ragged(dc_job *j, const dc_type *type, const void *values, con
     most = nbound > 0 ? dc_max_i64(most, bound[nbound - 1]) : most;
     g->rows.type = dc_type_stacked(type, n);
     g->rows.type.dim[1] = most;
+    if (!dc_dims_known(g->rows.type.rank, g->rows.type.dim) ||
+        !dc_dims_fit(g->rows.type.rank, g->rows.type.dim, size))
+        return dc_failf(j, DC_ERR_DIMS_TEXT, NULL, "rows of %" PRId64 " are too large to address",
+                        most);
     g->rows.row = (size_t)most * g->step;
     dc_job_keep(j, &g->rows);
     *out = &g->rows;

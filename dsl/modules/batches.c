@@ -28,6 +28,7 @@
  * device behind the step before, which nothing waits for. Where nothing is compiled, rows are gathered from a copy of
  * the data on the host and a batch is an upload. Rows of files are filled ahead into memory of the host, and uploaded.
  */
+#include "core/base/extent.h"
 #include "core/base/spans.h"
 #include "core/runtime/devices.h"
 #include "core/runtime/outcome.h"
@@ -41,6 +42,7 @@
 #include "dsl/ops/ops.h"
 #include "jit/jit.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum { PARTS = DC_GATHER_PARTS, STRETCH_BYTES = 1 << 20, MOST = 16, MOST_TASKS = 8 };
@@ -623,12 +625,23 @@ static dc_status take_parts(dc_batches *b, dc_job *j, const opening *a)
     return DC_OK;
 }
 
-/* How many batches are filled at once, by how many tasks. */
-static void plan_stretches(dc_batches *b)
+/* The bytes of a batch, and of the mask that may go with it. */
+static dc_status size_batch(const dc_batches *b, dc_job *j, size_t *bytes)
 {
-    size_t bytes = 1;
-    for (int i = 0; i < b->nparts; i++)
-        bytes += b->part[i].row * (size_t)b->size;
+    int64_t row = sizeof(float), all;
+    bool fits = true;
+    for (int i = 0; i < b->nparts && fits; i++)
+        fits = b->part[i].row <= INT64_MAX && dc_add_ok(row, (int64_t)b->part[i].row, &row);
+    if (!fits || !dc_mul_ok(row, b->size, &all) || dc_extent_is(b->size))
+        return dc_failf(j, DC_ERR_ARG, "batches",
+                        "a batch of %" PRId64 " rows is too large to address", b->size);
+    *bytes = (size_t)all;
+    return DC_OK;
+}
+
+/* How many batches are filled at once, by how many tasks. */
+static void plan_stretches(dc_batches *b, size_t bytes)
+{
     b->per = (int)dc_max_i64(1, dc_min_i64(MOST, (int64_t)(STRETCH_BYTES / bytes)));
     b->per = (int)dc_max_i64(1, dc_min_i64(b->per, (b->count - b->start + 1) / 2));
     b->ntasks = b->reads ? (int)dc_max_i64(1, dc_min_i64(MOST_TASKS, b->size)) : 1;
@@ -648,6 +661,7 @@ static dc_status open_batches_body(dc_job *j, void *arg)
 {
     const opening *a = arg;
     dc_batches *b = dc_xalloc(sizeof *b);
+    size_t bytes = 0;
     *b = (dc_batches){.d = a->d,
                       .rt = a->rt != NULL ? a->rt : a->d->rt,
                       .order = a->order,
@@ -664,13 +678,14 @@ static dc_status open_batches_body(dc_job *j, void *arg)
     link_batches(b);
     DC_TRY(dc_jit_open(a->d->rt, j)); /* for its threads */
     DC_TRY(take_parts(b, j, a));
+    DC_TRY(size_batch(b, j, &bytes));
     if (b->reads && a->d->loader == NULL)
         a->d->loader = dc_work_new(&a->d->rt->log, "deepc data", MOST_TASKS);
     const int64_t rest = b->n % b->whole;
     b->count = b->n / b->whole + (rest > 0 && b->last != LAST_DROP);
     b->start = b->at = dc_min_i64(a->start, b->count);
     b->has_tail = rest > 0 && b->last == LAST_KEEP && (!is_there(b) || b->staged);
-    plan_stretches(b);
+    plan_stretches(b, bytes);
     if (b->last == LAST_PAD) {
         DC_TRY(make_mask(b, j, b->size, &b->full));
         DC_TRY(make_mask(b, j, b->count > 0 ? rows_of(b, b->count - 1) : b->size, &b->rest));
@@ -743,6 +758,8 @@ static int l_batches(lua_State *L)
     luaL_argcheck(L, a.whole > 0 && a.start >= 0, 4, "sizes");
     luaL_argcheck(L, a.place >= 0 && a.place < a.places && a.whole % a.places == 0, 7, "places");
     luaL_argcheck(L, a.last != LAST_KEEP || a.n % a.whole % a.places == 0, 8, "shares of the rest");
+    if (a.last == LAST_KEEP && a.places == 1) /* one batch of all rows, however many are asked for */
+        a.whole = dc_min_i64(a.whole, dc_max_i64(a.n, 1));
     const int64_t rows = a.order != NULL ? a.order->most + 1 : a.n;
     dc_collector_step(L, d);
     for (int i = 0; i < a.nparts; i++)
