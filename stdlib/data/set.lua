@@ -185,6 +185,8 @@ end
 
 core.check_set = check_self
 
+local MOST_ROWS = 0xffffffff -- of an order (dsl/modules/orders.c)
+
 local function check_integer(op, o, key, least)
   if o[key] ~= nil and (not math.tointeger(o[key]) or least and o[key] < least) then
     core.fail("ARG", op, ("%s is %s, not %s"):format(key, least == 1 and "a positive integer" or "an integer",
@@ -279,6 +281,9 @@ local function check_options(set, o)
   check_integer("batches", o, "seed")
   check_integer("batches", o, "epoch")
   check_integer("batches", o, "draws", 1)
+  if (o.draws or 1) >= MOST_ROWS then
+    core.fail("ARG", "batches", ("draws is %d, which is more than %d rows"):format(o.draws, MOST_ROWS - 1))
+  end
   if o.last ~= nil and not lasts[o.last] then
     core.fail("ARG", "batches", ('last is "drop", "keep" or "pad", not %s'):format(core.shown(o.last)))
   end

@@ -25,6 +25,9 @@ local function spelled_bytes(spelling)
   if hex then
     return string.char(tonumber(hex, 16))
   end
+  if not utf8.len(spelling or "", 1, -1, true) then -- bytes of the file's own
+    return nil
+  end
   local parts = {}
   for _, code in utf8.codes(spelling or "\u{FFFD}", true) do
     if not BYTES[code] then
