@@ -254,7 +254,7 @@ static int check_range(lua_State *L, dc_err_id id, int64_t n, const char *role)
 static int64_t size_at(lua_State *L, int idx)
 {
     int64_t dim;
-    return dc_size_test(L, idx, &dim) ? dim : (int64_t)luaL_checkinteger(L, idx);
+    return dc_size_test(L, idx, &dim) ? dim : dc_extent_number(luaL_checkinteger(L, idx));
 }
 
 static int l_check_class(lua_State *L)

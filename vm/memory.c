@@ -16,10 +16,7 @@ static bool type_of(const dc_array *a, dc_type *t)
 {
     if (a->rank < 0 || a->rank > DC_MAX_RANK || (unsigned)a->dtype >= DC_DTYPE__COUNT)
         return false;
-    for (int i = 0; i < a->rank; i++)
-        if (a->dim[i] < 0)
-            return false;
-    if (!dc_dims_fit(a->rank, a->dim, dc_dtype_size(a->dtype)))
+    if (!dc_dims_known(a->rank, a->dim) || !dc_dims_fit(a->rank, a->dim, dc_dtype_size(a->dtype)))
         return false;
     *t = dc_type_make(a->dtype, a->rank, a->dim);
     return true;

@@ -62,7 +62,7 @@ static dc_expr_fault read_number(dc_expr_reader *r)
     if (dc_expr_starts_name(*s))
         return DC_EXPR_WORD;
     r->at = s;
-    return add_node(r, DC_EXPR_NUM, (int64_t)v, 0, 0);
+    return add_node(r, DC_EXPR_NUM, dc_extent_number((int64_t)v), 0, 0);
 }
 
 static dc_expr_fault read_factor(dc_expr_reader *r)

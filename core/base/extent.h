@@ -40,6 +40,12 @@ static inline bool dc_extent_is(int64_t dim)
     return dim >> (DC_EXTENT_BIT - 4) == 1 << 4; /* INT64_MAX, say, is none */
 }
 
+/* A number that others gave, as a size: what lies among the codes is too large, as INT64_MAX is. */
+static inline int64_t dc_extent_number(int64_t n)
+{
+    return dc_extent_is(n) ? INT64_MAX : n;
+}
+
 /* The largest value; a size is its own. */
 static inline int64_t dc_extent_bound(int64_t dim)
 {

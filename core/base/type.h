@@ -89,7 +89,7 @@ size_t dc_type_bytes(const dc_type *t);
 bool dc_type_same(const dc_type *a, const dc_type *b);       /* dtype and dims; names ignored */
 bool dc_type_agrees(const dc_type *a, const dc_type *b);     /* the same, and no two names differ */
 bool dc_type_same_shape(const dc_type *a, const dc_type *b); /* dims only */
-/* Are all of them plain sizes, none a code (core/base/extent.h)? For what comes from files. */
+/* Are all of them plain sizes, none a code (core/base/extent.h)? For what comes from files and hosts. */
 bool dc_dims_known(int rank, const int64_t *dim);
 bool dc_dims_fit(int rank, const int64_t *dim, size_t element); /* may it be addressed? */
 

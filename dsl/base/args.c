@@ -145,7 +145,7 @@ int dc_args_axis_of(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const ch
     if (lua_type(L, idx) != LUA_TNUMBER)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "an axis is needed, a number or a name, not %s",
                         dc_handle_describe(L, idx));
-    const int64_t axis = dc_args_integer(L, d, idx, op, "an axis");
+    const int64_t axis = dc_args_count(L, d, idx, op, "an axis");
     if (axis >= 1 && axis <= t->rank)
         return (int)axis - 1;
     if (axis < 0 && axis >= -t->rank)
@@ -235,6 +235,11 @@ int64_t dc_args_integer(lua_State *L, dc_dsl *d, int idx, const char *op, const 
         dc_error_raisef(L, d, DC_ERR_ARG, op, "%s must be an integer, not %s", what,
                         dc_handle_describe(L, idx));
     return n;
+}
+
+int64_t dc_args_count(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what)
+{
+    return dc_extent_number(dc_args_integer(L, d, idx, op, what));
 }
 
 double dc_args_option(lua_State *L, dc_dsl *d, int idx, const char *op, const char *name,

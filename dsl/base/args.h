@@ -29,7 +29,10 @@ void dc_axis_table_push(lua_State *L, dc_dsl *d, int idx, const dc_type *t, int 
 void dc_shape_arg_read(lua_State *L, dc_dsl *d, const dc_type *from, const char *op, dc_type *out);
 /* A number or a boolean: what stands for a scalar. */
 bool dc_args_is_scalar(lua_State *L, int idx);
+/* An integer, of any 64 bits. */
 int64_t dc_args_integer(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what);
+/* One that is a size, a place, a count or an axis: never a code (core/base/extent.h). */
+int64_t dc_args_count(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what);
 /* A field of the options table at idx (which may be nil), or the default. */
 double dc_args_option(lua_State *L, dc_dsl *d, int idx, const char *op, const char *name,
                       double dflt);

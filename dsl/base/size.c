@@ -51,8 +51,7 @@ int64_t dc_size_read(lua_State *L, dc_dsl *d, int idx, const char *op, const cha
             refuse_outside(L, d, op);
         return dim;
     }
-    dim = dc_args_integer(L, d, idx, op, what);
-    return dc_extent_is(dim) ? INT64_MAX : dim; /* too large, as is any number near it */
+    return dc_args_count(L, d, idx, op, what);
 }
 
 int64_t dc_size_fixed(lua_State *L, dc_dsl *d, const char *op, const dc_type *t, int axis)

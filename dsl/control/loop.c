@@ -519,7 +519,7 @@ static dc_status end_loop_body(dc_job *j, void *arg)
 static int64_t integer_field(lua_State *L, int idx, const char *name)
 {
     lua_getfield(L, idx, name);
-    int64_t n = (int64_t)lua_tointeger(L, -1);
+    int64_t n = dc_extent_number(lua_tointeger(L, -1));
     dc_size_test(L, -1, &n);
     lua_pop(L, 1);
     return n;

@@ -434,7 +434,7 @@ static int l_vmap(lua_State *L)
     a.name = text_field(L, d, 2, "name");
     lua_getfield(L, 2, "n");
     if (!dc_size_test(L, -1, &a.n))
-        a.n = (int64_t)luaL_checkinteger(L, -1);
+        a.n = dc_extent_number(luaL_checkinteger(L, -1));
     lua_pop(L, 1);
     make_flags(L, &a);
     refuse_sets(L, a.c);

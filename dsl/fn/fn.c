@@ -173,13 +173,13 @@ static void each_choice(lua_State *L, dc_dsl *d, int fn_idx, int idx, int var, c
             lua_geti(L, list, i);
             here = *key;
             dc_fn_give_size(L, d, fn, &here.bind, fn->sig.var[var],
-                            dc_args_integer(L, d, list + 1, "fn", fn->sig.var[var]));
+                            dc_args_count(L, d, list + 1, "fn", fn->sig.var[var]));
             lua_settop(L, list);
             each_choice(L, d, fn_idx, idx, var + 1, &here);
         }
     } else {
         dc_fn_give_size(L, d, fn, &here.bind, fn->sig.var[var],
-                        dc_args_integer(L, d, lua_gettop(L), "fn", fn->sig.var[var]));
+                        dc_args_count(L, d, lua_gettop(L), "fn", fn->sig.var[var]));
         each_choice(L, d, fn_idx, idx, var + 1, &here);
     }
     if (!lua_isnil(L, idx))
@@ -233,7 +233,7 @@ static void read_given(lua_State *L, dc_dsl *d, dc_fn *fn, int idx)
     for (int v = 0; v < fn->sig.nvar && !lua_isnil(L, idx); v++) {
         if (lua_getfield(L, idx, fn->sig.var[v]) == LUA_TNUMBER) {
             dc_fn_give_size(L, d, fn, &fn->given, fn->sig.var[v],
-                            dc_args_integer(L, d, lua_gettop(L), "fn", fn->sig.var[v]));
+                            dc_args_count(L, d, lua_gettop(L), "fn", fn->sig.var[v]));
             fn->has_given = true;
         } else if (lua_type(L, -1) == LUA_TSTRING) {
             read_limit_of(L, d, fn, fn->sig.var[v]);

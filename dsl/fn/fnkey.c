@@ -96,7 +96,7 @@ static bool check_key(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const c
             key->shape[key->nshape++] = dc_fn_number_static(L, d, fn, 1, i, value);
         } else {
             if (given && lua_type(L, value) == LUA_TNUMBER)
-                length = dc_args_integer(L, d, value, op, p->name);
+                length = dc_args_count(L, d, value, op, p->name);
             if (length > DC_SIG_LEAVES)
                 dc_error_raisef(L, d, DC_ERR_ARG, op,
                                 "%s = %" PRId64 ": more than %d tensors in all", p->name, length,
@@ -133,7 +133,7 @@ void dc_fn_key_of(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const char 
     for (int v = 0; v < fn->sig.nvar; v++) {
         if (lua_getfield(L, idx, fn->sig.var[v]) != LUA_TNIL)
             dc_fn_give_size(L, d, fn, &key->bind, fn->sig.var[v],
-                            dc_args_integer(L, d, lua_gettop(L), op, fn->sig.var[v]));
+                            dc_args_count(L, d, lua_gettop(L), op, fn->sig.var[v]));
         lua_pop(L, 1);
     }
     dc_fn_check_sizes(L, d, fn, &key->bind);

@@ -216,7 +216,7 @@ int dc_fnreport_source(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const dc_fn *fn = dc_fn_check(L, 1);
-    const int64_t wanted = lua_isnoneornil(L, 2) ? 1 : dc_args_integer(L, d, 2, "source", "n");
+    const int64_t wanted = lua_isnoneornil(L, 2) ? 1 : dc_args_count(L, d, 2, "source", "n");
     looking a = {.d = d, .fn = fn, .form = read_form(L, d, 3)};
     const int n = push_specs(L, d), list = lua_gettop(L);
     int64_t count = 0;

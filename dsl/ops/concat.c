@@ -181,7 +181,7 @@ static int new_axis(lua_State *L, dc_dsl *d, int idx, const dc_type *t)
 {
     if (lua_isnil(L, idx))
         return 0;
-    const int64_t k = dc_args_integer(L, d, idx, "stack", "an axis");
+    const int64_t k = dc_args_count(L, d, idx, "stack", "an axis");
     if (k >= 1 && k <= t->rank + 1)
         return (int)k - 1;
     if (k < 0 && k >= -t->rank - 1)
@@ -277,7 +277,7 @@ static int read_sizes(lua_State *L, dc_dsl *d, int64_t whole)
     if (lua_type(L, 2) == LUA_TTABLE)
         return check_sizes(L, d, whole);
     dc_extents *e = d->rt->extents;
-    const int64_t n = dc_args_integer(L, d, 2, "split", "the number of parts, or a list of sizes,");
+    const int64_t n = dc_args_count(L, d, 2, "split", "the number of parts, or a list of sizes,");
     const int64_t part = n < 1 ? DC_EXTENT_NONE : dc_extent_div(e, whole, n);
     if (n >= 1000 || part == DC_EXTENT_NONE || dc_extent_mul(e, part, n) != whole) {
         char text[DC_EXTENT_TEXT];
@@ -435,7 +435,7 @@ static int l_roll(lua_State *L)
     const int64_t n = t.dim[c.axis];
     dc_size_check(L, d, "roll", &t);
     if (dc_extent_is(n)) {
-        c.first = by;
+        c.first = dc_extent_number(by);
         dc_apply_to(L, d, "roll", first_two, 1, build_roll_bounded, &c);
         return 1;
     }

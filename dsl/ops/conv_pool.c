@@ -31,7 +31,7 @@ static const int64_t most = (int64_t)1 << 40;
 
 static int64_t read_number(const reading *r, int idx, const char *what, int64_t least)
 {
-    const int64_t v = dc_args_integer(r->L, r->d, idx, r->op, what);
+    const int64_t v = dc_args_count(r->L, r->d, idx, r->op, what);
     if (v < least || v > most)
         dc_error_raisef(r->L, r->d, DC_ERR_ARG, r->op, "%s is %" PRId64 "; %s is the least", what,
                         v, least == 0 ? "0" : "1");

@@ -153,7 +153,7 @@ static int l_one_hot(lua_State *L)
     hot h = {.dtype = DC_F32};
     lua_settop(L, 3);
     const dc_type t = integers(L, d, 1, "one_hot");
-    h.n = dc_args_integer(L, d, 2, "one_hot", "the number of classes");
+    h.n = dc_args_count(L, d, 2, "one_hot", "the number of classes");
     if (h.n < 1)
         dc_error_raisef(L, d, DC_ERR_ARG, "one_hot",
                         "the number of classes is at least 1, not %" PRId64, h.n);
@@ -209,7 +209,7 @@ static int triangle_of(lua_State *L, const char *op, bool upper)
     if (t.rank < 2)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "two axes are needed, there %s",
                         t.rank == 1 ? "is 1" : "are none");
-    const triangle a = {lua_isnil(L, 2) ? 0 : dc_args_integer(L, d, 2, op, "a diagonal"), upper};
+    const triangle a = {lua_isnil(L, 2) ? 0 : dc_args_count(L, d, 2, op, "a diagonal"), upper};
     dc_apply_to(L, d, op, first_two, 1, build_triangle, &a);
     return 1;
 }

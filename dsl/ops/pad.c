@@ -111,10 +111,10 @@ static dc_status build_parts(dc_job *j, dc_func *f, const void *arg, const dc_va
 
 static int64_t margin(lua_State *L, dc_dsl *d, int idx)
 {
-    const int64_t n = dc_args_integer(L, d, idx, "pad", "a margin");
+    const int64_t n = dc_args_count(L, d, idx, "pad", "a margin");
     if (n < 0)
         dc_error_raisef(L, d, DC_ERR_ARG, "pad", "a margin is 0 or more, not %" PRId64, n);
-    return n;
+    return dc_min_i64(n, (int64_t)1 << 60); /* too large, as anything beyond */
 }
 
 /* { before, after }, or one number for both, at the top. */

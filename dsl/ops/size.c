@@ -85,7 +85,7 @@ static bool read_whole(lua_State *L, int idx, int64_t *out)
         return true;
     if (lua_type(L, idx) != LUA_TNUMBER)
         return false;
-    *out = lua_tointegerx(L, idx, &exact);
+    *out = dc_extent_number(lua_tointegerx(L, idx, &exact));
     return exact != 0;
 }
 

@@ -163,7 +163,7 @@ static int l_top_k(lua_State *L)
     const dc_handle *h = dc_handle_check(L, d, 1, "top_k");
     order x = {.descending = true};
     lua_settop(L, 3);
-    x.k = dc_args_integer(L, d, 2, "top_k", "k");
+    x.k = dc_args_count(L, d, 2, "top_k", "k");
     x.axis = axis_at(L, d, 3, h, "top_k", known, "largest", &x.descending);
     const int64_t n = dc_handle_type(h)->dim[x.axis];
     if (x.k < 0 || (!dc_extent_is(n) && x.k > n))

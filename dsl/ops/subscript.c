@@ -219,12 +219,18 @@ DC_NORETURN static void outside(lua_State *L, const site *s, int axis, int64_t k
 {
     const dc_type *t = &s->p->type;
     const dc_operand in = {.h = dc_handle_test(L, 1), .role = "of", .type = *t};
-    const dc_fact fact = {.op = s->op, .axis = {axis}, .num = {k, t->dim[axis]}, .type = {*t}};
+    const dc_fact fact = {.op = s->op,
+                          .axis = {axis},
+                          .num = {dc_extent_number(k), dc_extent_bound(t->dim[axis])},
+                          .type = {*t}};
     dc_error_fact(L, s->d, DC_ERR_INDEX, &fact, &(dc_blame){.in = &in, .n = in.h != NULL});
 }
 
-/* The integer at idx; tensors get a hint. */
-static int64_t integer(lua_State *L, const site *s, int idx, const char *what)
+/* Positions and steps as far as this are computed with; beyond it lies no axis. */
+static const int64_t farthest = (int64_t)1 << 60;
+
+/* The integer at idx, a position on that axis or, of -1, a step; tensors get a hint. */
+static int64_t integer(lua_State *L, const site *s, int idx, int axis, const char *what)
 {
     const dc_handle *h = dc_handle_test(L, idx);
     char text[DC_TYPE_TEXT + 60];
@@ -234,8 +240,10 @@ static int64_t integer(lua_State *L, const site *s, int idx, const char *what)
     if (lua_type(L, idx) == LUA_TNUMBER) {
         int exact;
         const lua_Integer k = lua_tointegerx(L, idx, &exact);
+        if (exact && axis >= 0 && (k > farthest || k < -farthest))
+            outside(L, s, axis, k);
         if (exact)
-            return k;
+            return dc_max_i64(-farthest, dc_min_i64(k, farthest));
     }
     snprintf(text, sizeof text, "%s must be an integer, not %s", what, dc_handle_describe(L, idx));
     if (h == NULL)
@@ -267,7 +275,7 @@ static bool is_open(const site *s, int axis, int64_t a, int64_t b)
 
 static void read_position(lua_State *L, const site *s, int idx, int axis)
 {
-    const int64_t k = integer(L, s, idx, "an index"), n = s->p->type.dim[axis];
+    const int64_t k = integer(L, s, idx, axis, "an index"), n = s->p->type.dim[axis];
     if (k == 0 || (!is_open(s, axis, k, k) && (k > n || k < -n)))
         outside(L, s, axis, k);
     s->p->first[axis] = s->p->last[axis] = resolve(s->p, axis, k);
@@ -320,7 +328,7 @@ static void set_range(lua_State *L, const site *s, int axis, int64_t a, int64_t 
         wrong_way(L, s, a, b, step);
     p->first[axis] = first;
     p->last[axis] = last;
-    p->step[axis] = step;
+    p->step[axis] = dc_min_i64(step, dc_max_i64(n, 1)); /* beyond the axis one is as good as another */
     if (step > 0)
         return;
     /* from the last element that is met, upwards */
@@ -339,7 +347,7 @@ static void read_range(lua_State *L, const site *s, int idx, int axis)
     int n = 0, keys = 0;
     while (n < 4 && lua_rawgeti(L, idx, n + 1) != LUA_TNIL) {
         if (n < 3)
-            v[n] = integer(L, s, lua_gettop(L), what[n]);
+            v[n] = integer(L, s, lua_gettop(L), n < 2 ? axis : -1, what[n]);
         n++;
         lua_pop(L, 1);
     }

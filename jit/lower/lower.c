@@ -144,6 +144,13 @@ static bool is_scatter(const lowering *w)
     return r != 0 && dc_op_is((dc_op)dc_node_at(w->fn, r)->op, DC_CLASS_IDX);
 }
 
+/* At most a quarter of what int64_t holds, so that a few may be added. */
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t n;
+    return dc_mul_ok(a, b, &n) ? dc_min_i64(n, INT64_MAX / 4) : INT64_MAX / 4;
+}
+
 /* Arithmetic per launch: a product counts 2 per term, other kernels 1 per operation and position.
  */
 static int64_t operations(const lowering *w, int64_t positions)
@@ -157,9 +164,9 @@ static int64_t operations(const lowering *w, int64_t positions)
         const dc_node *n = dc_node_at(w->fn, r);
         terms = dc_lower_product(dc_lower_reduced_dims(w, n, dim), dim);
         if (dc_op_is((dc_op)n->op, DC_CLASS_CON))
-            return positions * (2 * terms + ops - 2);
+            return times(positions, times(2, terms) + ops - 2);
     }
-    return positions * terms * ops;
+    return times(positions, times(terms, ops));
 }
 
 static void free_kernel(void *k)

@@ -305,6 +305,26 @@ static void ranks_free(void)
     dc_ranks_free(NULL);
 }
 
+/* A dim among the codes of sizes known at run time (core/base/extent.h) is no size, whatever it is multiplied by. */
+static void check_dims(void)
+{
+    static const int64_t dims[] = {INT64_MIN, -1, (int64_t)1 << 62, ((int64_t)1 << 62) + 1, ((int64_t)1 << 62) + 8};
+    _Alignas(64) char x[64] = {0};
+    dc_rt *rt;
+    lua_State *L = luaL_newstate();
+    luaL_openlibs(L);
+    CHECK_EQ(dc_open(NULL, &rt), DC_OK);
+    CHECK_EQ(dc_attach(L, rt), DC_OK);
+    for (size_t i = 0; i < DC_COUNTOF(dims); i++)
+        for (int zero = 0; zero < 2; zero++) {
+            const dc_array a = {DC_I8, 1 + zero, {dims[i], 0}, x, sizeof x};
+            CHECK(dc_push_array(L, &a, NULL, NULL) == DC_E_VALUE && lua_gettop(L) == 0);
+            CHECK_STR(dc_errmsg(rt), "no type of a tensor\n  [DC0101; deepc explain DC0101]");
+        }
+    CHECK(luaL_dostring(L, "assert(require('deepc').ones 'f32[2]':sum():item() == 2)") == LUA_OK);
+    lua_close(L);
+}
+
 static void push_array(void)
 {
     lua_State *bare = luaL_newstate();
@@ -313,6 +333,7 @@ static void push_array(void)
     CHECK(dc_push_array(NULL, &a, NULL, NULL) == DC_E_STATE);
     CHECK(dc_push_array(bare, &a, NULL, NULL) == DC_E_STATE && lua_gettop(bare) == 0);
     lua_close(bare);
+    check_dims();
 }
 
 static void to_array(void)
