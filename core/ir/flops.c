@@ -24,22 +24,35 @@ static double count(const dc_node *n)
     return all;
 }
 
-static double contraction(const dc_func *f, const dc_node *n)
+static double of_type(const dc_type *t)
 {
-    const dc_dot d = dc_dot_of(f, n);
-    double terms = 1;
-    for (int i = 0; i < d.ncontract; i++)
-        terms *= size(dc_node_at(f, n->in[0]), d.contract[0][i]);
-    return 2 * count(n) * terms;
+    double all = 1;
+    for (int i = 0; i < t->rank; i++)
+        all *= (double)dc_extent_bound(t->dim[i]);
+    return all;
 }
 
-/* For an element of the result as many products as the kernel has elements for one of its channels. */
-static double convolution(const dc_func *f, const dc_node *n)
+double dc_flops_terms(dc_op op, const int64_t *attr, int nattr, const dc_type *left,
+                      const dc_type *right)
 {
-    const dc_conv c = dc_conv_of(n);
-    const dc_node *kernel = dc_node_at(f, n->in[1]);
-    const double channels = size(kernel, c.kernel[0]);
-    return channels > 0 ? 2 * count(n) * count(kernel) / channels : 0;
+    double terms = 1;
+    if (op == DC_OP_DOT) {
+        const dc_dot d = dc_dot_read(attr, left->rank, right->rank);
+        for (int i = 0; i < d.ncontract; i++)
+            terms *= (double)dc_extent_bound(left->dim[d.contract[0][i]]);
+        return terms;
+    }
+    dc_conv c;
+    if (!dc_conv_read(attr, nattr, &c))
+        return terms;
+    const double channels = (double)dc_extent_bound(right->dim[c.kernel[0]]);
+    return channels > 0 ? of_type(right) / channels : 0;
+}
+
+static double contraction(const dc_func *f, const dc_node *n)
+{
+    const dc_type left = dc_node_type(f, n->in[0]), right = dc_node_type(f, n->in[1]);
+    return 2 * count(n) * dc_flops_terms((dc_op)n->op, n->attr, n->nattr, &left, &right);
 }
 
 /* Of one matrix m x n, as LAPACK's working notes count. */
@@ -113,7 +126,7 @@ double dc_flops_node(const dc_func *f, dc_ref r)
     case DC_CLASS_RED:
         return count(dc_node_at(f, n->in[0]));
     case DC_CLASS_CON:
-        return n->op == DC_OP_DOT ? contraction(f, n) : convolution(f, n);
+        return contraction(f, n);
     case DC_CLASS_IDX:
         return dc_op_accumulates((dc_op)n->op) ? count(dc_node_at(f, n->in[2])) : 0;
     case DC_CLASS_HST:

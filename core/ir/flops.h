@@ -9,6 +9,13 @@
 #include "core/ir/graph.h"
 
 /*
+ * Products that an element of the result adds up, of DOT and CONV: the extents that are contracted; the elements of the
+ * kernel for one of its channels. 0 where there is no channel.
+ */
+double dc_flops_terms(dc_op op, const int64_t *attr, int nattr, const dc_type *left,
+                      const dc_type *right);
+
+/*
  * Of node r alone. Of a loop as often as it runs at most, of a branch the larger side. Matrix factorizations by the term of
  * the largest power, sorting by its comparisons.
  */

@@ -12,8 +12,7 @@
  * Results are the node asked for and whatever below it is read from elsewhere, too, so that reading
  * that later does not compute it again.
  */
-#include "core/ir/conv.h"
-#include "core/ir/dot.h"
+#include "core/ir/flops.h"
 #include "core/runtime/realize_impl.h"
 
 #include <string.h>
@@ -133,36 +132,18 @@ static void describe_node(dc_realize_task *t, const dc_lazy *n)
         push_word(t, (uint64_t)n->attr[i]);
 }
 
-static int64_t product(int64_t a, int64_t b)
-{
-    int64_t p;
-    return dc_mul_ok(a, b, &p) ? p : INT64_MAX;
-}
-
 /* In element operations, roughly. To fill memory with one value is none. */
-static int64_t work_of(const dc_lazy *n)
+static double work_of(const dc_lazy *n)
 {
     if (n->op == DC_OP_CONST)
         return 0;
     const dc_op_row *row = dc_op_row_of((dc_op)n->op);
-    const int64_t own = dc_type_count(&n->type);
-    const int64_t read = n->nin > 0 ? dc_type_count(&n->in[0]->type) : 0;
-    if ((dc_op)n->op == DC_OP_CONV) { /* kernel's elements, but for its channel of the result */
-        const int64_t taps = dc_type_count(&n->in[1]->type);
-        dc_conv c;
-        return dc_conv_read(n->attr, n->nattr, &c) && taps > 0
-                   ? product(own, taps / n->in[1]->type.dim[c.kernel[0]])
-                   : own;
-    }
-    if ((dc_op)n->op == DC_OP_DOT) {
-        int64_t work = own;
-        const dc_type *left = &n->in[0]->type;
-        const dc_dot d = dc_dot_read(n->attr, left->rank, n->in[1]->type.rank);
-        for (int i = 0; i < d.ncontract; i++)
-            work = product(work, left->dim[d.contract[0][i]]);
-        return work;
-    }
-    return product(dc_max_i64(own, read), row->flags & DC_OPF_COSTLY ? 8 : 1);
+    const double own = (double)dc_type_count(&n->type);
+    if (row->cls == DC_CLASS_CON)
+        return own *
+               dc_flops_terms((dc_op)n->op, n->attr, n->nattr, &n->in[0]->type, &n->in[1]->type);
+    const double read = n->nin > 0 ? (double)dc_type_count(&n->in[0]->type) : 0;
+    return (own > read ? own : read) * (row->flags & DC_OPF_COSTLY ? 8 : 1);
 }
 
 static bool is_steady(const dc_realize_task *t)
@@ -179,14 +160,10 @@ static void count_work(dc_realize_task *t)
 {
     for (uint32_t i = 0; i < t->walk.order.n; i++) {
         const dc_lazy *n = t->walk.order.at[i];
-        const bool leaf = dc_lazy_walk_leaf(&t->walk, n);
-        if (!dc_add_ok(t->work, leaf ? 0 : work_of(n), &t->work))
-            t->work = INT64_MAX;
+        t->work += dc_lazy_walk_leaf(&t->walk, n) ? 0 : work_of(n);
     }
     for (uint32_t i = 0; i < t->result.n; i++) /* a view that is to be memory of its own */
-        if (t->result.at[i]->part &&
-            !dc_add_ok(t->work, dc_type_count(&t->result.at[i]->type), &t->work))
-            t->work = INT64_MAX;
+        t->work += t->result.at[i]->part ? (double)dc_type_count(&t->result.at[i]->type) : 0;
 }
 
 static void describe(dc_realize_task *t)

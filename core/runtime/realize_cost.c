@@ -3,8 +3,7 @@
  * operations, types and sizes alone, never a clock, so that a script chooses alike each time it runs. The numbers were
  * measured with one thread on an x86-64 of 2.9 GHz (bench/lazy.lua); what counts is how they compare.
  */
-#include "core/ir/conv.h"
-#include "core/ir/dot.h"
+#include "core/ir/flops.h"
 #include "core/runtime/realize_impl.h"
 
 #include <math.h>
@@ -64,22 +63,16 @@ static double reduction_ns(const dc_lazy *n)
 static double dot_ns(const dc_lazy *n)
 {
     const dc_type *left = &n->in[0]->type, *right = &n->in[1]->type;
-    const dc_dot d = dc_dot_read(n->attr, left->rank, right->rank);
-    double terms = 1;
-    for (int i = 0; i < d.ncontract; i++)
-        terms *= (double)left->dim[d.contract[0][i]];
+    const double terms = dc_flops_terms(DC_OP_DOT, n->attr, n->nattr, left, right);
     return count(&n->type) * (2 + 0.2 * terms) + count(left) * (1.2 + access_ns(left)) +
            count(right) * (1.2 + access_ns(right));
 }
 
 static double conv_ns(const dc_lazy *n)
 {
-    const double taps = count(&n->in[1]->type);
-    dc_conv c;
-    if (!dc_conv_read(n->attr, n->nattr, &c) || taps == 0)
-        return count(&n->type);
-    return count(&n->type) * (10 + 0.3 * taps / (double)n->in[1]->type.dim[c.kernel[0]]) +
-           count(&n->in[0]->type) * 3;
+    const double terms =
+        dc_flops_terms(DC_OP_CONV, n->attr, n->nattr, &n->in[0]->type, &n->in[1]->type);
+    return count(&n->type) * (10 + 0.3 * terms) + count(&n->in[0]->type) * 3;
 }
 
 /* Elements, and the runs of them that are moved at a time. */

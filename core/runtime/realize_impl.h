@@ -11,7 +11,7 @@ typedef struct dc_realize_task {
     dc_lazy_walk walk;
     DC_VEC(dc_lazy *) result;
     DC_VEC(uint64_t) word;
-    int64_t work;
+    double work;
     bool compiled;
     dc_tensor **given; /* by leaf, when compiled; NULL of a number */
 } dc_realize_task;

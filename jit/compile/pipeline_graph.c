@@ -5,8 +5,7 @@
  * told.
  */
 #include "core/base/extent.h"
-#include "core/ir/conv.h"
-#include "core/ir/dot.h"
+#include "core/ir/flops.h"
 #include "jit/compile/compile_job.h"
 #include "jit/compile/exec_graph.h"
 #include "jit/compile/pipeline_impl.h"
@@ -319,24 +318,6 @@ void dc_exec_graph_free(dc_exec_graph *l)
 
 /* ---- arithmetic -------------------------------------------------------------------------------- */
 
-static double dot_work(const dc_func *fn, const dc_node *n)
-{
-    const dc_dot d = dc_dot_of(fn, n);
-    const dc_node *left = dc_node_at(fn, n->in[0]);
-    double terms = 1;
-    for (int i = 0; i < d.ncontract; i++)
-        terms *= (double)dc_extent_bound(left->dim[d.contract[0][i]]);
-    return 2 * terms * (double)dc_node_count(n);
-}
-
-static double conv_work(const dc_func *fn, const dc_node *n)
-{
-    const dc_conv c = dc_conv_of(n);
-    const dc_node *kernel = dc_node_at(fn, n->in[1]);
-    return 2 * (double)dc_node_count(n) * (double)dc_node_count(kernel) /
-           (double)dc_extent_bound(kernel->dim[c.kernel[0]]);
-}
-
 double dc_exec_node_work(const dc_func *fn, dc_ref r)
 {
     const dc_node *n = dc_node_at(fn, r);
@@ -347,7 +328,7 @@ double dc_exec_node_work(const dc_func *fn, dc_ref r)
     case DC_CLASS_RED:
         return (double)dc_node_count(dc_node_at(fn, n->in[0]));
     case DC_CLASS_CON:
-        return n->op == DC_OP_CONV ? conv_work(fn, n) : n->op == DC_OP_DOT ? dot_work(fn, n) : 0;
+        return dc_flops_node(fn, r);
     case DC_CLASS_HST:
     case DC_CLASS_FFT:
     case DC_CLASS_IDX:

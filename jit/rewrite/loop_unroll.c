@@ -2,27 +2,10 @@
  * Loops written out: of one iteration always, of few where the body is small and has no large contraction. Rows of ys are
  * put together as concatenations are, by sums of padded values, here with -0 between them, which changes no element.
  */
-#include "core/ir/conv.h"
-#include "core/ir/dot.h"
 #include "core/ir/exchange.h"
+#include "core/ir/flops.h"
 #include "jit/base/tuning.h"
 #include "jit/rewrite/loops_impl.h"
-
-/* Products of a contraction. */
-static int64_t work_of(const dc_func *f, dc_ref r)
-{
-    const dc_node *n = dc_node_at(f, r);
-    int64_t work = dc_node_count(n);
-    if (n->op == DC_OP_CONV) {
-        const dc_node *kernel = dc_node_at(f, n->in[1]);
-        const int64_t own = kernel->dim[dc_conv_of(n).kernel[0]];
-        return own > 0 ? work * (dc_node_count(kernel) / own) : 0;
-    }
-    const dc_dot d = dc_dot_of(f, n);
-    for (int i = 0; i < d.ncontract; i++)
-        work *= dc_node_at(f, n->in[0])->dim[d.contract[0][i]];
-    return work;
-}
 
 static bool is_small(const dc_loopedit *w)
 {
@@ -34,7 +17,7 @@ static bool is_small(const dc_loopedit *w)
         if (!needed[r])
             continue;
         if (dc_op_is(op, DC_CLASS_CTL) || dc_exchange_is_written(dc_node_at(b, r)) ||
-            (dc_op_is(op, DC_CLASS_CON) && work_of(b, r) > DC_TUNE_LOOP_UNROLLED_WORK))
+            (dc_op_is(op, DC_CLASS_CON) && dc_flops_node(b, r) / 2 > DC_TUNE_LOOP_UNROLLED_WORK))
             return false;
         nodes += !dc_op_is(op, DC_CLASS_SRC);
     }
