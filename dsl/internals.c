@@ -151,16 +151,17 @@ static int l_foreign(lua_State *L)
 static int l_fail(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    static const char *const names[] = {"ARG",      "DTYPE",  "DIMS",     "FIELD",   "FILE", "ABSENT",
-                                        "ASSIGNED", "MISFIT", "FORMAT",   "SURPLUS", "CONTROL",
-                                        "EXTENT",   "NAMES",  "SHARDING", "WORLD",   NULL};
-    static const dc_err_id ids[] = {DC_ERR_ARG,        DC_ERR_DTYPE_TEXT,  DC_ERR_DIMS_TEXT,
-                                    DC_ERR_FIELD_TEXT, DC_ERR_FILE_TEXT, DC_ERR_FILE_TEXT,   DC_ERR_ASSIGNED,
-                                    DC_ERR_MISFIT,     DC_ERR_FORMAT_TEXT, DC_ERR_ARG_COUNT_TEXT,
-                                    DC_ERR_CONTROL,    DC_ERR_EXTENT_TEXT, DC_ERR_NAMES_TEXT,
-                                    DC_ERR_SHARDING,   DC_ERR_WORLD};
+    static const char *const names[] = {
+        "ARG",    "DTYPE",   "DIMS",    "FIELD",  "FILE",  "ABSENT",   "ASSIGNED", "MISFIT",
+        "FORMAT", "SURPLUS", "CONTROL", "EXTENT", "NAMES", "SHARDING", "WORLD",    NULL};
+    static const dc_err_id ids[] = {
+        DC_ERR_ARG,         DC_ERR_DTYPE_TEXT,     DC_ERR_DIMS_TEXT, DC_ERR_FIELD_TEXT,
+        DC_ERR_FILE_TEXT,   DC_ERR_FILE_TEXT,      DC_ERR_ASSIGNED,  DC_ERR_MISFIT,
+        DC_ERR_FORMAT_TEXT, DC_ERR_ARG_COUNT_TEXT, DC_ERR_CONTROL,   DC_ERR_EXTENT_TEXT,
+        DC_ERR_NAMES_TEXT,  DC_ERR_SHARDING,       DC_ERR_WORLD};
     const int which = luaL_checkoption(L, 1, "ARG", names);
-    const int error = strcmp(names[which], "ABSENT") == 0 ? ENOENT : 0; /* a FILE that is not there */
+    const int error =
+        strcmp(names[which], "ABSENT") == 0 ? ENOENT : 0; /* a FILE that is not there */
     const char *op = luaL_optstring(L, 2, NULL);
     dc_operand in[DC_APPLY_IN];
     int n = 0;
@@ -170,7 +171,8 @@ static int l_fail(lua_State *L)
             in[n++] =
                 (dc_operand){.h = h, .role = luaL_checkstring(L, i), .type = *dc_handle_type(h)};
     }
-    dc_error_fact(L, d, ids[which], &(dc_fact){.op = op, .error = error, .word = {luaL_checkstring(L, 3)}},
+    dc_error_fact(L, d, ids[which],
+                  &(dc_fact){.op = op, .error = error, .word = {luaL_checkstring(L, 3)}},
                   &(dc_blame){.in = in, .n = n, .hint = luaL_optstring(L, 4, NULL)});
 }
 

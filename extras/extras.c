@@ -5,8 +5,8 @@
 #include "extras/llm/tokenizers.h"
 #include "extras/viz/viz_page.h"
 
-extern const struct dc_stdlib_module dc_editors_modules[], dc_llm_modules[], dc_plot_modules[], dc_signal_modules[],
-    dc_viz_modules[];
+extern const struct dc_stdlib_module dc_editors_modules[], dc_llm_modules[], dc_plot_modules[],
+    dc_signal_modules[], dc_viz_modules[];
 #endif
 
 const dc_extra dc_extras[] = {

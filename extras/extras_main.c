@@ -18,7 +18,8 @@ const dc_extra_command dc_extra_commands[] = {
 const dc_extra_option dc_extra_options[] = {
 #ifdef DC_EXTRAS
     {"--viz", "deepc.viz",
-     "  --viz PAGE  writes a page about what it computed: graphs, kernels with times, lines, memory; PAGE.html opens in a "
+     "  --viz PAGE  writes a page about what it computed: graphs, kernels with times, lines, "
+     "memory; PAGE.html opens in a "
      "browser\n"},
 #endif
     {NULL, NULL, NULL},

@@ -47,7 +47,8 @@ dc_status dc_path_fail_errno(dc_job *j, const char *path, const char *doing)
 {
     const int error = errno;
     char text[280];
-    snprintf(text, sizeof text, "%s%s%s", doing != NULL ? doing : "", doing != NULL ? ": " : "", strerror(error));
+    snprintf(text, sizeof text, "%s%s%s", doing != NULL ? doing : "", doing != NULL ? ": " : "",
+             strerror(error));
     const dc_status status =
         dc_fail(j, DC_ERR_FILE, &(dc_fact){.error = error, .word = {end_of(path), text}});
     errno = error;

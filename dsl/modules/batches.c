@@ -758,7 +758,7 @@ static int l_batches(lua_State *L)
     luaL_argcheck(L, a.whole > 0 && a.start >= 0, 4, "sizes");
     luaL_argcheck(L, a.place >= 0 && a.place < a.places && a.whole % a.places == 0, 7, "places");
     luaL_argcheck(L, a.last != LAST_KEEP || a.n % a.whole % a.places == 0, 8, "shares of the rest");
-    if (a.last == LAST_KEEP && a.places == 1) /* one batch of all rows, however many are asked for */
+    if (a.last == LAST_KEEP && a.places == 1) /* of more rows than there are: all of them */
         a.whole = dc_min_i64(a.whole, dc_max_i64(a.n, 1));
     const int64_t rows = a.order != NULL ? a.order->most + 1 : a.n;
     dc_collector_step(L, d);

@@ -37,7 +37,8 @@ static bool records(const dc_rt *rt)
 static int l_start(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    tracing a = {.rt = d->rt, .path = dc_args_text(L, d, 1, "trace"), .most = luaL_checkinteger(L, 2)};
+    tracing a = {
+        .rt = d->rt, .path = dc_args_text(L, d, 1, "trace"), .most = luaL_checkinteger(L, 2)};
     if (!records(d->rt))
         return 0;
     dc_run(L, d, start_body, &a);

@@ -328,7 +328,7 @@ static void set_range(lua_State *L, const site *s, int axis, int64_t a, int64_t 
         wrong_way(L, s, a, b, step);
     p->first[axis] = first;
     p->last[axis] = last;
-    p->step[axis] = dc_min_i64(step, dc_max_i64(n, 1)); /* beyond the axis one is as good as another */
+    p->step[axis] = dc_min_i64(step, dc_max_i64(n, 1)); /* beyond the axis all are alike */
     if (step > 0)
         return;
     /* from the last element that is met, upwards */

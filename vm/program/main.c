@@ -13,9 +13,9 @@
 #include "dsl/dsl.h"
 #include "formats/trace_events.h"
 #include "jit/jit.h"
+#include "vm/deepc.h"
 #include "vm/program/cache_main.h"
 #include "vm/program/check_main.h"
-#include "vm/deepc.h"
 #include "vm/program/dot_main.h"
 #include "vm/program/ending.h"
 #include "vm/program/explain.h"
@@ -230,14 +230,14 @@ typedef struct command {
     int argc;
     char **argv;
     dc_rt *rt;
-    const tool *tool;  /* a script of stdlib/ that is run instead; NULL */
-    int script;        /* its index, or argc */
-    bool i, e, v;      /* options given */
-    const char *ranks; /* --ranks; NULL */
+    const tool *tool;   /* a script of stdlib/ that is run instead; NULL */
+    int script;         /* its index, or argc */
+    bool i, e, v;       /* options given */
+    const char *ranks;  /* --ranks; NULL */
     const char *option; /* the argument of an option of extras/; NULL */
     const char *module; /* that the option is for */
-    const char *trace; /* --trace; NULL */
-    bool prompt;       /* there was one */
+    const char *trace;  /* --trace; NULL */
+    bool prompt;        /* there was one */
     int status;
 } command;
 
