@@ -239,6 +239,7 @@ end
 
 print = function() end -- luacheck: ignore
 local left_out = {
+  doctor = true, -- starts a process for each device, each time
   top = true, -- follows a file for ever
   trace = true, -- writes when the program ends: where a later call has made a folder, that fails
 }
