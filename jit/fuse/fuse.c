@@ -489,6 +489,24 @@ static void find_attention(fusing *w)
         w->attention_home[i] = NO_HOME;
 }
 
+/* By the node that it reduces by, unless it is more than one loop nest round that. */
+static dc_kernel_kind kind_of(const dc_func *fn, const dc_group *g)
+{
+    if (g->attention != NULL)
+        return DC_KERNEL_attention;
+    if (g->row_wise)
+        return DC_KERNEL_rows;
+    if (g->nreduce == 0)
+        return DC_KERNEL_map;
+    const dc_op op = (dc_op)dc_node_at(fn, g->reduce[0])->op;
+    return op == DC_OP_DOT              ? DC_KERNEL_contraction
+           : op == DC_OP_CONV           ? DC_KERNEL_convolution
+           : op == DC_OP_STAGE          ? DC_KERNEL_stage
+           : op == DC_OP_DFT            ? DC_KERNEL_transform
+           : dc_op_is(op, DC_CLASS_IDX) ? DC_KERNEL_scatter
+                                        : DC_KERNEL_reduction;
+}
+
 static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool groups, uint32_t most,
                  dc_groups *out)
 {
@@ -524,8 +542,10 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool grou
     dc_fuse_close(&w);
 
     *out = (dc_groups){.fn = fn, .n = w.group.n, .at = DC_NEW_ARRAY(a, dc_group, w.group.n)};
-    for (uint32_t g = 0; g < w.group.n; g++)
+    for (uint32_t g = 0; g < w.group.n; g++) {
         out->at[g] = w.group.at[g].g;
+        out->at[g].kind = kind_of(fn, &out->at[g]);
+    }
     out->needs = w.needs;
     out->choice = w.choice.at;
     out->nchoice = w.choice.n;

@@ -26,6 +26,7 @@
 
 #include "core/ir/graph.h"
 #include "core/runtime/device.h"
+#include "jit/base/kinds.h"
 #include "jit/fuse/needs.h"
 #include "jit/rewrite/attention.h"
 
@@ -40,6 +41,7 @@ typedef struct dc_group {
         control; /* a loop or a branch, whose picks are its outputs: no kernel, but its bodies'. What the host computes, its output. Else 0 */
     const dc_attention_kernel *attention; /* NULL: it is none */
     bool row_wise;
+    dc_kernel_kind kind; /* of the kernel; no meaning where there is none */
     dc_ref
         shape; /* row-wise: a node whose dims before `split` are the rows, the others the columns */
     int split;

@@ -24,7 +24,7 @@ static bool tests_divide(const dc_kernel *k, dc_pred p)
 static bool maps_divide(const lowering *w)
 {
     const dc_kernel *k = w->k;
-    const bool is_map = w->group->nreduce == 0 && !w->group->row_wise;
+    const bool is_map = w->group->kind == DC_KERNEL_map;
     if (w->divides)
         return true;
     for (uint32_t v = 1; v < k->vx.n; v++) {
@@ -44,48 +44,20 @@ static dc_ref first_reduction(const lowering *w)
     return w->group->nreduce > 0 ? w->group->reduce[0] : 0;
 }
 
-static bool reduces_by(const lowering *w, dc_op op)
-{
-    const dc_ref r = first_reduction(w);
-    return r != 0 && dc_node_at(w->fn, r)->op == op;
-}
-
-/* Of values whose node does not say what its dims mean: they may be products of two of other dims. */
-static bool is_plain_reduction(const lowering *w)
-{
-    const dc_ref r = first_reduction(w);
-    return r != 0 && !w->group->row_wise && dc_op_is((dc_op)dc_node_at(w->fn, r)->op, DC_CLASS_RED);
-}
-
-static bool is_conv(const lowering *w)
-{
-    return reduces_by(w, DC_OP_CONV);
-}
-
-/* E_64_10 element-wise, R_64_k10 a reduction, D a product, C a convolution, F a transform or a stage of one, S a scatter, W several steps
- * to a row, A attention. */
+/* The letter of its kind, the sizes of what it gives, and of a reduction what is reduced: R_64_k10. */
 static const char *kernel_name(const lowering *w, char *name, size_t size)
 {
-    const bool rows = w->group->row_wise;
+    const dc_kernel_kind kind = w->group->kind;
+    const bool rows = kind == DC_KERNEL_rows;
     const dc_ref r = first_reduction(w);
     const dc_node *shape = dc_node_at(w->fn, rows ? w->group->shape : w->group->out[0]);
-    const dc_op reduce = r == 0 ? DC_OP_NEG : (dc_op)dc_node_at(w->fn, r)->op;
-    const bool is_transform = reduce == DC_OP_STAGE || reduce == DC_OP_DFT;
-    const char kind = rows                             ? 'W'
-                      : w->group->attention != NULL    ? 'A'
-                      : r == 0                         ? 'E'
-                      : reduce == DC_OP_DOT            ? 'D'
-                      : is_transform                   ? 'F'
-                      : reduce == DC_OP_CONV           ? 'C'
-                      : dc_op_is(reduce, DC_CLASS_IDX) ? 'S'
-                                                       : 'R';
-    int n = snprintf(name, size, "%c", kind);
+    int n = snprintf(name, size, "%c", dc_kernel_letter(kind));
     for (int i = 0; i < shape->rank && n < (int)size; i++)
         n += snprintf(name + n, size - (size_t)n, "_%lld", (long long)shape->dim[i]);
-    if (reduce == DC_OP_STAGE)
+    if (kind == DC_KERNEL_stage)
         n += snprintf(name + n, size - (size_t)n, "_r%lld",
                       (long long)dc_node_at(w->fn, r)->attr[0]);
-    else if (r != 0 && !rows && !is_transform) {
+    else if (r != 0 && !rows && kind != DC_KERNEL_transform) {
         int64_t dim[DC_MAX_RANK];
         const int rank = dc_lower_reduced_dims(w, dc_node_at(w->fn, r), dim);
         for (int i = 0; i < rank && n < (int)size; i++)
@@ -138,12 +110,6 @@ static int64_t bytes_touched(const lowering *w)
     return bytes;
 }
 
-static bool is_scatter(const lowering *w)
-{
-    const dc_ref r = first_reduction(w);
-    return r != 0 && dc_op_is((dc_op)dc_node_at(w->fn, r)->op, DC_CLASS_IDX);
-}
-
 /* At most a quarter of what int64_t holds, so that a few may be added. */
 static int64_t times(int64_t a, int64_t b)
 {
@@ -159,7 +125,7 @@ static int64_t operations(const lowering *w, int64_t positions)
     int64_t terms = 1, ops = 0;
     for (uint32_t i = 1; i < w->k->vx.n; i++)
         ops += w->k->vx.at[i].kind == DC_VX_OP;
-    if (r != 0 && !is_scatter(w)) {
+    if (r != 0 && w->group->kind != DC_KERNEL_scatter) {
         int64_t dim[DC_MAX_RANK];
         const dc_node *n = dc_node_at(w->fn, r);
         terms = dc_lower_product(dc_lower_reduced_dims(w, n, dim), dim);
@@ -321,13 +287,108 @@ static dc_stmt *lower_position(lowering *w, const dc_node *shape, bool flat)
     return first;
 }
 
-static dc_kernel *lower_as(lowering *w, bool flat)
+/* ---- by kind ----------------------------------------------------------------------------------- */
+
+/* Of a group whose outputs have an element for each of its points: their shape. */
+static const dc_node *shape_of(const lowering *w)
 {
     const dc_group *g = w->group;
-    const dc_node *shape = dc_node_at(w->fn, g->nreduce > 0 ? g->reduce[0] : g->out[0]);
-    char name[64];
-    nest loops = {0};
+    return dc_node_at(w->fn, g->nreduce > 0 ? g->reduce[0] : g->out[0]);
+}
 
+/* What is computed at each point, inside loops over them. */
+static void fill_loops(lowering *w, const nest *loops, dc_stmt *body, int64_t positions)
+{
+    w->k->root = dc_lower_wrap(w->k, loops, body);
+    w->k->flops = operations(w, positions);
+}
+
+static void note_last(lowering *w, const nest *loops)
+{
+    if (loops->n > 0)
+        w->last = loops->axis[loops->n - 1];
+}
+
+static void lower_reduction(lowering *w, bool flat)
+{
+    const dc_node *shape = shape_of(w);
+    nest loops = {0};
+    dc_lower_axes(w, flat, "i", shape->rank, shape->dim, false, &loops, w->out_pos);
+    note_last(w, &loops);
+    fill_loops(w, &loops, lower_position(w, shape, flat), dc_node_count(shape));
+}
+
+static void lower_contraction(lowering *w, bool flat)
+{
+    const dc_node *shape = shape_of(w);
+    nest loops = {0};
+    dc_lower_axes(w, flat, "i", shape->rank, shape->dim, false, &loops, w->out_pos);
+    dc_lower_dot_roles(w, shape, &loops);
+    note_last(w, &loops);
+    fill_loops(w, &loops, lower_position(w, shape, flat), dc_node_count(shape));
+}
+
+static void lower_convolution(lowering *w, bool flat)
+{
+    const dc_node *shape = shape_of(w);
+    nest loops = {0};
+    dc_lower_conv_loops(w, shape, &loops);
+    note_last(w, &loops);
+    fill_loops(w, &loops, lower_position(w, shape, flat), dc_node_count(shape));
+}
+
+static void lower_map(lowering *w, bool flat)
+{
+    const dc_node *shape = shape_of(w);
+    nest loops = {0};
+    if (w->updates_only) {
+        dc_kernel *k = w->k;
+        dc_lower_put(w, flat);
+        k->flops = operations(w, k->bytes / (2 * (int64_t)dc_dtype_size(k->buf.at[0].dtype)));
+        return;
+    }
+    if (!is_of_parts(w)) {
+        lower_reduction(w, flat);
+        return;
+    }
+    dc_lower_axes(w, flat, "i", shape->rank - 1, shape->dim, false, &loops, w->out_pos);
+    note_last(w, &loops);
+    fill_loops(w, &loops, lower_parts(w), dc_node_count(shape) / 2);
+}
+
+static void lower_rows(lowering *w, bool flat)
+{
+    const dc_group *g = w->group;
+    w->k->root = dc_lower_rows(w, flat);
+    w->k->flops = operations(w, dc_lower_product(g->split, dc_node_at(w->fn, g->shape)->dim));
+}
+
+static void lower_stage(lowering *w, bool flat)
+{
+    DC_UNUSED(flat);
+    dc_lower_stage(w, first_reduction(w));
+}
+
+static void lower_transform(lowering *w, bool flat)
+{
+    DC_UNUSED(flat);
+    dc_lower_transform(w, first_reduction(w));
+}
+
+static void lower_attention(lowering *w, bool flat)
+{
+    DC_UNUSED(flat);
+    dc_lower_attention(w);
+}
+
+static dc_kernel *lower_as(lowering *w, bool flat)
+{
+    static void (*const by_kind[])(lowering *, bool) = {
+#define KIND(id, letter) lower_##id,
+#include "jit/base/kinds.def"
+#undef KIND
+    };
+    char name[64];
     dc_kernel *k = w->k = dc_kernel_new(kernel_name(w, name, sizeof name));
     dc_job_defer(w->j, free_kernel, k);
     k->strict = dc_opts_math(w->j->opt, "strict");
@@ -339,51 +400,7 @@ static dc_kernel *lower_as(lowering *w, bool flat)
     w->last = DC_NO_AXIS;
     declare_buffers(w);
     k->bytes = bytes_touched(w);
-    if (is_scatter(w)) {
-        lower_scatter(w, flat);
-        return k;
-    }
-    if (g->attention != NULL) {
-        dc_lower_attention(w);
-        return k;
-    }
-    if (reduces_by(w, DC_OP_STAGE)) {
-        dc_lower_stage(w, first_reduction(w));
-        return k;
-    }
-    if (reduces_by(w, DC_OP_DFT)) {
-        dc_lower_transform(w, first_reduction(w));
-        return k;
-    }
-    if (w->updates_only) {
-        dc_lower_put(w, flat);
-        k->flops = operations(w, k->bytes / (2 * (int64_t)dc_dtype_size(k->buf.at[0].dtype)));
-        return k;
-    }
-    if (g->row_wise) {
-        const dc_node *full = dc_node_at(w->fn, g->shape);
-        k->root = dc_lower_rows(w, flat);
-        k->flops = operations(w, dc_lower_product(g->split, full->dim));
-        return k;
-    }
-    if (is_of_parts(w)) {
-        dc_lower_axes(w, flat, "i", shape->rank - 1, shape->dim, false, &loops, w->out_pos);
-        if (loops.n > 0)
-            w->last = loops.axis[loops.n - 1];
-        k->root = dc_lower_wrap(k, &loops, lower_parts(w));
-        k->flops = operations(w, dc_node_count(shape) / 2);
-        return k;
-    }
-    if (is_conv(w))
-        dc_lower_conv_loops(w, shape, &loops);
-    else
-        dc_lower_axes(w, flat, "i", shape->rank, shape->dim, false, &loops, w->out_pos);
-    if (reduces_by(w, DC_OP_DOT))
-        dc_lower_dot_roles(w, shape, &loops);
-    if (loops.n > 0)
-        w->last = loops.axis[loops.n - 1];
-    k->root = dc_lower_wrap(k, &loops, lower_position(w, shape, flat));
-    k->flops = operations(w, dc_node_count(shape));
+    by_kind[w->group->kind](w, flat);
     return k;
 }
 
@@ -417,8 +434,7 @@ static dc_ref input_of(const dc_func *fn, const dc_group *g, dc_ref r)
 /* The right operand becomes the last input once more, where it is the left one, too. */
 static void part_operands(const dc_func *fn, dc_group *g, dc_arena *a)
 {
-    if (g->control != 0 || g->attention != NULL || g->nreduce != 1 ||
-        dc_node_at(fn, g->reduce[0])->op != DC_OP_DOT)
+    if (g->control != 0 || g->kind != DC_KERNEL_contraction || g->nreduce != 1)
         return;
     const dc_node *n = dc_node_at(fn, g->reduce[0]);
     const dc_ref right = input_of(fn, g, n->in[1]);
@@ -451,14 +467,15 @@ static dc_status lower(dc_job *j, const dc_groups *groups, uint32_t index, bool 
     if (w.scratch == NULL)
         w.scratch = new_scratch(&j->scratch, groups->fn->node.n);
 
-    dc_kernel *k = lower_as(&w, !is_conv(&w));
-    if (!is_conv(&w) && w.group->attention == NULL &&
+    const dc_kernel_kind kind = w.group->kind;
+    dc_kernel *k = lower_as(&w, kind != DC_KERNEL_convolution);
+    if (kind != DC_KERNEL_convolution && kind != DC_KERNEL_attention &&
         (maps_divide(&w) || dc_lower_limits_wrap(k, k->root))) {
         dc_job_keep(j, k);
         dc_kernel_free(k);
         k = lower_as(&w, false);
     }
-    if (is_plain_reduction(&w))
+    if (kind == DC_KERNEL_reduction) /* whose node does not say what its dims mean */
         dc_roles_derive(k);
     dc_job_keep(j, k);
     dc_arena_rewind(&j->scratch, mark);
