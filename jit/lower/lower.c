@@ -296,17 +296,19 @@ static const dc_node *shape_of(const lowering *w)
     return dc_node_at(w->fn, g->nreduce > 0 ? g->reduce[0] : g->out[0]);
 }
 
-/* What is computed at each point, inside loops over them. */
-static void fill_loops(lowering *w, const nest *loops, dc_stmt *body, int64_t positions)
-{
-    w->k->root = dc_lower_wrap(w->k, loops, body);
-    w->k->flops = operations(w, positions);
-}
-
 static void note_last(lowering *w, const nest *loops)
 {
     if (loops->n > 0)
         w->last = loops->axis[loops->n - 1];
+}
+
+/* Inside loops over its points. */
+static void lower_points(lowering *w, const nest *loops, bool flat)
+{
+    const dc_node *shape = shape_of(w);
+    note_last(w, loops);
+    w->k->root = dc_lower_wrap(w->k, loops, lower_position(w, shape, flat));
+    w->k->flops = operations(w, dc_node_count(shape));
 }
 
 static void lower_reduction(lowering *w, bool flat)
@@ -314,8 +316,7 @@ static void lower_reduction(lowering *w, bool flat)
     const dc_node *shape = shape_of(w);
     nest loops = {0};
     dc_lower_axes(w, flat, "i", shape->rank, shape->dim, false, &loops, w->out_pos);
-    note_last(w, &loops);
-    fill_loops(w, &loops, lower_position(w, shape, flat), dc_node_count(shape));
+    lower_points(w, &loops, flat);
 }
 
 static void lower_contraction(lowering *w, bool flat)
@@ -324,17 +325,14 @@ static void lower_contraction(lowering *w, bool flat)
     nest loops = {0};
     dc_lower_axes(w, flat, "i", shape->rank, shape->dim, false, &loops, w->out_pos);
     dc_lower_dot_roles(w, shape, &loops);
-    note_last(w, &loops);
-    fill_loops(w, &loops, lower_position(w, shape, flat), dc_node_count(shape));
+    lower_points(w, &loops, flat);
 }
 
 static void lower_convolution(lowering *w, bool flat)
 {
-    const dc_node *shape = shape_of(w);
     nest loops = {0};
-    dc_lower_conv_loops(w, shape, &loops);
-    note_last(w, &loops);
-    fill_loops(w, &loops, lower_position(w, shape, flat), dc_node_count(shape));
+    dc_lower_conv_loops(w, shape_of(w), &loops);
+    lower_points(w, &loops, flat);
 }
 
 static void lower_map(lowering *w, bool flat)
@@ -353,7 +351,8 @@ static void lower_map(lowering *w, bool flat)
     }
     dc_lower_axes(w, flat, "i", shape->rank - 1, shape->dim, false, &loops, w->out_pos);
     note_last(w, &loops);
-    fill_loops(w, &loops, lower_parts(w), dc_node_count(shape) / 2);
+    w->k->root = dc_lower_wrap(w->k, &loops, lower_parts(w));
+    w->k->flops = operations(w, dc_node_count(shape) / 2);
 }
 
 static void lower_rows(lowering *w, bool flat)
