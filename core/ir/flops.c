@@ -24,14 +24,6 @@ static double count(const dc_node *n)
     return all;
 }
 
-static double of_type(const dc_type *t)
-{
-    double all = 1;
-    for (int i = 0; i < t->rank; i++)
-        all *= (double)dc_extent_bound(t->dim[i]);
-    return all;
-}
-
 double dc_flops_terms(dc_op op, const int64_t *attr, int nattr, const dc_type *left,
                       const dc_type *right)
 {
@@ -46,7 +38,7 @@ double dc_flops_terms(dc_op op, const int64_t *attr, int nattr, const dc_type *l
     if (!dc_conv_read(attr, nattr, &c))
         return terms;
     const double channels = (double)dc_extent_bound(right->dim[c.kernel[0]]);
-    return channels > 0 ? of_type(right) / channels : 0;
+    return channels > 0 ? (double)dc_type_count(right) / channels : 0;
 }
 
 static double contraction(const dc_func *f, const dc_node *n)
