@@ -625,10 +625,10 @@ static dc_status take_parts(dc_batches *b, dc_job *j, const opening *a)
     return DC_OK;
 }
 
-/* The bytes of a batch, and of the mask that may go with it. */
+/* The bytes of a batch, with those of its mask. */
 static dc_status size_batch(const dc_batches *b, dc_job *j, size_t *bytes)
 {
-    int64_t row = sizeof(float), all;
+    int64_t row = b->last == LAST_PAD ? sizeof(float) : 0, all;
     bool fits = true;
     for (int i = 0; i < b->nparts && fits; i++)
         fits = b->part[i].row <= INT64_MAX && dc_add_ok(row, (int64_t)b->part[i].row, &row);
@@ -642,7 +642,7 @@ static dc_status size_batch(const dc_batches *b, dc_job *j, size_t *bytes)
 /* How many batches are filled at once, by how many tasks. */
 static void plan_stretches(dc_batches *b, size_t bytes)
 {
-    b->per = (int)dc_max_i64(1, dc_min_i64(MOST, (int64_t)(STRETCH_BYTES / bytes)));
+    b->per = (int)dc_max_i64(1, dc_min_i64(MOST, (int64_t)(STRETCH_BYTES / (bytes + 1))));
     b->per = (int)dc_max_i64(1, dc_min_i64(b->per, (b->count - b->start + 1) / 2));
     b->ntasks = b->reads ? (int)dc_max_i64(1, dc_min_i64(MOST_TASKS, b->size)) : 1;
     for (int i = 0; i < 2; i++) {
