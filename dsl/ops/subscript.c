@@ -328,14 +328,13 @@ static void set_range(lua_State *L, const site *s, int axis, int64_t a, int64_t 
         wrong_way(L, s, a, b, step);
     p->first[axis] = first;
     p->last[axis] = last;
-    p->step[axis] = dc_min_i64(step, dc_max_i64(n, 1)); /* beyond the axis all are alike */
+    p->step[axis] =
+        dc_min_i64(step > 0 ? step : -step, dc_max_i64(n, 1)); /* beyond it all are alike */
     if (step > 0)
         return;
     /* from the last element that is met, upwards */
-    step = step < -n ? n : -step;
-    p->first[axis] = first - (first - last) / step * step;
+    p->first[axis] = first - (first - last) / p->step[axis] * p->step[axis];
     p->last[axis] = first;
-    p->step[axis] = step;
     p->flip |= 1u << axis;
 }
 
