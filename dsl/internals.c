@@ -151,17 +151,32 @@ static int l_foreign(lua_State *L)
 static int l_fail(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    static const char *const names[] = {
-        "ARG",    "DTYPE",   "DIMS",    "FIELD",  "FILE",  "ABSENT",   "ASSIGNED", "MISFIT",
-        "FORMAT", "SURPLUS", "CONTROL", "EXTENT", "NAMES", "SHARDING", "WORLD",    NULL};
-    static const dc_err_id ids[] = {
-        DC_ERR_ARG,         DC_ERR_DTYPE_TEXT,     DC_ERR_DIMS_TEXT, DC_ERR_FIELD_TEXT,
-        DC_ERR_FILE_TEXT,   DC_ERR_FILE_TEXT,      DC_ERR_ASSIGNED,  DC_ERR_MISFIT,
-        DC_ERR_FORMAT_TEXT, DC_ERR_ARG_COUNT_TEXT, DC_ERR_CONTROL,   DC_ERR_EXTENT_TEXT,
-        DC_ERR_NAMES_TEXT,  DC_ERR_SHARDING,       DC_ERR_WORLD};
-    const int which = luaL_checkoption(L, 1, "ARG", names);
-    const int error =
-        strcmp(names[which], "ABSENT") == 0 ? ENOENT : 0; /* a FILE that is not there */
+    static const struct {
+        const char *name;
+        dc_err_id id;
+        int error; /* the system's number */
+    } rows[] = {
+        {"ARG", DC_ERR_ARG, 0},
+        {"DTYPE", DC_ERR_DTYPE_TEXT, 0},
+        {"DIMS", DC_ERR_DIMS_TEXT, 0},
+        {"FIELD", DC_ERR_FIELD_TEXT, 0},
+        {"FILE", DC_ERR_FILE_TEXT, 0},
+        {"ABSENT", DC_ERR_FILE_TEXT, ENOENT}, /* a file that is not there */
+        {"ASSIGNED", DC_ERR_ASSIGNED, 0},
+        {"MISFIT", DC_ERR_MISFIT, 0},
+        {"FORMAT", DC_ERR_FORMAT_TEXT, 0},
+        {"SURPLUS", DC_ERR_ARG_COUNT_TEXT, 0},
+        {"CONTROL", DC_ERR_CONTROL, 0},
+        {"EXTENT", DC_ERR_EXTENT_TEXT, 0},
+        {"NAMES", DC_ERR_NAMES_TEXT, 0},
+        {"SHARDING", DC_ERR_SHARDING, 0},
+        {"WORLD", DC_ERR_WORLD, 0},
+    };
+    const char *name = luaL_optstring(L, 1, "ARG");
+    size_t which = 0;
+    while (which < DC_COUNTOF(rows) && strcmp(rows[which].name, name) != 0)
+        which++;
+    luaL_argcheck(L, which < DC_COUNTOF(rows), 1, name);
     const char *op = luaL_optstring(L, 2, NULL);
     dc_operand in[DC_APPLY_IN];
     int n = 0;
@@ -171,8 +186,8 @@ static int l_fail(lua_State *L)
             in[n++] =
                 (dc_operand){.h = h, .role = luaL_checkstring(L, i), .type = *dc_handle_type(h)};
     }
-    dc_error_fact(L, d, ids[which],
-                  &(dc_fact){.op = op, .error = error, .word = {luaL_checkstring(L, 3)}},
+    const dc_fact fact = {.op = op, .error = rows[which].error, .word = {luaL_checkstring(L, 3)}};
+    dc_error_fact(L, d, rows[which].id, &fact,
                   &(dc_blame){.in = in, .n = n, .hint = luaL_optstring(L, 4, NULL)});
 }
 
@@ -253,27 +268,21 @@ static int check_range(lua_State *L, dc_err_id id, int64_t n, const char *role)
     return 0;
 }
 
-static int64_t size_at(lua_State *L, int idx)
-{
-    int64_t dim;
-    return dc_size_test(L, idx, &dim) ? dim : dc_extent_number(luaL_checkinteger(L, idx));
-}
-
 static int l_check_class(lua_State *L)
 {
-    return check_range(L, DC_ERR_CLASS, size_at(L, 2), "labels");
+    return check_range(L, DC_ERR_CLASS, dc_size_check_dim(L, 2), "labels");
 }
 
 /* Rows of a table: as `take` along the first axis. */
 static int l_check_row(lua_State *L)
 {
-    return check_range(L, DC_ERR_POSITION, size_at(L, 2), "index");
+    return check_range(L, DC_ERR_POSITION, dc_size_check_dim(L, 2), "index");
 }
 
 static int l_check_length(lua_State *L)
 {
     dc_extents *e = dc_dsl_of(L)->rt->extents;
-    return check_range(L, DC_ERR_LENGTH, dc_extent_add(e, size_at(L, 2), 1), "lengths");
+    return check_range(L, DC_ERR_LENGTH, dc_extent_add(e, dc_size_check_dim(L, 2), 1), "lengths");
 }
 
 /* ---- files and batches ----------------------------------------------------------------------- */
@@ -371,7 +380,7 @@ static int l_size_range(lua_State *L)
 static int l_check_room(lua_State *L)
 {
     dc_extents *e = dc_dsl_of(L)->rt->extents;
-    return check_range(L, DC_ERR_ROOM, dc_extent_add(e, size_at(L, 2), 1), "count");
+    return check_range(L, DC_ERR_ROOM, dc_extent_add(e, dc_size_check_dim(L, 2), 1), "count");
 }
 
 /* autocast("bf16" | "f16" | false): from now on; returns what it was. */

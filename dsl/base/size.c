@@ -54,6 +54,12 @@ int64_t dc_size_read(lua_State *L, dc_dsl *d, int idx, const char *op, const cha
     return dc_args_count(L, d, idx, op, what);
 }
 
+int64_t dc_size_check_dim(lua_State *L, int idx)
+{
+    int64_t dim;
+    return dc_size_test(L, idx, &dim) ? dim : dc_extent_number(luaL_checkinteger(L, idx));
+}
+
 int64_t dc_size_fixed(lua_State *L, dc_dsl *d, const char *op, const dc_type *t, int axis)
 {
     if (dc_extent_is(t->dim[axis]))

@@ -18,6 +18,8 @@ void dc_size_push(lua_State *L, int64_t dim);
 bool dc_size_test(lua_State *L, int idx, int64_t *dim);
 /* The integer or size at idx as a dim. Raises as dc_args_integer does. */
 int64_t dc_size_read(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what);
+/* The integer or size at idx, which the library gives, as a dim. */
+int64_t dc_size_check_dim(lua_State *L, int idx);
 /* Raises where a size of t is known at run time only, and no function is traced that would know it. */
 void dc_size_check(lua_State *L, dc_dsl *d, const char *op, const dc_type *t);
 /* Raises where the size is known at run time only: EXTENT. */

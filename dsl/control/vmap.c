@@ -433,8 +433,7 @@ static int l_vmap(lua_State *L)
     a.result = dc_control_list(L, d, 2, "results");
     a.name = text_field(L, d, 2, "name");
     lua_getfield(L, 2, "n");
-    if (!dc_size_test(L, -1, &a.n))
-        a.n = dc_extent_number(luaL_checkinteger(L, -1));
+    a.n = dc_size_check_dim(L, -1);
     lua_pop(L, 1);
     make_flags(L, &a);
     refuse_sets(L, a.c);
