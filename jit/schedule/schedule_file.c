@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "jit/schedule/schedule_file.h"
 
+#include "core/base/path.h"
 #include "jit/moves/move.h"
 
 #include <errno.h>
@@ -137,11 +138,11 @@ dc_status dc_schedule_file_parse(dc_job *j, const char *name, const char *text,
 
 /* Files -------------------------------------------------------------------------------------- */
 
+static const char READING[] = "schedules cannot be read";
+
 static dc_status cannot(dc_job *j, const char *path, const char *why)
 {
-    char words[160];
-    snprintf(words, sizeof words, "schedules cannot be read: %.120s", why);
-    return dc_fail(j, DC_ERR_FILE, &(dc_fact){.word = {tail_of(path), words}});
+    return dc_path_fail(j, DC_ERR_FILE, path, "%s: %s", READING, why);
 }
 
 static void close_file(void *file)
@@ -157,7 +158,7 @@ static dc_status read_all(dc_job *j, const char *path, FILE *file, char **out)
     for (;;) {
         n += fread(text + n, 1, room - 1 - n, file);
         if (ferror(file))
-            return cannot(j, path, strerror(errno));
+            return dc_path_fail_errno(j, path, READING);
         if (n < room - 1)
             break;
         if (room >= MAX_BYTES)
@@ -180,7 +181,7 @@ dc_status dc_schedule_file_read(dc_job *j, const char *path, dc_schedule_file **
     *out = NULL;
     FILE *file = fopen(path, "re");
     if (file == NULL)
-        return cannot(j, path, strerror(errno));
+        return dc_path_fail_errno(j, path, READING);
     dc_job_defer(j, close_file, file);
     dc_status s = read_all(j, path, file, &text);
     dc_job_keep(j, file);
