@@ -1,4 +1,4 @@
-/* The graph of an executable as tables for stdlib/viz: its nodes, and the parts that they are in. */
+/* The graph of an executable as tables for extras/viz/viz.lua: its nodes, and the parts that they are in. */
 #include "core/base/number.h"
 #include "dsl/base/run.h"
 #include "dsl/fn/viz_impl.h"
