@@ -174,7 +174,10 @@ static size_t shared_bytes(const dc_kernel *k)
     return bytes;
 }
 
-/* What needs more threads or shared memory than a group can have is a thread for each result. */
+/*
+ * What needs more threads or shared memory than a group can have is a thread for each result, as everything is on a device whose
+ * groups have not the threads of a row.
+ */
 bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
 {
     dc_job *j = dc_job_here();
@@ -182,7 +185,7 @@ bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
              *tmp = j != NULL ? &j->scratch : &own; /* freed where memory runs out, too */
     const dc_mark mark = dc_arena_mark(tmp);
     const dc_move_state naive = dc_move_save(s->k, tmp);
-    bool done = by_rules(s, p);
+    bool done = s->t->group_threads < DC_TUNE_ROW_LANES ? dc_simt_flat(s, p) : by_rules(s, p);
     if (dc_nest_threads(s->k, s->k->root) > s->t->group_threads ||
         shared_bytes(s->k) > s->t->group_bytes) {
         dc_move_restore(s->k, &naive);
