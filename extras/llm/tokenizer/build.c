@@ -428,7 +428,6 @@ dc_status dc_tokenizer_new(dc_job *j, const char *name, char *json, size_t n,
     dc_job_defer(j, release, t);
     t->job = j;
     t->info = (dc_tokenizer_info){.most = -1, .pad = -1};
-    t->memo = dc_arena_alloc(&t->keep, DC_MEMO_SLOTS * sizeof *t->memo);
     dc_status status = dc_json_tree(j, name, json, n, &j->scratch, &root);
     if (status == DC_OK)
         status = build(&b, root);

@@ -334,7 +334,7 @@ struct dc_tokenizer {
     void *regex_library;
     dc_tokenizer_info info;
     /* working memory */
-    dc_memo *memo;
+    dc_memo *memo; /* DC_MEMO_SLOTS of them; NULL before the first piece */
     dc_writing write[DC_MOST_STEPS + 2];
     DC_VEC(dc_range) origin;
     dc_ids ids[2];

@@ -54,6 +54,8 @@ void dc_model_encode(dc_tokenizer *t, dc_piece p)
         return;
     }
     memcpy(key, p.s, p.n);
+    if (t->memo == NULL)
+        t->memo = dc_arena_alloc(&t->keep, DC_MEMO_SLOTS * sizeof *t->memo);
     dc_memo *m = &t->memo[slot_of(key)];
     if (m->n == p.n && memcmp(m->key, key, DC_MEMO_KEY) == 0) {
         for (uint32_t i = 0; i < m->nid; i++)
