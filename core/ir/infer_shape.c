@@ -27,10 +27,17 @@ static dc_status attr_count(const dc_site *s, int n)
                     n);
 }
 
+/* As users count axes, from 1. */
+static int64_t counted(int64_t axis)
+{
+    return axis < INT64_MAX ? axis + 1 : axis;
+}
+
 static dc_status bad_axis(const dc_site *s, const dc_type *t, int64_t axis)
 {
-    return dc_fail(s->j, DC_ERR_AXIS,
-                   &(dc_fact){.op = dc_site_name(s), .num = {axis + 1, t->rank}, .type = {*t}});
+    return dc_fail(
+        s->j, DC_ERR_AXIS,
+        &(dc_fact){.op = dc_site_name(s), .num = {counted(axis), t->rank}, .type = {*t}});
 }
 
 static void copy_dims(dc_type *to, const dc_type *from)
