@@ -102,8 +102,6 @@ need_tests() {
     need libcurl4 have_curl
     need ocl-icd-libopencl1 have_opencl
     need libopenblas0-serial have_lapack
-    need clang-14 command -v clang-14
-    need libclang-rt-14-dev have_fuzzer
     need pocl-opencl-icd test -e /etc/OpenCL/vendors/pocl.icd
     need g++ command -v g++
     need openmpi-bin command -v mpirun.openmpi

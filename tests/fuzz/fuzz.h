@@ -5,7 +5,8 @@
  * target finds wrong (fuzz_finding) end the process.
  *
  * With clang and the preset `fuzz` libFuzzer makes the bytes (scripts/fuzz). In every other build fuzz/corpus.c is
- * linked in its place and runs the inputs of tests/fuzz/corpus/NAME, which has those that once failed, as a test.
+ * linked in its place and runs the inputs of tests/fuzz/corpus/NAME, which has those that once failed, as a test, and
+ * some that are made of them.
  */
 #ifndef DC_TESTS_FUZZ_H
 #define DC_TESTS_FUZZ_H

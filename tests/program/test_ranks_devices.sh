@@ -69,6 +69,7 @@ trained() {
 if [ "${1-}" = long ]; then # models that tell the same at length
     l=${launchers##* }
     trained "2 gpt zero3"
+    trained "4 gpt mixed"
     trained "2 rnn model"
     closing
     exit
@@ -151,7 +152,6 @@ for setting in CUDA_STANDIN_STREAMS=eager CUDA_STANDIN_STREAMS=random DEEPC_LAUN
 done
 
 trained "2 mlp data"
-trained "4 gpt mixed"
 
 # Programs that are wrong, and accidents behind the moment at which ranks have agreed.
 script() {
