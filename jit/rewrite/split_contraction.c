@@ -1,6 +1,7 @@
 #include "jit/rewrite/split_contraction.h"
 
 #include "core/ir/dot.h"
+#include "jit/base/gpu_tiles.h"
 #include "jit/base/tuning.h"
 
 /*
@@ -33,16 +34,6 @@ static int64_t memory_cycles(const product *p, int64_t partial)
     return (operands + 8 * partial) / (p->units * DC_TUNE_UNIT_BYTES);
 }
 
-/* Sides of tiles; how much of the arithmetic of a multiprocessor they keep busy, in percent, and of its matrix instructions. */
-typedef struct tile {
-    int64_t m, n, percent, matrices;
-} tile;
-
-static const tile tiles[] = {
-    {128, 128, 100, 95}, {128, 64, 90, 72}, {64, 128, 90, 72}, {64, 64, 70, 55},
-    {64, 32, 50, 38},    {32, 64, 50, 38},  {32, 32, 40, 26},
-};
-
 static int64_t clip(int64_t side, int64_t extent)
 {
     return dc_min_i64(side, up(extent, DC_TUNE_GROUP_DEPTH) * DC_TUNE_GROUP_DEPTH);
@@ -52,13 +43,13 @@ static int64_t clip(int64_t side, int64_t extent)
  * In tiles of at most this size, each `terms` long. What a group waits for its operands is hidden by others, as many as
  * fit on a multiprocessor, and where copies are asynchronous by its own arithmetic.
  */
-static int64_t tiled_cycles(const product *p, const tile *t, int64_t parts, int64_t terms)
+static int64_t tiled_cycles(const product *p, const dc_gpu_tile *t, int64_t parts, int64_t terms)
 {
     const int64_t m = clip(t->m, p->m), n = clip(t->n, p->n);
     const int64_t groups = up(p->batch * parts * up(p->m, m) * up(p->n, n), p->units);
     const int64_t rate =
-        p->matrices ? t->matrices * DC_TUNE_MATRIX_RATE : t->percent * DC_TUNE_RATE;
-    const int64_t beside = (p->matrices ? 2 : 1) * tiles[0].m * tiles[0].n / (t->m * t->n);
+        p->matrices ? t->matrices.busy * DC_TUNE_MATRIX_RATE : t->threads.busy * DC_TUNE_RATE;
+    const int64_t beside = (p->matrices ? 2 : 1) * DC_TUNE_UNIT_RESULTS / (t->m * t->n);
     const int64_t work = m * n * terms * 100 / rate;
     const bool deep = !p->matrices && t->m * t->n <= DC_TUNE_DEEP_TILE;
     const int64_t stages = up(terms, deep ? 2 * p->depth : p->depth);
@@ -84,8 +75,9 @@ static int64_t kernel_cycles(const product *p, int64_t parts, int64_t terms)
     int64_t least = INT64_MAX;
     if (dc_min_i64(p->m, p->n) <= DC_TUNE_SKINNY_ROWS && !p->matrices)
         return skinny_cycles(p, parts, terms);
-    for (size_t i = 0; i < DC_COUNTOF(tiles); i++)
-        least = dc_min_i64(least, tiled_cycles(p, &tiles[i], parts, terms));
+    for (int i = 0; i < DC_GPU_TILES; i++)
+        if (dc_gpu_tiles[i].estimated)
+            least = dc_min_i64(least, tiled_cycles(p, &dc_gpu_tiles[i], parts, terms));
     return least;
 }
 

@@ -30,6 +30,20 @@ void dc_simt_rank_tile(dc_tile_choice *c, const dc_tile_size *t, int64_t time)
     c->time[at] = time;
 }
 
+dc_tile_choice dc_simt_rank_matrices(const dc_simt_product *q, bool warpgroups, int64_t bytes)
+{
+    dc_tile_choice all = {.n = 0};
+    for (int i = 0; i < DC_GPU_TILES; i++) {
+        const dc_gpu_tile *t = &dc_gpu_tiles[i];
+        const dc_gpu_tiling *by = warpgroups ? &t->warpgroups : &t->matrices;
+        const int64_t rounds = dc_simt_rounds(q, t->m, t->n);
+        if (by->down > 0 && (t->m + t->n) * bytes <= (int64_t)q->s->t->group_bytes)
+            dc_simt_rank_tile(&all, &(dc_tile_size){t->m, t->n, by->down, by->across},
+                              rounds * t->m * t->n * 100 / (rounds > 1 ? by->busy : by->alone));
+    }
+    return all;
+}
+
 /* The warp's tile of the first one in the table for such a group, which fits. */
 static bool find_group(const dc_simt_product *q, const dc_tile_form *f, dc_tile_size *t)
 {

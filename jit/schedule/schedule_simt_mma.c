@@ -24,23 +24,6 @@ enum { ROWS = 16, COLUMNS = 8, MATRICES = 32 };
             return false;   \
     } while (0)
 
-/*
- * Tiles; how much of the arithmetic of a multiprocessor one of them keeps busy, in percent: with others beside it, and
- * alone. A warp of 64 x 64 sums loads least from shared memory for each matrix instruction.
- */
-typedef struct tile {
-    dc_tile_size is; /* in matrices of a warp */
-    int64_t efficiency, alone;
-} tile;
-
-static const tile tiles[] = {
-    {{128, 256, 4, 8}, 100, 100}, {{256, 128, 4, 8}, 100, 100}, {{128, 128, 4, 8}, 95, 75},
-    {{128, 128, 4, 4}, 85, 85},   {{128, 64, 4, 4}, 72, 72},    {{64, 128, 4, 4}, 72, 72},
-    {{64, 64, 2, 4}, 55, 55},     {{32, 128, 2, 4}, 51, 51},    {{128, 32, 4, 2}, 51, 51},
-    {{32, 64, 2, 2}, 38, 38},     {{64, 32, 2, 2}, 38, 38},     {{32, 32, 1, 2}, 26, 26},
-    {{16, 64, 1, 2}, 26, 26},     {{16, 32, 1, 1}, 17, 17},
-};
-
 /* By the type of both operands, to sums of the type; DC_TILE__COUNT: there is none. */
 static uint32_t instruction_of(const dc_simt_product *q, dc_dtype t)
 {
@@ -71,20 +54,10 @@ bool dc_simt_has_matrices(const dc_simt_product *q)
     return fits(q, &which);
 }
 
-static int64_t time_of(const dc_simt_product *q, const tile *t)
-{
-    const int64_t rounds = dc_simt_rounds(q, t->is.m, t->is.n);
-    return rounds * t->is.m * t->is.n * 100 / (rounds > 1 ? t->efficiency : t->alone);
-}
-
 /* The tile that takes least time, or what is asked for; false: there is no room for any. */
 static bool choose_tile(const dc_simt_product *q, dc_tile_size *out)
 {
-    dc_tile_choice all = {.n = 0};
-    for (size_t i = 0; i < DC_COUNTOF(tiles); i++)
-        if (2 * (tiles[i].is.m + tiles[i].is.n) * DC_TUNE_MATRIX_DEPTH <=
-            (int64_t)q->s->t->group_bytes)
-            dc_simt_rank_tile(&all, &tiles[i].is, time_of(q, &tiles[i]));
+    const dc_tile_choice all = dc_simt_rank_matrices(q, false, 2 * DC_TUNE_MATRIX_DEPTH);
     if (all.n == 0)
         return false;
     const dc_tile_form form = {ROWS, COLUMNS, MATRICES, 2 * DC_TUNE_MATRIX_DEPTH, all.tile, all.n};

@@ -110,17 +110,10 @@ static bool read_product(dc_simt_product *q, const dc_shape *p)
 
 /* Choosing sizes ------------------------------------------------------------------------------- */
 
-/* Tiles; how much of the arithmetic of a multiprocessor one of them keeps busy, in percent. */
-typedef struct tile {
-    dc_tile_size is; /* in runs of a thread */
-    int64_t efficiency;
-} tile;
-
-static const tile tiles[] = {
-    {{128, 128, 2, 2}, 100}, {{128, 64, 2, 2}, 90}, {{64, 128, 2, 2}, 90},
-    {{64, 64, 1, 2}, 70},    {{32, 128, 1, 2}, 65}, {{128, 32, 2, 1}, 65},
-    {{32, 64, 1, 1}, 50},    {{32, 32, 1, 1}, 40},  {{16, 32, 1, 1}, 25},
-};
+static dc_tile_size size_of(const dc_gpu_tile *t)
+{
+    return (dc_tile_size){t->m, t->n, t->threads.down, t->threads.across};
+}
 
 static int64_t own_of(const dc_tile_size *t)
 {
@@ -156,24 +149,25 @@ static bool are_copied(const dc_simt_product *q)
  * Cycles: so many rounds of all processors, each as long as the tile is large and slow. A group that is alone on its
  * processor waits for each stage of its operands, too, unless later ones are on their way meanwhile.
  */
-static int64_t time_of(const dc_simt_product *q, const tile *t, int64_t depth)
+static int64_t time_of(const dc_simt_product *q, const dc_gpu_tile *t, int64_t depth)
 {
-    const int64_t work = t->is.m * t->is.n * depth * 100 / (t->efficiency * DC_TUNE_RATE);
+    const int64_t work = t->m * t->n * depth * 100 / (t->threads.busy * DC_TUNE_RATE);
     const int64_t stages = (q->K + depth - 1) / depth;
     const int64_t alone = are_copied(q)
                               ? dc_max_i64(work, DC_TUNE_STAGE_CYCLES / (DC_TUNE_GROUP_STAGES - 1))
                               : work + DC_TUNE_STAGE_CYCLES;
-    return stages * dc_max_i64(dc_simt_rounds(q, t->is.m, t->is.n) * work, alone);
+    return stages * dc_max_i64(dc_simt_rounds(q, t->m, t->n) * work, alone);
 }
 
 /*
  * Terms of a stage: those with which the tile takes least time. Stages of few sums to a thread may be twice as deep: there are
  * registers for them.
  */
-static int64_t depth_of(const dc_simt_product *q, const tile *t)
+static int64_t depth_of(const dc_simt_product *q, const dc_gpu_tile *t)
 {
     const int64_t usual = DC_TUNE_GROUP_DEPTH, deep = 2 * usual;
-    const bool may = own_of(&t->is) <= DC_TUNE_DEEP_OWN && deep < q->K && fits(q, &t->is, deep);
+    const dc_tile_size is = size_of(t);
+    const bool may = own_of(&is) <= DC_TUNE_DEEP_OWN && deep < q->K && fits(q, &is, deep);
     return may && time_of(q, t, deep) < time_of(q, t, usual) ? deep : usual;
 }
 
@@ -182,18 +176,23 @@ static bool choose_tile(dc_simt_product *q, dc_tile_size *out)
 {
     const int64_t size = (int64_t)dc_dtype_size((dc_dtype)q->sum);
     dc_tile_choice all = {.n = 0};
-    for (size_t i = 0; i < DC_COUNTOF(tiles); i++)
-        if (fits(q, &tiles[i].is, DC_TUNE_GROUP_DEPTH))
-            dc_simt_rank_tile(&all, &tiles[i].is, time_of(q, &tiles[i], depth_of(q, &tiles[i])));
+    for (int i = 0; i < DC_GPU_TILES; i++) {
+        const dc_gpu_tile *t = &dc_gpu_tiles[i];
+        const dc_tile_size is = size_of(t);
+        if (is.down > 0 && fits(q, &is, DC_TUNE_GROUP_DEPTH))
+            dc_simt_rank_tile(&all, &is, time_of(q, t, depth_of(q, t)));
+    }
     if (all.n == 0)
         return false;
     const dc_tile_form form = {
         RUN * LANES_M, RUN * LANES_N, most_runs(q), DC_TUNE_GROUP_DEPTH * size, all.tile, all.n};
     *out = dc_simt_ask_tile(q, &form, all.tile[0]);
     q->depth = DC_TUNE_GROUP_DEPTH;
-    for (size_t i = 0; i < DC_COUNTOF(tiles); i++)
-        if (memcmp(&tiles[i].is, out, sizeof *out) == 0)
-            q->depth = depth_of(q, &tiles[i]);
+    for (int i = 0; i < DC_GPU_TILES; i++) {
+        const dc_tile_size is = size_of(&dc_gpu_tiles[i]);
+        if (memcmp(&is, out, sizeof is) == 0)
+            q->depth = depth_of(q, &dc_gpu_tiles[i]);
+    }
     q->depth = dc_simt_ask_depth(q, out, q->depth, DC_TUNE_GROUP_DEPTH / 2, size);
     return true;
 }

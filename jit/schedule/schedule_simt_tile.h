@@ -6,6 +6,7 @@
 #ifndef DC_JIT_SCHEDULE_SCHEDULE_SIMT_TILE_H
 #define DC_JIT_SCHEDULE_SCHEDULE_SIMT_TILE_H
 
+#include "jit/base/gpu_tiles.h"
 #include "jit/schedule/schedule_impl.h"
 #include "jit/schedule/schedule_simt_run.h"
 
@@ -99,6 +100,11 @@ typedef struct dc_tile_choice {
 } dc_tile_choice;
 
 void dc_simt_rank_tile(dc_tile_choice *c, const dc_tile_size *t, int64_t time);
+/*
+ * Those of matrix instructions, of a warp or of four, for which a group has enough shared memory: so many bytes for each row
+ * and column of a tile.
+ */
+dc_tile_choice dc_simt_rank_matrices(const dc_simt_product *q, bool warpgroups, int64_t bytes);
 /* The rule's choice, or what a search asks for instead where that fits. */
 dc_tile_size dc_simt_ask_tile(const dc_simt_product *q, const dc_tile_form *f, dc_tile_size rule);
 /* Terms of a stage, a multiple of `least`, each of so many bytes. */

@@ -13,27 +13,13 @@
 #include "jit/nest/matrix_tile.h"
 #include "jit/schedule/schedule_simt_tile.h"
 
-enum { COLUMNS = 8, DEPTH = 64, RUN = 8, STAGES = 4 };
+enum { DEPTH = 64, RUN = 8, STAGES = 4 };
 
 #define TRY(...)            \
     do {                    \
         if (!(__VA_ARGS__)) \
             return false;   \
     } while (0)
-
-/*
- * Tiles; how much of the arithmetic of a multiprocessor one of them keeps busy, in percent: with others beside it, and
- * alone. Two groups of four warps have the registers for 128 x 256 sums.
- */
-typedef struct tile {
-    int64_t m, n;
-    int64_t efficiency, alone;
-} tile;
-
-static const tile tiles[] = {
-    {128, 256, 100, 100}, {256, 128, 95, 95}, {128, 128, 90, 80},
-    {64, 256, 80, 65},    {64, 128, 65, 50},  {64, 64, 45, 30},
-};
 
 static uint32_t instruction_of(const dc_simt_product *q)
 {
@@ -58,38 +44,23 @@ static bool fits(const dc_simt_product *q, uint32_t *which)
     return *which < DC_TILE__COUNT;
 }
 
-static int64_t stage_bytes(const tile *t)
-{
-    return (t->m + t->n) * DEPTH * 2;
-}
-
 /* The one that takes least time. Where most multiprocessors had none, smaller ones of another instruction do better. */
-static const tile *tile_of(const dc_simt_product *q)
+static bool choose_tile(const dc_simt_product *q, dc_tile_size *out)
 {
-    const tile *best = NULL;
-    int64_t least = INT64_MAX;
-    for (size_t i = 0; i < DC_COUNTOF(tiles); i++) {
-        const tile *t = &tiles[i];
-        const int64_t rounds = dc_simt_rounds(q, t->m, t->n);
-        const int64_t time = rounds * t->m * t->n * 100 / (rounds > 1 ? t->efficiency : t->alone);
-        if (3 * stage_bytes(t) > (int64_t)q->s->t->group_bytes || time >= least)
-            continue;
-        least = time;
-        best = t;
-    }
+    const dc_tile_choice all = dc_simt_rank_matrices(q, true, 3 * DEPTH * 2);
+    *out = all.tile[0];
     const int64_t m = (q->m.extent + 63) / 64, n = (q->n.extent + 63) / 64;
-    return 2 * q->others * m * n >= dc_simt_units(q->s) ? best : NULL;
+    return all.n > 0 && 2 * q->others * m * n >= dc_simt_units(q->s);
 }
 
 /* A warp has one matrix of rows and all columns. */
-static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t, uint32_t which)
+static bool apply(dc_simt_product *q, const dc_shape *p, const dc_tile_size *t, uint32_t which)
 {
     const uint32_t sums = p->add->put[0].buf;
-    const dc_tile_size size = {.m = t->m, .n = t->n, .down = 1, .across = t->n / COLUMNS};
     const bool exchange = dc_simt_exchange_pays(q);
     q->depth = DEPTH;
     q->atoms = true;
-    TRY(dc_simt_split_matrices(q, &size));
+    TRY(dc_simt_split_matrices(q, t));
     const uint32_t inner[4] = {q->m.own[0], q->n.own[0], q->m.own[1], q->n.own[1]};
     TRY(dc_simt_make_loops(q, p, inner));
     const uint32_t a = q->s->k->buf.n;
@@ -109,7 +80,7 @@ static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t, uint32_t
 bool dc_schedule_simt_wgmma(dc_simt_product *q, const dc_shape *p, bool *is)
 {
     uint32_t which;
-    const tile *t = fits(q, &which) ? tile_of(q) : NULL;
-    *is = t != NULL;
-    return t == NULL || apply(q, p, t, which);
+    dc_tile_size t;
+    *is = fits(q, &which) && choose_tile(q, &t);
+    return !*is || apply(q, p, &t, which);
 }
