@@ -390,6 +390,7 @@ static dc_kernel *lower_as(lowering *w, bool flat)
     char name[64];
     dc_kernel *k = w->k = dc_kernel_new(kernel_name(w, name, sizeof name));
     dc_job_defer(w->j, free_kernel, k);
+    k->kind = (uint8_t)w->group->kind;
     k->strict = dc_opts_math(w->j->opt, "strict");
     k->tf32 = dc_opts_math(w->j->opt, "tf32");
     w->scratch->kernel++;

@@ -48,6 +48,7 @@
 #define DC_JIT_NEST_NEST_H
 
 #include "core/ir/graph.h"
+#include "jit/base/kinds.h"
 
 typedef uint32_t dc_ix;   /* index expression; 0 is none */
 typedef uint32_t dc_atom; /* its atoms */
@@ -261,6 +262,7 @@ typedef struct dc_kernel {
     dc_arena arena; /* everything below that points */
     dc_hash_cons ixcons, atomcons, vxcons;
     char name[64]; /* "E_64_128", "R_64_10"; unique within a program after naming */
+    uint8_t kind;  /* dc_kernel_kind; of a text what its loops tell (dc_kind_of_loops) */
     bool strict;   /* DEEPC_MATH=strict: nothing may be contracted */
     bool tf32;     /* DEEPC_MATH=tf32: matrix instructions may round factors of f32 to TF32 */
     DC_VEC(dc_axis) axis;

@@ -428,6 +428,7 @@ dc_status dc_nest_parse(dc_job *j, const char *text, dc_kernel **out)
     const dc_status status = dc_job_settle(j, p.k, parse_kernel(&p) ? DC_OK : j->err.status);
     dc_arena_rewind(&j->scratch, mark);
     DC_TRY(status);
+    p.k->kind = (uint8_t)dc_kind_of_loops(p.k);
     *out = p.k;
     return DC_OK;
 }

@@ -1,5 +1,6 @@
 #include "jit/nest/nest_roles.h"
 
+#include "jit/nest/nest_access.h"
 #include "jit/nest/nest_limit.h"
 #include "jit/nest/nest_print.h"
 
@@ -257,6 +258,33 @@ void dc_roles_derive(dc_kernel *k)
         derive_rows(k, &p);
     else
         derive_contraction(k, &p);
+}
+
+/* Of a text ------------------------------------------------------------------------------------ */
+
+/* Does anything store where integers say that are loaded? */
+static bool any_scattered(const dc_kernel *k, const dc_stmt *first)
+{
+    for (const dc_stmt *t = first; t != NULL; t = t->next) {
+        for (uint32_t i = 0; i < t->nput; i++)
+            if (dc_ix_loads(k, t->put[i].at))
+                return true;
+        if (any_scattered(k, t->body))
+            return true;
+    }
+    return false;
+}
+
+dc_kernel_kind dc_kind_of_loops(const dc_kernel *k)
+{
+    const dc_shape p = dc_shape_of(k);
+    if (dc_roles_has(k, DC_ROLE_LANE))
+        return dc_roles_has(k, DC_ROLE_M) ? DC_KERNEL_attention : DC_KERNEL_transform;
+    if (any_scattered(k, k->root))
+        return DC_KERNEL_scatter;
+    if (p.by_rows)
+        return DC_KERNEL_rows;
+    return p.add != NULL ? DC_KERNEL_reduction : DC_KERNEL_map;
 }
 
 /* Contradictions ------------------------------------------------------------------------------- */

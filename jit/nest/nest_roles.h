@@ -39,6 +39,9 @@ void dc_axis_inherit(dc_kernel *k, uint32_t part, uint32_t axis);
  */
 void dc_roles_derive(dc_kernel *k);
 
+/* The kind of a kernel that was given as text, by the roles and the form of its loops. */
+dc_kernel_kind dc_kind_of_loops(const dc_kernel *k);
+
 /* The operands of a contraction's term. */
 typedef struct dc_operands {
     dc_vx left,

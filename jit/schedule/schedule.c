@@ -1,5 +1,6 @@
 /*
- * Schedules by rule (jit/schedule/schedule.h). Four sketches over the nests that lowering writes:
+ * Schedules by rule (jit/schedule/schedule.h). Each kind of kernel has a list of rules, which are tried in order: a rule whose
+ * loops are not there declines, the last one never does. The sketches over the nests that lowering writes:
  *
  *   map      no reduction: the last axis in vectors (jit/schedule/schedule_map.c).
  *   columns  a reduction whose operands are read along the last output axis n with stride 1: sums
@@ -147,8 +148,21 @@ static bool grid_of_strips(dc_sketch *s, const dc_shape *p, uint32_t strips)
     return dc_sketch_grid(s);
 }
 
-static bool schedule_columns(dc_sketch *s, const dc_shape *p)
+bool dc_sketch_along_last(dc_sketch *s, const dc_shape *p, dc_strides *along)
 {
+    if (p->add == NULL || p->by_rows || p->nout == 0 ||
+        dc_sketch_extent(s, p->out[p->nout - 1]) < 2)
+        return false;
+    *along = dc_strides_of(s->k, dc_shape_term(s->k, p), p->out[p->nout - 1]);
+    return along->unit && !along->strided && !along->irregular;
+}
+
+static bool schedule_columns(dc_sketch *s, dc_shape *p, bool *is)
+{
+    dc_strides along;
+    *is = dc_sketch_along_last(s, p, &along);
+    if (!*is)
+        return true;
     dc_chain sum = {.total = p->add->put[0].value, .n = p->nred, .side = 1, .inside = 1};
     for (int i = 0; i < p->nred; i++) {
         sum.red[i] = p->red[i];
@@ -164,29 +178,40 @@ static bool schedule_columns(dc_sketch *s, const dc_shape *p)
            dc_do_unroll(s, vectors.o) && grid_of_strips(s, p, strip.o);
 }
 
-/* Vectors along memory if there is an axis for it, else lanes that are apart in memory. */
-static bool schedule_reduction(dc_sketch *s, const dc_shape *shape)
+/* By kind ------------------------------------------------------------------------------------- */
+
+bool dc_sketch_try(dc_sketch *s, dc_shape *p, dc_sketch_rule *const *rules)
 {
-    dc_shape merged = *shape;
-    const dc_shape *p = &merged;
-    if (!p->by_rows && p->one_sum)
-        dc_sketch_merge_rows(s, &merged);
-    const int64_t columns = p->nout > 0 ? dc_sketch_extent(s, p->out[p->nout - 1]) : 0;
-    dc_strides along = {.irregular = true};
-    bool is = false;
-    if (columns >= 2)
-        along = dc_strides_of(s->k, dc_shape_term(s->k, p), p->out[p->nout - 1]);
-    const bool regular = along.unit && !along.strided && !along.irregular;
-    if (p->by_rows)
-        return dc_schedule_rows(s, p);
-    const bool as_conv = regular && along.invariant && dc_schedule_conv(s, p, &is);
-    if (is)
-        return as_conv;
-    const bool as_product = columns >= 2 && dc_schedule_product(s, p, &is);
-    if (is)
-        return as_product;
-    return regular ? schedule_columns(s, p) : dc_schedule_rows(s, p);
+    bool is = false, done = true;
+    for (; !is && *rules != NULL; rules++)
+        done = (*rules)(s, p, &is);
+    return done;
 }
+
+/*
+ * The same rules serve all sums, since a sum by element may be one of products. Vectors lie along memory if an axis does, else
+ * lanes are apart in memory.
+ */
+#define RULES(kind, ...) static dc_sketch_rule *const kind##_rules[] = {__VA_ARGS__, NULL}
+#define SUMS                                                                      \
+    dc_schedule_map, dc_sketch_merge_rows, dc_schedule_conv, dc_schedule_product, \
+        schedule_columns, dc_schedule_rows
+
+RULES(map, dc_schedule_map, dc_schedule_rows);
+RULES(reduction, SUMS);
+RULES(contraction, SUMS);
+RULES(convolution, SUMS);
+RULES(scatter, dc_schedule_map, dc_schedule_rows);
+RULES(stage, dc_schedule_map, dc_schedule_rows);
+RULES(transform, dc_schedule_lanes);
+RULES(rows, dc_schedule_map, schedule_columns, dc_schedule_rows);
+RULES(attention, dc_schedule_attention);
+
+static dc_sketch_rule *const *const by_kind[] = {
+#define KIND(id, letter) id##_rules,
+#include "jit/base/kinds.def"
+#undef KIND
+};
 
 /* axes of reshapes ----------------------------------------------------------------------------- */
 
@@ -328,14 +353,6 @@ static void schedule(dc_job *j, dc_sketch *s)
     dc_kernel *k = s->k;
     const dc_target *t = s->t;
     s->lanes = lanes_of(s, &j->scratch);
-    if (!t->simt && dc_roles_has(k, DC_ROLE_LANE) && dc_roles_has(k, DC_ROLE_M)) {
-        const bool all = dc_schedule_attention(s);
-        if (!all)
-            dc_logf(j->log, DC_CH_KERNEL, "%s: schedule ends: %s", k->name, s->why);
-        if (s->space != NULL)
-            s->space->complete = all;
-        return;
-    }
     if (!dc_roles_any(k)) /* of a text that was given */
         dc_roles_derive(k);
     dc_shape p = dc_shape_of(k);
@@ -344,16 +361,12 @@ static void schedule(dc_job *j, dc_sketch *s)
         p = dc_shape_of(k);
     }
     const dc_row_inputs inputs = dc_sketch_row_inputs(s);
-    const bool done = t->simt                         ? dc_schedule_simt(s, &p)
-                      : dc_roles_has(k, DC_ROLE_LANE) ? dc_schedule_lanes(s)
-                      : p.add == NULL && !p.by_rows   ? dc_schedule_map(s, &p)
-                      : p.add == NULL                 ? dc_schedule_rows(s, &p)
-                                                      : schedule_reduction(s, &p);
+    const bool done = t->simt ? dc_schedule_simt(s, &p) : dc_sketch_try(s, &p, by_kind[k->kind]);
     if (!done && s->space == NULL)
         dc_logf(j->log, DC_CH_KERNEL, "%s: schedule ends: %s", k->name, s->why);
     if (s->space != NULL)
         s->space->complete = done;
-    if (!t->simt)
+    if (!t->simt && k->kind != DC_KERNEL_attention)
         dc_schedule_memory(s, &inputs);
 }
 

@@ -31,7 +31,9 @@ static bool write_out_strips(dc_sketch *s)
     return true;
 }
 
-bool dc_schedule_attention(dc_sketch *s)
+bool dc_schedule_attention(dc_sketch *s, dc_shape *p, bool *is)
 {
+    DC_UNUSED(p);
+    *is = true;
     return make_vectors(s) && write_out_strips(s) && dc_sketch_grid_all(s);
 }

@@ -121,7 +121,8 @@ static bool read_operands(product *q, const dc_shape *p)
         return q->has_m && q->b.all_n.unit && q->b.all_n.invariant && !q->b.all_n.strided &&
                !q->b.all_n.irregular;
     }
-    q->has_m = q->has_m && dc_role_is_rows(role_of(q->s, p->out[p->nout - 2])) && dc_strides_all(q->a.m);
+    q->has_m =
+        q->has_m && dc_role_is_rows(role_of(q->s, p->out[p->nout - 2])) && dc_strides_all(q->a.m);
     return !q->b.all_n.irregular && dc_strides_all(q->has_m ? q->b.n : q->b.all_n) &&
            (q->b.n.unit || q->b.plain);
 }
@@ -678,10 +679,13 @@ static bool schedule_dots(product *q)
     return dc_schedule_dots(q->s, &d);
 }
 
-bool dc_schedule_product(dc_sketch *s, const dc_shape *p, bool *is)
+bool dc_schedule_product(dc_sketch *s, dc_shape *p, bool *is)
 {
     product q = {.s = s};
     dc_shape turned;
+    *is = false;
+    if (p->by_rows || p->nout == 0 || dc_sketch_extent(s, p->out[p->nout - 1]) < 2)
+        return true;
     if (turn_shape(s, p, &turned, &q.nturned) && read_operands(&q, &turned) && q.has_m) {
         *is = true;
         p = &turned;

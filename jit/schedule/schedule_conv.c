@@ -358,10 +358,11 @@ static bool schedule_taps(conv *c)
     return finish_tile(c) && launch(c);
 }
 
-bool dc_schedule_conv(dc_sketch *s, const dc_shape *p, bool *is)
+bool dc_schedule_conv(dc_sketch *s, dc_shape *p, bool *is)
 {
     conv c = {.s = s, .p = p};
-    *is = find_left(&c);
+    dc_strides along;
+    *is = dc_sketch_along_last(s, p, &along) && along.invariant && find_left(&c);
     if (!*is)
         return true;
     choose_tile(&c);

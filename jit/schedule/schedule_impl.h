@@ -111,13 +111,24 @@ typedef struct dc_chain {
  */
 void dc_sketch_subtotal(dc_sketch *s, dc_chain *c);
 
+/*
+ * A rule for loops of some shape. *is tells whether they have it; else the rule declines and has done nothing, but for one that
+ * prepares loops for the rules behind it and leaves their new shape in *p. False: a move did not apply.
+ */
+typedef bool dc_sketch_rule(dc_sketch *s, dc_shape *p, bool *is);
+
+/* Schedules by the first of the rules that does not decline; NULL is behind the last one, which never does. */
+bool dc_sketch_try(dc_sketch *s, dc_shape *p, dc_sketch_rule *const *rules);
+
 /* No reduction. */
-bool dc_schedule_map(dc_sketch *s, const dc_shape *p);
+dc_sketch_rule dc_schedule_map;
 
 /* Loops that all accesses go through as if they were one become one; *p is the new shape. */
 void dc_sketch_merge(dc_sketch *s, dc_shape *p);
-/* The same of the loops over rows of a product alone. */
-void dc_sketch_merge_rows(dc_sketch *s, dc_shape *p);
+/* The same of the loops over rows of a product alone, for the rules behind it. */
+dc_sketch_rule dc_sketch_merge_rows;
+/* Is some of what is added up read along the last axis of the result, and all else invariant along it? *along: how it moves. */
+bool dc_sketch_along_last(dc_sketch *s, const dc_shape *p, dc_strides *along);
 /* The last axis in so many vectors at a time, cut where tests along it change and where vectors end. */
 bool dc_schedule_vectors(dc_sketch *s, const dc_shape *p, int64_t vectors);
 /*
@@ -136,16 +147,16 @@ bool dc_schedule_short_rows(dc_sketch *s, const dc_shape *p, int64_t vectors);
 int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64_t lanes);
 
 /* Parts under loops over rows: reductions, and stores of whole rows. */
-bool dc_schedule_rows(dc_sketch *s, const dc_shape *p);
+dc_sketch_rule dc_schedule_rows;
 
 /* Rows that go through locals, from one to the next; some by blocks, which lie side by side there. */
-bool dc_schedule_lanes(dc_sketch *s);
+dc_sketch_rule dc_schedule_lanes;
 
 /* Blocks of rows as lanes, which go through blocks of terms. */
-bool dc_schedule_attention(dc_sketch *s);
+dc_sketch_rule dc_schedule_attention;
 
-/* A contraction (its roles say so) whose right operand can be read in vectors; *is tells whether it is one. */
-bool dc_schedule_product(dc_sketch *s, const dc_shape *p, bool *is);
+/* A contraction (its roles say so) whose right operand can be read in vectors. */
+dc_sketch_rule dc_schedule_product;
 
 /* A contraction of few rows, both operands of which are contiguous along k: loops m, n and k of a work item. */
 typedef struct dc_dots {
@@ -158,8 +169,8 @@ typedef struct dc_dots {
 
 bool dc_schedule_dots(dc_sketch *s, const dc_dots *d);
 
-/* A convolution (its roles say so) with a plain left operand; *is tells whether it is one. */
-bool dc_schedule_conv(dc_sketch *s, const dc_shape *p, bool *is);
+/* A convolution (its roles say so) with a plain left operand. */
+dc_sketch_rule dc_schedule_conv;
 
 /* Memory traffic, schedule_memory.c ------------------------------------------------------------- */
 
@@ -177,8 +188,8 @@ dc_row_inputs dc_sketch_row_inputs(const dc_sketch *s);
 /* After all other moves: stores past the caches, what overlaps with them, prefetches of rows. */
 void dc_schedule_memory(dc_sketch *s, const dc_row_inputs *inputs);
 
-/* A contraction for groups of threads (schedule_simt_product.c); *is tells whether it is one that is worth tiles. */
-bool dc_schedule_simt_product(dc_sketch *s, const dc_shape *p, bool *is);
+/* A contraction for groups of threads that is worth tiles (schedule_simt_product.c). */
+dc_sketch_rule dc_schedule_simt_product;
 /* Is it one of so few columns that it gets neither tiles nor matrix instructions? */
 bool dc_simt_has_few(dc_sketch *s, const dc_shape *p);
 
@@ -188,6 +199,6 @@ bool dc_schedule_simt_skinny(dc_sketch *s, const dc_shape *p, int64_t most, bool
 /* Loops that stand alone in each other, as in `now`, in the order `want` (schedule_simt_tile.c). */
 bool dc_simt_arrange(dc_sketch *s, uint32_t *now, const uint32_t *want, int n);
 /* For groups of threads. */
-bool dc_schedule_simt(dc_sketch *s, const dc_shape *shape);
+bool dc_schedule_simt(dc_sketch *s, dc_shape *p);
 
 #endif

@@ -442,13 +442,12 @@ static bool schedule_updates(dc_sketch *s, const dc_shape *p, int beside)
     return dc_do_vectorize(s, n.i) && dc_sketch_grid(s);
 }
 
-bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
+bool dc_schedule_map(dc_sketch *s, dc_shape *p, bool *is)
 {
-    dc_shape merged = *shape;
-    const dc_shape *p = &merged;
-    if (p->nout == 0)
+    *is = p->add == NULL && !p->by_rows;
+    if (!*is || p->nout == 0)
         return true;
-    dc_sketch_merge(s, &merged);
+    dc_sketch_merge(s, p);
     const int beside = beside_updates(s, p);
     if (beside >= 0 && dc_sketch_extent(s, p->out[beside]) >= s->lanes)
         return schedule_updates(s, p, beside);

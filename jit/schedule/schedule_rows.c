@@ -314,9 +314,10 @@ static int lanes_of_sums(const dc_sketch *s, const dc_shape *p, const parts *all
     return pays && least >= 2 * lanes ? lanes : s->lanes;
 }
 
-bool dc_schedule_rows(dc_sketch *s, const dc_shape *p)
+bool dc_schedule_rows(dc_sketch *s, dc_shape *p, bool *is)
 {
     parts all = {0};
+    *is = true;
     if (!read_parts(s, body_of(s->k, p), &all))
         return p->nout == 0 || dc_sketch_grid(s);
     if (p->add != NULL && are_short(s, p, &all)) {

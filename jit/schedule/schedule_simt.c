@@ -1,5 +1,6 @@
 /*
- * Schedules by rule for devices that run groups of threads: which sketch a kernel gets.
+ * Schedules by rule for devices that run groups of threads: each kind of kernel has a list of rules, which are tried in
+ * order.
  *
  *   map      no reduction (schedule_simt_map.c).
  *   rows     reductions along rows and what is stored by rows beside them; long sums (schedule_simt_rows.c).
@@ -119,9 +120,10 @@ static bool masked_groups(dc_sketch *s, uint32_t axis, int64_t threads)
     return dc_do_split(s, axis, threads, &of) && dc_do_block(s, of.i) && dc_sketch_grid_all(s);
 }
 
-bool dc_simt_flat(dc_sketch *s, const dc_shape *p)
+bool dc_simt_flat(dc_sketch *s, dc_shape *p, bool *is)
 {
     uint32_t all;
+    *is = true;
     if (p->nout == 0)
         return true;
     if (p->add == NULL)
@@ -130,39 +132,31 @@ bool dc_simt_flat(dc_sketch *s, const dc_shape *p)
     return dc_simt_fuse(s, p->out, p->nout, &all) && masked_groups(s, all, dc_simt_threads(s));
 }
 
-static bool by_rules(dc_sketch *s, const dc_shape *p)
+static bool skinny(dc_sketch *s, dc_shape *p, bool *is)
 {
-    bool is = false;
-    const bool scatter = dc_simt_scatter(s, &is);
-    if (is)
-        return scatter;
-    if (p->add == NULL && !p->by_rows)
-        return dc_simt_map(s, p);
-    const dc_shape joined = dc_simt_join_loops(s, p);
-    p = &joined;
-    const bool tiny = dc_simt_tiny(s, p, &is);
-    if (is)
-        return tiny;
-    const bool product = dc_schedule_simt_product(s, p, &is);
-    if (is)
-        return product;
-    const bool skinny = dc_schedule_simt_skinny(s, p, DC_TUNE_SKINNY_ROWS, &is);
-    if (is)
-        return skinny;
-    const bool columns = dc_simt_columns(s, p, &is);
-    if (is)
-        return columns;
-    const bool windows = dc_simt_windows(s, p, &is);
-    if (is)
-        return windows;
-    const dc_shape turned = dc_simt_turn_sum(s, p);
-    p = &turned;
-    const bool across = dc_simt_across(s, p, &is);
-    if (is)
-        return across;
-    const bool rows = dc_simt_rows(s, p, &is);
-    return is ? rows : dc_simt_flat(s, p);
+    return dc_schedule_simt_skinny(s, p, DC_TUNE_SKINNY_ROWS, is);
 }
+
+#define RULES(kind, ...) static dc_sketch_rule *const kind##_rules[] = {__VA_ARGS__, NULL}
+#define PRODUCTS         dc_simt_join_loops, dc_simt_tiny, dc_schedule_simt_product, skinny
+#define SUMS \
+    dc_simt_columns, dc_simt_windows, dc_simt_turn_sum, dc_simt_across, dc_simt_rows, dc_simt_flat
+
+RULES(map, dc_simt_map, SUMS);
+RULES(reduction, dc_simt_map, PRODUCTS, SUMS);
+RULES(contraction, dc_simt_map, PRODUCTS, SUMS);
+RULES(convolution, dc_simt_map, PRODUCTS, SUMS);
+RULES(scatter, dc_simt_scatter, dc_simt_map, SUMS);
+RULES(stage, dc_simt_map, SUMS);
+RULES(transform, SUMS);
+RULES(rows, dc_simt_map, SUMS);
+RULES(attention, SUMS);
+
+static dc_sketch_rule *const *const by_kind[] = {
+#define KIND(id, letter) id##_rules,
+#include "jit/base/kinds.def"
+#undef KIND
+};
 
 /* Of shared memory, at least: rows of threads may come to it later. */
 static size_t shared_bytes(const dc_kernel *k)
@@ -178,19 +172,21 @@ static size_t shared_bytes(const dc_kernel *k)
  * What needs more threads or shared memory than a group can have is a thread for each result, as everything is on a device whose
  * groups have not the threads of a row.
  */
-bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
+bool dc_schedule_simt(dc_sketch *s, dc_shape *p)
 {
     dc_job *j = dc_job_here();
     dc_arena own = {0},
              *tmp = j != NULL ? &j->scratch : &own; /* freed where memory runs out, too */
     const dc_mark mark = dc_arena_mark(tmp);
     const dc_move_state naive = dc_move_save(s->k, tmp);
-    bool done = s->t->group_threads < DC_TUNE_ROW_LANES ? dc_simt_flat(s, p) : by_rules(s, p);
+    static dc_sketch_rule *const flat[] = {dc_simt_flat, NULL};
+    const bool narrow = s->t->group_threads < DC_TUNE_ROW_LANES;
+    bool done = dc_sketch_try(s, p, narrow ? flat : by_kind[s->k->kind]), is;
     if (dc_nest_threads(s->k, s->k->root) > s->t->group_threads ||
         shared_bytes(s->k) > s->t->group_bytes) {
         dc_move_restore(s->k, &naive);
-        const dc_shape again = dc_shape_of(s->k);
-        done = dc_simt_flat(s, &again) && s->space == NULL;
+        *p = dc_shape_of(s->k);
+        done = dc_simt_flat(s, p, &is) && s->space == NULL;
     }
     dc_arena_rewind(tmp, mark);
     dc_arena_free(&own);

@@ -260,7 +260,7 @@ static bool apply(across *a, const dc_shape *p)
     return true;
 }
 
-bool dc_simt_across(dc_sketch *s, const dc_shape *p, bool *is)
+bool dc_simt_across(dc_sketch *s, dc_shape *p, bool *is)
 {
     across a = {.s = s};
     *is = false;
@@ -290,10 +290,11 @@ static int64_t along(dc_sketch *s, const dc_shape *p, uint32_t axis)
     return bytes;
 }
 
-dc_shape dc_simt_turn_sum(dc_sketch *s, const dc_shape *p)
+bool dc_simt_turn_sum(dc_sketch *s, dc_shape *p, bool *is)
 {
+    *is = false;
     if (p->add == NULL || !p->one_sum || p->by_rows || p->nred < 2 || dc_ix_any_value(s->k))
-        return *p;
+        return true;
     int best = p->nred - 1;
     for (int i = p->nred - 2; i >= 0; i--)
         if (along(s, p, p->red[i]) > along(s, p, p->red[best]))
@@ -301,5 +302,6 @@ dc_shape dc_simt_turn_sum(dc_sketch *s, const dc_shape *p)
     for (int i = best + 1; i < p->nred; i++)
         if (!dc_do_reorder_reduce(s, p->red[i], p->red[best]))
             break;
-    return dc_shape_of(s->k);
+    *p = dc_shape_of(s->k);
+    return true;
 }

@@ -42,7 +42,7 @@ static bool shorten(dc_sketch *s, uint32_t axis)
     return dc_do_split(s, axis, n, &block) && dc_do_subtotal(s, block.o);
 }
 
-bool dc_simt_columns(dc_sketch *s, const dc_shape *p, bool *is)
+bool dc_simt_columns(dc_sketch *s, dc_shape *p, bool *is)
 {
     uint32_t k, all;
     dc_partial sum;

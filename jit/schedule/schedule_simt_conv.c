@@ -53,16 +53,18 @@ static bool is_long(const dc_sketch *s, const dc_shape *p)
 }
 
 /* Few rows or columns are no tile: threads share the terms along memory, of one loop if it is long, else of all. */
-dc_shape dc_simt_join_loops(dc_sketch *s, const dc_shape *p)
+bool dc_simt_join_loops(dc_sketch *s, dc_shape *p, bool *is)
 {
     int first, last;
+    *is = false;
     if (!is_product(s, p))
-        return *p;
+        return true;
     const bool rows = find_rows(s, p, &first, &last);
     if (is_long(s, p) && (!rows || dc_simt_has_few(s, p)))
-        return *p;
+        return true;
     if (rows)
         join(s, p->out, first, last);
     join(s, p->red, 0, p->nred - 1);
-    return dc_shape_of(s->k);
+    *p = dc_shape_of(s->k);
+    return true;
 }

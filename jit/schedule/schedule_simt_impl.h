@@ -35,26 +35,26 @@ bool dc_simt_groups(dc_sketch *s, uint32_t axis, int64_t threads);
 bool dc_simt_goes_along(dc_sketch *s, const dc_stmt *first, uint32_t axis);
 
 /* An output to each thread. */
-bool dc_simt_flat(dc_sketch *s, const dc_shape *p);
+dc_sketch_rule dc_simt_flat;
 /* No reduction, schedule_simt_map.c. */
-bool dc_simt_map(dc_sketch *s, const dc_shape *p);
+dc_sketch_rule dc_simt_map;
 /* One with transposed operands, whose loops were merged, schedule_simt_turn.c; *is as below. */
 bool dc_simt_turn(dc_sketch *s, const dc_shape *p, bool *is);
-/* The loops over rows of a product, and those of its sum, become one each, schedule_simt_conv.c; its shape then. */
-dc_shape dc_simt_join_loops(dc_sketch *s, const dc_shape *p);
-/* Products of tiny matrices, schedule_simt_tiny.c; *is: it is such, else nothing was done. */
-bool dc_simt_tiny(dc_sketch *s, const dc_shape *p, bool *is);
-/* Rows of reductions and stores, schedule_simt_rows.c; *is: they are such, else nothing was done. */
-bool dc_simt_rows(dc_sketch *s, const dc_shape *p, bool *is);
-/* Short sums along the last axis, schedule_simt_window.c; *is as above. */
-bool dc_simt_windows(dc_sketch *s, const dc_shape *p, bool *is);
-/* The loop of a sum that goes along memory goes inside the others, schedule_simt_across.c; its shape then. */
-dc_shape dc_simt_turn_sum(dc_sketch *s, const dc_shape *p);
-/* Rows whose columns lie across memory, schedule_simt_across.c; *is as above. */
-bool dc_simt_across(dc_sketch *s, const dc_shape *p, bool *is);
-/* Sums over leading axes, schedule_simt_columns.c; *is as above. */
-bool dc_simt_columns(dc_sketch *s, const dc_shape *p, bool *is);
-/* Updates of places that integers choose, schedule_simt_scatter.c; *is as above. */
-bool dc_simt_scatter(dc_sketch *s, bool *is);
+/* The loops over rows of a product, and those of its sum, become one each for the rules behind it, schedule_simt_conv.c. */
+dc_sketch_rule dc_simt_join_loops;
+/* Products of tiny matrices, schedule_simt_tiny.c. */
+dc_sketch_rule dc_simt_tiny;
+/* Rows of reductions and stores, schedule_simt_rows.c. */
+dc_sketch_rule dc_simt_rows;
+/* Short sums along the last axis, schedule_simt_window.c. */
+dc_sketch_rule dc_simt_windows;
+/* The loop of a sum that goes along memory goes inside the others for the rules behind it, schedule_simt_across.c. */
+dc_sketch_rule dc_simt_turn_sum;
+/* Rows whose columns lie across memory, schedule_simt_across.c. */
+dc_sketch_rule dc_simt_across;
+/* Sums over leading axes, schedule_simt_columns.c. */
+dc_sketch_rule dc_simt_columns;
+/* Updates of places that integers choose, schedule_simt_scatter.c. */
+dc_sketch_rule dc_simt_scatter;
 
 #endif

@@ -113,26 +113,26 @@ static bool along_axis(dc_sketch *s, uint32_t axis)
            share_out(s, vectors.o, threads_of(s, extent / v));
 }
 
-bool dc_simt_map(dc_sketch *s, const dc_shape *shape)
+bool dc_simt_map(dc_sketch *s, dc_shape *p, bool *is)
 {
-    dc_shape p = *shape;
     uint32_t all;
-    if (p.nout == 0)
+    *is = p->add == NULL && !p->by_rows;
+    if (!*is || p->nout == 0)
         return true;
-    dc_sketch_merge(s, &p);
+    dc_sketch_merge(s, p);
     bool turned;
-    const bool done = dc_simt_turn(s, &p, &turned);
+    const bool done = dc_simt_turn(s, p, &turned);
     if (turned)
         return done;
-    const uint32_t last = p.out[p.nout - 1];
+    const uint32_t last = p->out[p->nout - 1];
     const int64_t v =
-        vector_of(s, last, dc_sketch_extent(s, last), dc_simt_product(s, p.out, p.nout));
+        vector_of(s, last, dc_sketch_extent(s, last), dc_simt_product(s, p->out, p->nout));
     dc_split vectors;
-    if (p.nout == 1 || v == 1)
-        return dc_simt_fuse(s, p.out, p.nout, &all) && along_axis(s, all);
+    if (p->nout == 1 || v == 1)
+        return dc_simt_fuse(s, p->out, p->nout, &all) && along_axis(s, all);
     if (!dc_do_split(s, last, v, &vectors))
         return false;
-    p.out[p.nout - 1] = vectors.o;
-    return dc_simt_fuse(s, p.out, p.nout, &all) && dc_do_vectorize(s, vectors.i) &&
+    p->out[p->nout - 1] = vectors.o;
+    return dc_simt_fuse(s, p->out, p->nout, &all) && dc_do_vectorize(s, vectors.i) &&
            share_out(s, all, threads_of(s, dc_sketch_extent(s, all)));
 }

@@ -278,7 +278,7 @@ static int ask_skinny(const dc_simt_product *q)
     return (int)dc_sketch_knob(q->s, DC_KNOB_SKINNY, 0, both, is ? SKINNY : 0);
 }
 
-bool dc_schedule_simt_product(dc_sketch *s, const dc_shape *p, bool *is)
+bool dc_schedule_simt_product(dc_sketch *s, dc_shape *p, bool *is)
 {
     dc_simt_product q = {.s = s};
     *is =

@@ -448,9 +448,10 @@ static bool along_memory(dc_sketch *s, const dc_shape *p)
     return along.unit || dc_strides_none(along);
 }
 
-bool dc_simt_rows(dc_sketch *s, const dc_shape *p, bool *is)
+bool dc_simt_rows(dc_sketch *s, dc_shape *p, bool *is)
 {
     rows r;
+    *is = false;
     if (!read_parts(s, p, &r) || (p->add != NULL && !p->by_rows && !along_memory(s, p)))
         return true;
     find_held(s, p, &r);

@@ -184,8 +184,9 @@ static bool by_warps(dc_sketch *s, scatter *x)
     return dc_simt_fuse(s, out, n, &all) && dc_do_grid(s, all);
 }
 
-bool dc_simt_scatter(dc_sketch *s, bool *is)
+bool dc_simt_scatter(dc_sketch *s, dc_shape *p, bool *is)
 {
+    DC_UNUSED(p);
     scatter x;
     *is = read_scatter(s, &x);
     if (!*is || !fuse_loops(s, &x))

@@ -164,7 +164,7 @@ static bool apply(tiny *x, const dc_shape *p)
     return share(x, axis, n);
 }
 
-bool dc_simt_tiny(dc_sketch *s, const dc_shape *p, bool *is)
+bool dc_simt_tiny(dc_sketch *s, dc_shape *p, bool *is)
 {
     tiny x = {.s = s};
     *is = read_tiny(&x, p) && choose_sizes(&x);

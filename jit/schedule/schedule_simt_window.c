@@ -72,7 +72,7 @@ static bool make_own(dc_sketch *s, const dc_shape *p, const window *w, uint32_t 
     return true;
 }
 
-bool dc_simt_windows(dc_sketch *s, const dc_shape *p, bool *is)
+bool dc_simt_windows(dc_sketch *s, dc_shape *p, bool *is)
 {
     uint32_t out[DC_SHAPE_AXES], all;
     *is = is_window(s, p);

@@ -72,15 +72,17 @@ void dc_sketch_merge(dc_sketch *s, dc_shape *p)
     }
 }
 
-void dc_sketch_merge_rows(dc_sketch *s, dc_shape *p)
+bool dc_sketch_merge_rows(dc_sketch *s, dc_shape *p, bool *is)
 {
-    for (int i = p->nout - 2; i >= 0; i--) {
+    *is = false;
+    for (int i = p->nout - 2; i >= 0 && p->one_sum && !p->by_rows; i--) {
         const uint32_t outer = p->out[i], inner = p->out[i + 1];
         uint32_t one;
         if (s->k->axis.at[outer].role == DC_ROLE_M && s->k->axis.at[inner].role == DC_ROLE_M &&
             one_in_stmts(s->k, s->k->root, outer, inner) && dc_do_fuse(s, outer, inner, &one))
             *p = dc_shape_of(s->k);
     }
+    return true;
 }
 
 /* pieces --------------------------------------------------------------------------------------- */

@@ -435,6 +435,45 @@ static void test_rules(void)
     CHECK(strstr(stated, "split_full") == NULL && strstr(stated, "vectorize j.i.i") != NULL);
 }
 
+static dc_kernel_kind kind(const char *text)
+{
+    dc_kernel *k = nest_of(text);
+    const dc_kernel_kind kind = (dc_kernel_kind)k->kind;
+    dc_kernel_free(k);
+    return kind;
+}
+
+#define COPIES(i, j)                             \
+    "kernel f(out0: f32[6] out, x0: f32[6]) {\n" \
+    "  for i" i " in 2\n"                        \
+    "    for j" j " in 3\n"                      \
+    "      out0[3*i + j] = x0[3*i + j]\n"        \
+    "}\n"
+
+static void test_kinds(void)
+{
+    CHECK_EQ(kind(COPIES("", "")), DC_KERNEL_map);
+    CHECK_EQ(kind(COPIES(": row", ": lane")), DC_KERNEL_transform);
+    CHECK_EQ(kind(COPIES(": m", ": lane")), DC_KERNEL_attention);
+    CHECK_EQ(kind(PRODUCT(": m", ": n", ": k")), DC_KERNEL_reduction);
+    CHECK_EQ(kind("kernel f(out0: f32[6] out, x0: f32[6]) {\n"
+                  "  for i in 2\n"
+                  "    for j in 3\n"
+                  "      out0[3*i + j] = 0:f32\n"
+                  "    for k in 3\n"
+                  "      out0[3*i + k] = x0[3*i + k]\n"
+                  "}\n"),
+             DC_KERNEL_rows);
+    CHECK_EQ(kind("kernel f(out0: f32[6] out, x0: i32[4], x1: f32[4]) {\n"
+                  "  for a in 6\n"
+                  "    out0[a] = 0:f32\n"
+                  "  for k in 4\n"
+                  "    t0 = minimum(maximum(x0[k], 0:i32), 5:i32)\n"
+                  "    out0[int(t0)] = add(out0[int(t0)], x1[k])\n"
+                  "}\n"),
+             DC_KERNEL_scatter);
+}
+
 int main(void)
 {
     nest_open();
@@ -445,6 +484,7 @@ int main(void)
     test_of_graphs();
     test_agree();
     test_rules();
+    test_kinds();
     nest_close();
     return t_done();
 }
