@@ -128,7 +128,8 @@ static bool is_product(const dc_kernel *k, dc_vx term)
     return k->vx.at[term].kind == DC_VX_OP && k->vx.at[term].op == DC_OP_MUL;
 }
 
-bool dc_operands_of(const dc_kernel *k, dc_arena *scratch, dc_vx term, uint32_t n, dc_operands *out)
+static bool operands_of(const dc_kernel *k, dc_arena *scratch, dc_vx term, uint32_t n,
+                        dc_operands *out)
 {
     const dc_vx_node *x = &k->vx.at[term];
     *out = (dc_operands){term, term, is_product(k, term)};
@@ -138,6 +139,13 @@ bool dc_operands_of(const dc_kernel *k, dc_arena *scratch, dc_vx term, uint32_t 
     out->left = x->in[left];
     out->right = x->in[1 - left];
     return !moves(k, scratch, out->left, n, ALL, n) && moves(k, scratch, out->right, n, ALL, n);
+}
+
+bool dc_contraction_of(dc_kernel *k, const dc_shape *p, dc_operands *out)
+{
+    const uint32_t n = p->nout > 0 ? p->out[p->nout - 1] : DC_NO_AXIS;
+    return n != DC_NO_AXIS && p->one_sum && !p->by_rows && dc_axis_role(k, n) == DC_ROLE_N &&
+           operands_of(k, &k->arena, dc_shape_term(k, p), n, out);
 }
 
 /* Is it where(position < number, x, 0), zeros behind a size? */
@@ -237,7 +245,7 @@ static void derive_contraction(dc_kernel *k, const dc_shape *p)
     if (!p->one_sum || p->nout == 0 || !dc_nest_accumulates(k, p->add))
         return;
     const uint32_t n = p->out[p->nout - 1];
-    if (!dc_operands_of(k, &k->arena, dc_shape_term(k, p), n, &o))
+    if (!operands_of(k, &k->arena, dc_shape_term(k, p), n, &o))
         return;
     if (o.product)
         derive_window(k, p, &o, n);

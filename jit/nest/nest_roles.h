@@ -24,6 +24,16 @@ static inline bool dc_role_is_rows(dc_role role)
     return role == DC_ROLE_M || role == DC_ROLE_SPATIAL;
 }
 
+static inline dc_role dc_axis_role(const dc_kernel *k, uint32_t axis)
+{
+    return (dc_role)k->axis.at[axis].role;
+}
+
+static inline bool dc_axis_is_rows(const dc_kernel *k, uint32_t axis)
+{
+    return dc_role_is_rows(dc_axis_role(k, axis));
+}
+
 /* Does any axis have a role, this one? */
 bool dc_roles_any(const dc_kernel *k);
 bool dc_roles_has(const dc_kernel *k, dc_role role);
@@ -49,9 +59,8 @@ typedef struct dc_operands {
     bool product;
 } dc_operands;
 
-/* False: the term has no such operands. */
-bool dc_operands_of(const dc_kernel *k, dc_arena *scratch, dc_vx term, uint32_t n,
-                    dc_operands *out);
+/* Of the only sum of a kernel, along whose last axis of the result vectors lie (n). False: it is no contraction. */
+bool dc_contraction_of(dc_kernel *k, const dc_shape *p, dc_operands *out);
 /* Does an operand move along the axis: does a load in it? */
 bool dc_operand_moves(const dc_kernel *k, dc_arena *scratch, dc_vx operand, uint32_t axis);
 /* The load that an operand is, casts and zeros behind a size aside; 0: it is computed of more. */

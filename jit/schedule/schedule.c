@@ -108,6 +108,17 @@ bool *dc_sketch_used(const dc_kernel *k, dc_arena *a)
     return used;
 }
 
+int dc_sketch_loads(dc_kernel *k, uint32_t buf)
+{
+    const dc_mark mark = dc_arena_mark(&k->arena);
+    const bool *used = dc_sketch_used(k, &k->arena);
+    int n = 0;
+    for (dc_vx v = 1; v < k->vx.n; v++)
+        n += used[v] && k->vx.at[v].kind == DC_VX_LOAD && k->vx.at[v].buf == buf;
+    dc_arena_rewind(&k->arena, mark);
+    return n;
+}
+
 bool dc_sketch_hoist(dc_sketch *s, const uint32_t *red, int nred, uint32_t axis)
 {
     for (int i = 0; i < nred; i++)

@@ -96,22 +96,14 @@ static operand operand_of(const product *q, const dc_shape *p, dc_vx v)
     return f;
 }
 
-static dc_role role_of(const dc_sketch *s, uint32_t axis)
-{
-    return (dc_role)s->k->axis.at[axis].role;
-}
-
 /*
  * The operands of the contraction; of a term that is no product both are the term. False where there is no
  * contraction along n, or no vectors along n can be read or packed.
  */
 static bool read_operands(product *q, const dc_shape *p)
 {
-    dc_kernel *k = q->s->k;
-    const uint32_t n = p->nout > 0 ? p->out[p->nout - 1] : 0;
     dc_operands o;
-    if (p->nout == 0 || !p->one_sum || k->axis.at[n].role != DC_ROLE_N ||
-        !dc_operands_of(k, &k->arena, dc_shape_term(k, p), n, &o))
+    if (!dc_contraction_of(q->s->k, p, &o))
         return false;
     q->a = operand_of(q, p, o.left);
     q->b = operand_of(q, p, o.right);
@@ -121,8 +113,7 @@ static bool read_operands(product *q, const dc_shape *p)
         return q->has_m && q->b.all_n.unit && q->b.all_n.invariant && !q->b.all_n.strided &&
                !q->b.all_n.irregular;
     }
-    q->has_m =
-        q->has_m && dc_role_is_rows(role_of(q->s, p->out[p->nout - 2])) && dc_strides_all(q->a.m);
+    q->has_m = q->has_m && dc_axis_is_rows(q->s->k, p->out[p->nout - 2]) && dc_strides_all(q->a.m);
     return !q->b.all_n.irregular && dc_strides_all(q->has_m ? q->b.n : q->b.all_n) &&
            (q->b.n.unit || q->b.plain);
 }
@@ -134,10 +125,10 @@ static bool read_operands(product *q, const dc_shape *p)
 static bool turn_shape(const dc_sketch *s, const dc_shape *p, dc_shape *out, int *turned)
 {
     int m = p->nout - 2;
-    while (m >= 0 && role_of(s, p->out[m]) == DC_ROLE_N)
+    while (m >= 0 && dc_axis_role(s->k, p->out[m]) == DC_ROLE_N)
         m--;
     *turned = p->nout - 2 - m;
-    if (m < 0 || *turned <= 0 || role_of(s, p->out[m]) != DC_ROLE_M)
+    if (m < 0 || *turned <= 0 || dc_axis_role(s->k, p->out[m]) != DC_ROLE_M)
         return false;
     *out = *p;
     memmove(out->out + m, out->out + m + 1, (size_t)*turned * sizeof *out->out);
@@ -684,7 +675,7 @@ bool dc_schedule_product(dc_sketch *s, dc_shape *p, bool *is)
     product q = {.s = s};
     dc_shape turned;
     *is = false;
-    if (p->by_rows || p->nout == 0 || dc_sketch_extent(s, p->out[p->nout - 1]) < 2)
+    if (p->nout == 0 || dc_sketch_extent(s, p->out[p->nout - 1]) < 2)
         return true;
     if (turn_shape(s, p, &turned, &q.nturned) && read_operands(&q, &turned) && q.has_m) {
         *is = true;

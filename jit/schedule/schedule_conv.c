@@ -54,10 +54,9 @@ static bool share_dim(const conv *c, uint32_t out, uint32_t red)
 static bool find_left(conv *c)
 {
     dc_kernel *k = c->s->k;
-    const dc_shape *p = c->p;
     dc_operands o;
-    if (p->nout < 2 || !dc_roles_has(k, DC_ROLE_WINDOW) ||
-        !dc_operands_of(k, &k->arena, dc_shape_term(k, p), p->out[p->nout - 1], &o) || !o.product)
+    if (c->p->nout < 2 || !dc_roles_has(k, DC_ROLE_WINDOW) || !dc_contraction_of(k, c->p, &o) ||
+        !o.product)
         return false;
     c->left = dc_operand_load(k, o.left);
     if (c->left != 0)

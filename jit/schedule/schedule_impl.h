@@ -91,6 +91,8 @@ bool dc_sketch_grid_all(dc_sketch *s);
 int64_t dc_sketch_extent(const dc_sketch *s, uint32_t axis);
 /* By value: does the kernel compute it? Moves leave others behind. */
 bool *dc_sketch_used(const dc_kernel *k, dc_arena *a);
+/* Loads from a buffer that the kernel does. */
+int dc_sketch_loads(dc_kernel *k, uint32_t buf);
 /* Of a vector along so many iterations: the smallest power of two that holds them, if there is. */
 int64_t dc_sketch_lanes(const dc_sketch *s, int64_t extent);
 /* Interchanges the loops of a reduction, outermost first, each directly inside axis, with it. */
@@ -188,6 +190,8 @@ dc_row_inputs dc_sketch_row_inputs(const dc_sketch *s);
 /* After all other moves: stores past the caches, what overlaps with them, prefetches of rows. */
 void dc_schedule_memory(dc_sketch *s, const dc_row_inputs *inputs);
 
+/* Is it a contraction of two operands, at positions that no integers choose? */
+bool dc_simt_is_contraction(const dc_sketch *s, const dc_shape *p, dc_operands *operands);
 /* A contraction for groups of threads that is worth tiles (schedule_simt_product.c). */
 dc_sketch_rule dc_schedule_simt_product;
 /* Is it one of so few columns that it gets neither tiles nor matrix instructions? */

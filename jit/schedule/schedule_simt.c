@@ -41,6 +41,12 @@ int64_t dc_simt_product(const dc_sketch *s, const uint32_t *axis, int n)
     return p;
 }
 
+bool dc_simt_is_contraction(const dc_sketch *s, const dc_shape *p, dc_operands *operands)
+{
+    return p->nred > 0 && !dc_ix_any_value(s->k) && dc_contraction_of(s->k, p, operands) &&
+           operands->product;
+}
+
 bool dc_simt_fuse(dc_sketch *s, const uint32_t *axis, int n, uint32_t *all)
 {
     *all = axis[0];

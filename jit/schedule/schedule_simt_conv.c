@@ -9,11 +9,6 @@
 #include "jit/base/tuning.h"
 #include "jit/schedule/schedule_simt_impl.h"
 
-static bool is_row(const dc_kernel *k, uint32_t axis)
-{
-    return dc_role_is_rows((dc_role)k->axis.at[axis].role);
-}
-
 /* Loops i to j, each directly in the one before. */
 static void join(dc_sketch *s, const uint32_t *axis, int i, int j)
 {
@@ -26,24 +21,13 @@ static void join(dc_sketch *s, const uint32_t *axis, int i, int j)
 static bool find_rows(const dc_sketch *s, const dc_shape *p, int *first, int *last)
 {
     *last = p->nout - 2;
-    while (*last > 0 && !is_row(s->k, p->out[*last]))
+    while (*last > 0 && !dc_axis_is_rows(s->k, p->out[*last]))
         --*last;
     *first = *last;
-    while (*first > 0 && is_row(s->k, p->out[*first - 1]))
+    while (*first > 0 && dc_axis_is_rows(s->k, p->out[*first - 1]))
         --*first;
-    return is_row(s->k, p->out[*last]) &&
+    return dc_axis_is_rows(s->k, p->out[*last]) &&
            dc_simt_product(s, p->out + *first, *last - *first + 1) >= DC_TUNE_GROUP_ROWS;
-}
-
-/* Is it a product of two operands, at positions that no integers choose, with columns for tiles? */
-static bool is_product(dc_sketch *s, const dc_shape *p)
-{
-    dc_operands o;
-    if (p->nout < 2 || p->nred == 0 || !p->one_sum || dc_ix_any_value(s->k))
-        return false;
-    const uint32_t n = p->out[p->nout - 1];
-    return s->k->axis.at[n].role == DC_ROLE_N && dc_sketch_extent(s, n) >= DC_TUNE_GROUP_ROWS &&
-           dc_operands_of(s->k, &s->k->arena, dc_shape_term(s->k, p), n, &o) && o.product;
 }
 
 /* Has the innermost loop of the sum enough terms for threads to share them? */
@@ -57,7 +41,9 @@ bool dc_simt_join_loops(dc_sketch *s, dc_shape *p, bool *is)
 {
     int first, last;
     *is = false;
-    if (!is_product(s, p))
+    dc_operands o;
+    if (p->nout < 2 || !dc_simt_is_contraction(s, p, &o) ||
+        dc_sketch_extent(s, p->out[p->nout - 1]) < DC_TUNE_GROUP_ROWS)
         return true;
     const bool rows = find_rows(s, p, &first, &last);
     if (is_long(s, p) && (!rows || dc_simt_has_few(s, p)))

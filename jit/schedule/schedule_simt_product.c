@@ -28,23 +28,6 @@ enum { LANES_M = 4, LANES_N = 8 }; /* of a warp */
 
 /* Looking at it ------------------------------------------------------------------------------- */
 
-static dc_role role_of(const dc_simt_product *q, uint32_t axis)
-{
-    return (dc_role)q->s->k->axis.at[axis].role;
-}
-
-/* Loads that the kernel does. */
-static int loads_of(dc_kernel *k, uint32_t buf)
-{
-    const dc_mark mark = dc_arena_mark(&k->arena);
-    const bool *used = dc_sketch_used(k, &k->arena);
-    int n = 0;
-    for (uint32_t v = 1; v < k->vx.n; v++)
-        n += used[v] && k->vx.at[v].kind == DC_VX_LOAD && k->vx.at[v].buf == buf;
-    dc_arena_rewind(&k->arena, mark);
-    return n;
-}
-
 dc_factor dc_simt_factor(const dc_simt_product *q, dc_vx v, uint32_t axis)
 {
     dc_kernel *k = q->s->k;
@@ -57,7 +40,7 @@ dc_factor dc_simt_factor(const dc_simt_product *q, dc_vx v, uint32_t axis)
     const int64_t size = (int64_t)dc_dtype_size((dc_dtype)q->sum);
     f.buf = n.buf;
     f.dtype = n.dtype;
-    f.alone = loads_of(k, f.buf) == 1;
+    f.alone = dc_sketch_loads(k, f.buf) == 1;
     f.plain = dc_operand_load(k, v) == load;
     const int64_t most = 16 / (int64_t)dc_dtype_size(f.dtype);
     const int64_t side = dc_simt_run(k, &n, axis, most), terms = dc_simt_run(k, &n, along_k, most);
@@ -73,7 +56,7 @@ static bool find_rows(dc_simt_product *q, const dc_shape *p)
 {
     q->m.axis = DC_NO_AXIS;
     for (int i = p->nout - 2; i >= 0; i--)
-        if (dc_role_is_rows(role_of(q, p->out[i])) &&
+        if (dc_axis_is_rows(q->s->k, p->out[i]) &&
             (q->m.axis == DC_NO_AXIS || dc_sketch_extent(q->s, p->out[i]) > q->m.extent)) {
             q->m.axis = p->out[i];
             q->m.extent = dc_sketch_extent(q->s, p->out[i]);
@@ -81,28 +64,32 @@ static bool find_rows(dc_simt_product *q, const dc_shape *p)
     return q->m.axis != DC_NO_AXIS;
 }
 
-/* Is it a contraction of two operands, both with an axis of their own, at positions that no integers choose? */
-static bool read_product(dc_simt_product *q, const dc_shape *p)
+bool dc_simt_read_sum(dc_simt_product *q, const dc_shape *p, dc_operands *operands)
 {
-    dc_kernel *k = q->s->k;
-    dc_operands o;
-    if (p->nout < 2 || p->nred == 0 || !p->one_sum || dc_ix_any_value(k))
-        return false;
-    q->n.axis = p->out[p->nout - 1];
-    q->n.extent = dc_sketch_extent(q->s, q->n.axis);
-    if (role_of(q, q->n.axis) != DC_ROLE_N || !find_rows(q, p) ||
-        !dc_operands_of(k, &k->arena, dc_shape_term(k, p), q->n.axis, &o) || !o.product)
+    const dc_kernel *k = q->s->k;
+    if (!dc_simt_is_contraction(q->s, p, operands))
         return false;
     q->nred = p->nred;
     memcpy(q->red, p->red, sizeof q->red);
+    q->K = dc_sketch_extent(q->s, p->red[p->nred - 1]);
+    q->sum = k->vx.at[p->add->put[0].value].dtype;
+    return true;
+}
+
+/* Is it a contraction of two operands, both with an axis of their own? */
+static bool read_product(dc_simt_product *q, const dc_shape *p)
+{
+    dc_operands o;
+    if (!dc_simt_read_sum(q, p, &o) || !find_rows(q, p))
+        return false;
+    q->n.axis = p->out[p->nout - 1];
+    q->n.extent = dc_sketch_extent(q->s, q->n.axis);
     q->others = 1;
     for (int i = 0; i < p->nout; i++)
         if (p->out[i] != q->m.axis && p->out[i] != q->n.axis) {
             q->out[q->nout++] = p->out[i];
             q->others *= dc_sketch_extent(q->s, p->out[i]);
         }
-    q->K = dc_sketch_extent(q->s, p->red[p->nred - 1]);
-    q->sum = k->vx.at[p->add->put[0].value].dtype;
     q->a = dc_simt_factor(q, o.left, q->m.axis);
     q->b = dc_simt_factor(q, o.right, q->n.axis);
     return true;

@@ -36,11 +36,6 @@ typedef struct skinny {
 
 /* Looking at it ------------------------------------------------------------------------------- */
 
-static dc_role role_of(const skinny *x, uint32_t axis)
-{
-    return (dc_role)x->q.s->k->axis.at[axis].role;
-}
-
 /* The axes of the result: rows m and columns n, of which one side is few. */
 static bool find_sides(skinny *x, const dc_shape *p, int64_t most)
 {
@@ -48,9 +43,9 @@ static bool find_sides(skinny *x, const dc_shape *p, int64_t most)
     uint32_t longest = DC_NO_AXIS;
     for (int i = 0; i < p->nout; i++) {
         const int64_t extent = dc_sketch_extent(x->q.s, p->out[i]);
-        if (role_of(x, p->out[i]) == DC_ROLE_N)
+        if (dc_axis_role(x->q.s->k, p->out[i]) == DC_ROLE_N)
             n *= extent;
-        if (!dc_role_is_rows(role_of(x, p->out[i])))
+        if (!dc_axis_is_rows(x->q.s->k, p->out[i]))
             continue;
         m *= extent;
         if (longest == DC_NO_AXIS || extent > dc_sketch_extent(x->q.s, longest))
@@ -64,7 +59,7 @@ static bool find_sides(skinny *x, const dc_shape *p, int64_t most)
     x->extent = dc_sketch_extent(x->q.s, x->side);
     x->others = 1;
     for (int i = 0; i < p->nout; i++) {
-        const dc_role role = role_of(x, p->out[i]);
+        const dc_role role = dc_axis_role(x->q.s->k, p->out[i]);
         if (p->out[i] == x->side)
             continue;
         if (few_rows ? dc_role_is_rows(role) : role == DC_ROLE_N) {
@@ -79,22 +74,14 @@ static bool find_sides(skinny *x, const dc_shape *p, int64_t most)
 
 static bool read_product(skinny *x, const dc_shape *p, int64_t most)
 {
-    dc_simt_product *q = &x->q;
-    dc_kernel *k = q->s->k;
     dc_operands o;
-    if (p->nout < 1 || p->nred == 0 || !p->one_sum || p->by_rows || dc_ix_any_value(k))
+    if (!dc_simt_read_sum(&x->q, p, &o) || !find_sides(x, p, most))
         return false;
     const uint32_t n = p->out[p->nout - 1];
-    if (role_of(x, n) != DC_ROLE_N || !find_sides(x, p, most) ||
-        !dc_operands_of(k, &k->arena, dc_shape_term(k, p), n, &o) || !o.product)
-        return false;
-    q->nred = p->nred;
-    memcpy(q->red, p->red, sizeof q->red);
-    q->K = dc_sketch_extent(q->s, p->red[p->nred - 1]);
-    q->sum = k->vx.at[p->add->put[0].value].dtype;
     const bool right = x->side == n;
-    x->matrix = dc_simt_factor(q, right ? o.right : o.left, x->side);
-    x->rest = dc_simt_factor(q, right ? o.left : o.right, x->nfew > 0 ? x->few[x->nfew - 1] : n);
+    x->matrix = dc_simt_factor(&x->q, right ? o.right : o.left, x->side);
+    x->rest =
+        dc_simt_factor(&x->q, right ? o.left : o.right, x->nfew > 0 ? x->few[x->nfew - 1] : n);
     return true;
 }
 

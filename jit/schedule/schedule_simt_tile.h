@@ -44,6 +44,8 @@ typedef struct dc_simt_product {
     uint8_t sum; /* dtype of the sums */
 } dc_simt_product;
 
+/* Reads the sum of a contraction. False: it is none. */
+bool dc_simt_read_sum(dc_simt_product *q, const dc_shape *p, dc_operands *operands);
 /* An operand whose axis m or n this is; of q sketch, reductions and the type of sums are read. */
 dc_factor dc_simt_factor(const dc_simt_product *q, dc_vx v, uint32_t axis);
 

@@ -27,13 +27,12 @@ static bool read_tiny(tiny *x, const dc_shape *p)
 {
     dc_sketch *s = x->s;
     dc_operands o;
-    if (p->nout < 2 || p->nred != 1 || !p->one_sum || p->by_rows || dc_ix_any_value(s->k))
+    if (p->nout < 2 || p->nred != 1)
         return false;
     const uint32_t n = p->out[p->nout - 1], m = p->out[p->nout - 2];
     const int64_t rows = dc_sketch_extent(s, m), columns = dc_sketch_extent(s, n);
-    if (s->k->axis.at[n].role != DC_ROLE_N || columns > DC_TUNE_TINY ||
-        dc_sketch_extent(s, p->red[0]) > DC_TUNE_TINY ||
-        !dc_operands_of(s->k, &s->k->arena, dc_shape_term(s->k, p), n, &o) || !o.product)
+    if (columns > DC_TUNE_TINY || dc_sketch_extent(s, p->red[0]) > DC_TUNE_TINY ||
+        !dc_simt_is_contraction(s, p, &o))
         return false;
     const bool matrices = p->nout > 2 && rows <= DC_TUNE_TINY;
     x->nout = p->nout;
