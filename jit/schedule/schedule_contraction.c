@@ -69,14 +69,6 @@ typedef struct product {
 
 /* Looking at it ------------------------------------------------------------------------------- */
 
-static int loads_of(const dc_kernel *k, uint32_t buf)
-{
-    int n = 0;
-    for (uint32_t v = 1; v < k->vx.n; v++)
-        n += k->vx.at[v].kind == DC_VX_LOAD && k->vx.at[v].buf == buf;
-    return n;
-}
-
 static operand operand_of(const product *q, const dc_shape *p, dc_vx v)
 {
     dc_kernel *k = q->s->k;
@@ -90,7 +82,7 @@ static operand operand_of(const product *q, const dc_shape *p, dc_vx v)
     if (p->nred > 0)
         f.k = dc_strides_of(k, load, p->red[p->nred - 1]);
     f.buf = k->vx.at[load].buf;
-    f.plain = loads_of(k, f.buf) == 1;
+    f.plain = dc_sketch_loads(k, f.buf) == 1;
     f.count = k->buf.at[f.buf].count;
     f.bytes = f.count * (int64_t)dc_dtype_size((dc_dtype)k->buf.at[f.buf].dtype);
     return f;

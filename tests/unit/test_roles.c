@@ -435,6 +435,25 @@ static void test_rules(void)
     CHECK(strstr(stated, "split_full") == NULL && strstr(stated, "vectorize j.i.i") != NULL);
 }
 
+/* A left operand behind a reshape: its axes split loops, and the outer one of the sum has sums that wait in a local. */
+static void test_reshaped(void)
+{
+    const char *moves =
+        schedule("kernel f(out0: f32[262144] out, x0: f32[524288], x1: f32[524288]) {\n"
+                 "  local acc: f32[1]\n"
+                 "  for i: m in 512\n"
+                 "    for j: n in 512\n"
+                 "      acc[0] = 0:f32\n"
+                 "      for k: k in 1024 reduce\n"
+                 "        acc[0] add= mul(x0[65536*(k/128) + 8192*(i/64) + 64*(k%128) + (i%64)], "
+                 "x1[512*k + j])\n"
+                 "      out0[512*i + j] = acc[0]\n"
+                 "}\n");
+    CHECK(strstr(moves, "split k 128\nsplit i 64\n") != NULL);
+    CHECK(strstr(moves, "reorder k.o j.i\n") != NULL);
+    CHECK(strstr(moves, "cache_write acc ") != NULL);
+}
+
 static dc_kernel_kind kind(const char *text)
 {
     dc_kernel *k = nest_of(text);
@@ -484,6 +503,7 @@ int main(void)
     test_of_graphs();
     test_agree();
     test_rules();
+    test_reshaped();
     test_kinds();
     nest_close();
     return t_done();
