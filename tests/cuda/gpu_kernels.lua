@@ -71,10 +71,8 @@ product("f16", 1000, 1096, 520, "nn", "local=0 registers=192 shared=196608 mma=0
 -- Bytes, sums in i32.
 for _, form in ipairs { "nt", "nn", "tn", "tt" } do
   local signature = "(x: i8[4096, 4096], y: i8[4096, 4096]) -> i32[4096, 4096]"
-  family(("i8 %s, 4096 by 4096, sums of 4096"):format(form), fn(signature,
-    function(x, y)
-      return forms[form](x:cast "i32", y:cast "i32")
-    end), form == "nt" and "local=0 registers=255 shared=98304 loads=1 stores=1 banks=1")
+  family(("i8 %s, 4096 by 4096, sums of 4096"):format(form), fn(signature, forms[form]),
+    form == "nt" and "local=0 registers=255 shared=98304 loads=1 stores=1 banks=1")
 end
 
 -- What follows a product, by runs of what is stored.
