@@ -102,29 +102,31 @@ dc_fv dc_expand_erfc(const use *u)
                                       -0.3761263890318375052, 0.1283791670955125739}};
     const dc_fv x = u->in[0], one = flt(u, 1), middle = flt_of(u, 3.6875, 4),
                 end = flt_of(u, 10.1, 27.3);
-    const dc_dtype un = unsigned_word(u);
-    const dc_fv mask = bits(u, un, u->t == DC_F64 ? UINT64_MAX << 32 : 0xfffff000);
-    dc_fv a = magnitude_of(u, x);
+    dc_fv a = magnitude_of(u, x), left;
     a = pick(u, op2(u, DC_K_LT, end, a), end, a); /* NaN stays */
-    const dc_fv high = as(u, op2(u, DC_K_AND, as(u, a, un), mask), u->t);
-    const dc_fv square = op2(u, DC_K_MUL, high, high); /* exact */
-    const dc_fv rest = op2(u, DC_K_MUL, op2(u, DC_K_SUB, high, a), op2(u, DC_K_ADD, high, a));
-    const dc_fv q = op2(u, DC_K_DIV, op2(u, DC_K_SUB, a, middle), op2(u, DC_K_ADD, a, middle));
+    const dc_fv exponent = square_by(u, a, -1, &left);
+    /* One division serves 1 / (1 + 2 a) and q = (a - middle) / (a + middle). */
+    const dc_fv twice = op2(u, DC_K_ADD, a, a), below = op2(u, DC_K_ADD, twice, one);
+    const dc_fv sum = op2(u, DC_K_ADD, a, middle),
+                both = op2(u, DC_K_DIV, one, op2(u, DC_K_MUL, sum, below));
+    const dc_fv inverse = op2(u, DC_K_MUL, both, sum);
+    const dc_fv q = op2(u, DC_K_MUL, op2(u, DC_K_SUB, a, middle), op2(u, DC_K_MUL, both, below));
     const series *of = u->t == DC_F64 ? &scaled_f64 : &scaled_f32;
     const dc_fv bend = op2(u, DC_K_MUL, q, polynomial(u, q, of->coef, of->terms - 1));
     const dc_fv level = flt(u, of->coef[of->terms - 1]);
     /* What the rounding of 1 + 2 a leaves is left to the exponential. */
-    const dc_fv twice = op2(u, DC_K_ADD, a, a), below = op2(u, DC_K_ADD, twice, one);
-    const dc_fv off = op2(u, DC_K_SUB, one, op2(u, DC_K_SUB, below, twice));
-    const dc_fv more = op2(u, DC_K_SUB, rest, op2(u, DC_K_DIV, off, below));
-    const dc_fv p = dc_expand_times_exp(u, level, bend, op1(u, DC_K_NEG, square), more);
-    const dc_fv r = op2(u, DC_K_DIV, p, below);
+    const dc_fv off = op2(u, DC_K_SUB, op2(u, DC_K_SUB, below, twice), one);
+    dc_exp_scale scale;
+    const dc_fv rest = dc_expand_exp_rest(u, exponent, fma3(u, off, inverse, left),
+                                          of == &scaled_f64 || !u->b->fused, &scale);
+    const dc_fv p = op2(u, DC_K_ADD, fma3(u, level, rest, fma3(u, bend, rest, bend)), level);
+    dc_fv r = u->b->fused ? op2(u, DC_K_MUL, p, inverse) : op2(u, DC_K_DIV, p, below);
+    if (u->b->fused) /* the product is corrected by what it leaves of p */
+        r = fma3(u, fma3(u, op1(u, DC_K_NEG, r), below, p), inverse, r);
+    r = dc_expand_by_exp_scale(u, r, &scale);
     const dc_fv far = pick(u, op2(u, DC_K_LT, x, flt(u, 0)), op2(u, DC_K_SUB, flt(u, 2), r), r);
-    /* 1 - (x + more), from 1/4 on as 1/2 - ((x - 1/2) + more), where the difference in it is exact */
-    const dc_fv much = op2(u, DC_K_LE, flt(u, 0.25), x);
-    const dc_fv by = pick(u, much, flt(u, 0.5), one), start = op2(u, DC_K_SUB, by, one);
     const dc_fv small = series_at(u, op2(u, DC_K_MUL, x, x), &small_f32, &small_f64);
-    const dc_fv near = op2(u, DC_K_SUB, by, fma3(u, x, small, op2(u, DC_K_ADD, x, start)));
+    const dc_fv near = fma3(u, op1(u, DC_K_NEG, x), small, op2(u, DC_K_SUB, one, x));
     return pick(u, op2(u, DC_K_LT, a, flt_of(u, 0.6, 0.5)), near, far);
 }
 

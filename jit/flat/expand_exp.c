@@ -12,6 +12,8 @@
 
 #include <math.h>
 
+enum { LIFT = 64 }; /* exponents of dc_exp_scale and so much are those of normal numbers */
+
 typedef struct kind { /* what f32 and f64 differ in */
     dc_dtype whole;   /* the signed integers of the same width */
     int fraction;
@@ -73,13 +75,19 @@ dc_fv dc_expand_scale(const use *u, dc_fv x, dc_fv n)
     return op2(u, DC_K_MUL, first, power_of_two(u, op2(u, DC_K_SUB, n, half)));
 }
 
-/* x / ln 2, rounded to an integer n; *sum: a float whose bits end in n + times * bias. */
-static dc_fv exponent_of(const use *u, dc_fv x, uint64_t times, dc_fv *sum)
+/* x / ln 2, rounded to an integer n; *sum: a float whose bits end in n + above. */
+static dc_fv exponent_above(const use *u, dc_fv x, double above, dc_fv *sum)
 {
     const kind *k = kind_of(u);
-    const dc_fv shifter = flt(u, k->shifter + (double)(times * k->bias));
+    const dc_fv shifter = flt(u, k->shifter + above);
     *sum = fma3(u, x, flt(u, k->log2_e), shifter);
     return op2(u, DC_K_SUB, *sum, shifter);
+}
+
+/* The same with n + times * bias. */
+static dc_fv exponent_of(const use *u, dc_fv x, uint64_t times, dc_fv *sum)
+{
+    return exponent_above(u, x, (double)(times * kind_of(u)->bias), sum);
 }
 
 /* A sum with one bias in it: 2^n where that is a normal number. */
@@ -90,15 +98,21 @@ static dc_fv power_of_sum(const use *u, dc_fv sum)
     return as(u, op2(u, DC_K_SHL, whole, bits(u, k->whole, (uint64_t)k->fraction)), u->t);
 }
 
+/* (exp(r) - 1 - r) / r^2 */
+static dc_fv bend_of(const use *u, dc_fv r)
+{
+    const kind *k = kind_of(u);
+    return k == &f64_kind ? polynomial(u, r, k->coef, k->terms)
+                          : polynomial_by_pairs(u, r, k->coef, k->terms);
+}
+
 /* exp(r) - 1 for what is left of x after n times ln 2. */
 static dc_fv reduced(const use *u, dc_fv x, dc_fv n)
 {
     const kind *k = kind_of(u);
     dc_fv r = fma3(u, n, flt(u, -k->ln2_high), x);
     r = fma3(u, n, flt(u, k->ln2_low), r);
-    const dc_fv p = k == &f64_kind ? polynomial(u, r, k->coef, k->terms)
-                                   : polynomial_by_pairs(u, r, k->coef, k->terms);
-    return fma3(u, p, op2(u, DC_K_MUL, r, r), r);
+    return fma3(u, bend_of(u, r), op2(u, DC_K_MUL, r, r), r);
 }
 
 /*
@@ -119,7 +133,7 @@ static dc_fv exp_by_scale(const use *u, dc_fv x, dc_fv under)
 static dc_fv times_power(const use *u, dc_fv p, dc_fv n, dc_fv sum, uint64_t less)
 {
     const kind *k = kind_of(u);
-    if (u->b->scales && u->t == DC_F32 && u->lanes % 16 == 0)
+    if (has_scale(u))
         return op2(u, DC_K_SCALE, p, less != 0 ? op2(u, DC_K_SUB, n, flt(u, (double)less)) : n);
     const dc_fv whole = as(u, sum, k->whole);
     const dc_fv half = op2(u, DC_K_SHR, whole, bits(u, k->whole, 1));
@@ -144,7 +158,7 @@ dc_fv dc_expand_exp(const use *u)
     const dc_fv under = op2(u, DC_K_LT, u->in[0], least);
     const dc_fv x = pick(u, under, least, u->in[0]); /* NaN stays */
     dc_fv sum;
-    if (u->b->scales && u->t == DC_F32 && u->lanes % 16 == 0)
+    if (has_scale(u))
         return exp_by_scale(u, x, under);
     const dc_fv n = exponent_of(u, x, 2, &sum);
     const dc_fv p = pick(u, under, flt(u, 0), op2(u, DC_K_ADD, reduced(u, x, n), flt(u, 1)));
@@ -161,53 +175,59 @@ dc_fv dc_expand_half_exp(const use *u, dc_fv x)
     return pick(u, over, flt(u, INFINITY), times_power(u, p, n, sum, 1));
 }
 
-dc_fv dc_expand_times_exp(const use *u, dc_fv p, dc_fv part, dc_fv x, dc_fv more)
+/* exp(x + more) = (1 + rest) 2^n, the exponent being found from x alone. */
+dc_fv dc_expand_exp_rest(const use *u, dc_fv x, dc_fv more, bool fine, dc_exp_scale *scale)
 {
     const kind *k = kind_of(u);
     const dc_fv least = flt(u, k->least);
-    dc_fv sum;
-    x = pick(u, op2(u, DC_K_LT, x, least), least, x);
-    const dc_fv n = exponent_of(u, op2(u, DC_K_ADD, x, more), 2, &sum);
-    const dc_fv far = fma3(u, n, flt(u, -k->ln2_high), x),
-                low = fma3(u, n, flt(u, k->ln2_low), more);
-    const dc_fv r =
-        op2(u, DC_K_ADD, far, low); /* `far` is exact, and rounded with what is added to r */
-    const dc_fv bend = fma3(u, polynomial(u, r, k->coef, k->terms), op2(u, DC_K_MUL, r, r), low);
-    const dc_fv rest = op2(u, DC_K_ADD, far, bend);
-    const dc_fv more_than_p = fma3(u, p, rest, fma3(u, part, rest, part));
-    return times_power(u, op2(u, DC_K_ADD, more_than_p, p), n, sum, 0);
+    if (!u->b->fused) /* halves of the digits of a NaN may be those of infinity */
+        x = pick(u, op2(u, DC_K_LT, x, least), least, x);
+    scale->n = exponent_above(u, x, (double)k->bias + LIFT, &scale->sum);
+    const dc_fv far = fma3(u, scale->n, flt(u, -k->ln2_high), x), /* exact */
+        low = fma3(u, scale->n, flt(u, k->ln2_low), more), r = op2(u, DC_K_ADD, far, low);
+    const dc_fv square = op2(u, DC_K_MUL, r, r);
+    if (!fine)
+        return fma3(u, bend_of(u, r), square, r);
+    return op2(u, DC_K_ADD, far, fma3(u, bend_of(u, r), square, low));
+}
+
+/* Times 2^LIFT 2^n, a normal number, then 2^-LIFT: rounded once. */
+dc_fv dc_expand_by_exp_scale(const use *u, dc_fv p, const dc_exp_scale *scale)
+{
+    if (has_scale(u))
+        return op2(u, DC_K_SCALE, p, scale->n);
+    const dc_fv lifted = op2(u, DC_K_MUL, p, power_of_sum(u, scale->sum));
+    return op2(u, DC_K_MUL, lifted, flt(u, ldexp(1, -LIFT)));
 }
 
 /*
- * The denominator is c + c 2^n + c 2^n (exp(r) - 1), rounded once, and the quotient is multiplied by c: 1, or a power of 2 so
- * small that c 2^n is a normal number where exp(x) overflows.
+ * c + c 2^n + c 2^n (exp(r) - 1), rounded once. c is a power of 2 so small that c 2^n is a normal number where exp(-x)
+ * overflows; from an x on of which c 2^n is nothing beside c, it may be less.
  */
-dc_fv dc_expand_gate(const use *u, dc_fv top, dc_fv x, dc_fv more)
+dc_fv dc_expand_gate(const use *u, dc_fv x, const dc_fv *more, double *c)
 {
     const kind *k = kind_of(u);
-    const bool wide = u->t == DC_F64;
-    const int down = wide ? 512 : 64;
-    const dc_fv least = flt_of(u, -87, -708), most = flt_of(u, 112, 760), zero = flt(u, 0);
-    const dc_fv grows = op2(u, DC_K_LT, zero, x);
-    x = pick(u, op2(u, DC_K_LT, most, x), most, x); /* NaN stays */
-    x = pick(u, op2(u, DC_K_LT, x, least), least, x);
+    const int down = k == &f64_kind ? 128 : 36;
+    const dc_fv most = flt_of(u, 30, 60), small = flt(u, ldexp(1, -down));
     dc_fv sum;
-    const dc_fv n = exponent_of(u, op2(u, DC_K_ADD, x, more), 1, &sum);
-    const dc_fv far = fma3(u, n, flt(u, -k->ln2_high), x),
-                low = fma3(u, n, flt(u, k->ln2_low), more);
-    const dc_fv r = op2(u, DC_K_ADD, far, low);
-    const dc_fv p =
-        wide ? polynomial(u, r, k->coef, k->terms) : polynomial_by_pairs(u, r, k->coef, k->terms);
-    const dc_fv rest = op2(u, DC_K_ADD, far, fma3(u, p, op2(u, DC_K_MUL, r, r), low));
-    const dc_fv c = pick(u, grows, flt(u, ldexp(1, -down)), flt(u, 1));
-    const dc_fv lower = pick(u, grows, bits(u, k->whole, (uint64_t)down), bits(u, k->whole, 0));
-    const dc_fv exponent = op2(u, DC_K_SUB, as(u, sum, k->whole), lower);
-    const dc_fv power =
-        as(u, op2(u, DC_K_SHL, exponent, bits(u, k->whole, (uint64_t)k->fraction)), u->t);
-    const dc_fv base = op2(u, DC_K_ADD, power, c);
-    const dc_fv lost = op2(u, DC_K_SUB, c, op2(u, DC_K_SUB, base, power)); /* of a large power */
-    const dc_fv below = op2(u, DC_K_ADD, base, fma3(u, power, rest, pick(u, grows, lost, zero)));
-    return op2(u, DC_K_MUL, op2(u, DC_K_DIV, top, below), c);
+    x = pick(u, op2(u, DC_K_LT, most, x), most, x); /* NaN stays */
+    const dc_fv minus = op1(u, DC_K_NEG, more != NULL ? op2(u, DC_K_ADD, x, *more) : x);
+    const dc_fv n = exponent_above(u, minus, (double)k->bias - down, &sum);
+    const dc_fv far = fma3(u, n, flt(u, -k->ln2_high), op1(u, DC_K_NEG, x));
+    dc_fv rest;
+    if (more != NULL) {
+        const dc_fv low = fma3(u, n, flt(u, k->ln2_low), op1(u, DC_K_NEG, *more)),
+                    r = op2(u, DC_K_ADD, far, low);
+        rest = op2(u, DC_K_ADD, far, fma3(u, bend_of(u, r), op2(u, DC_K_MUL, r, r), low));
+    } else {
+        const dc_fv r = fma3(u, n, flt(u, k->ln2_low), far);
+        rest = fma3(u, bend_of(u, r), op2(u, DC_K_MUL, r, r), r);
+    }
+    const dc_fv power = power_of_sum(u, sum), base = op2(u, DC_K_ADD, power, small);
+    const dc_fv lost =
+        op2(u, DC_K_SUB, small, op2(u, DC_K_SUB, base, power)); /* of a large power */
+    *c = ldexp(1, -down);
+    return op2(u, DC_K_ADD, base, fma3(u, power, rest, lost));
 }
 
 /* 2^x = 2^n * 2^r, r = x - n exact. */

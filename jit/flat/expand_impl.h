@@ -68,6 +68,12 @@ static inline dc_fv as(const use *u, dc_fv a, dc_dtype t)
     return dc_fb_bitcast(u->b, a, t);
 }
 
+/* Does one instruction multiply by 2^n? */
+static inline bool has_scale(const use *u)
+{
+    return u->b->scales && u->t == DC_F32 && u->lanes % 16 == 0;
+}
+
 /* coef[0] * x^(n-1) + ... + coef[n-1] */
 static inline dc_fv polynomial(const use *u, dc_fv x, const double *coef, int n)
 {
@@ -147,6 +153,23 @@ static inline dc_fv flt_of(const use *u, double of_f32, double of_f64)
     return flt(u, u->t == DC_F64 ? of_f64 : of_f32);
 }
 
+/* by x^2, by a power of 2: the float, and what it lacks, from an fma that rounds once or from halves of the digits. */
+static inline dc_fv square_by(const use *u, dc_fv x, double by, dc_fv *left)
+{
+    const dc_fv scaled = by == -1 ? op1(u, DC_K_NEG, x) : op2(u, DC_K_MUL, x, flt(u, by));
+    if (u->b->fused) {
+        const dc_fv high = op2(u, DC_K_MUL, x, scaled);
+        *left = fma3(u, x, scaled, op1(u, DC_K_NEG, high));
+        return high;
+    }
+    const dc_dtype un = unsigned_word(u);
+    const dc_fv mask = bits(u, un, u->t == DC_F64 ? UINT64_MAX << 32 : 0xfffff000);
+    const dc_fv upper = as(u, op2(u, DC_K_AND, as(u, x, un), mask), u->t);
+    const dc_fv rest = op2(u, DC_K_MUL, op2(u, DC_K_SUB, x, upper), flt(u, by));
+    *left = op2(u, DC_K_MUL, rest, op2(u, DC_K_ADD, x, upper));
+    return op2(u, DC_K_MUL, op2(u, DC_K_MUL, upper, upper), flt(u, by));
+}
+
 /* A row for another operand. */
 static inline dc_fv apply_to(const use *u, dc_fv (*expand)(const use *u), dc_fv x)
 {
@@ -158,10 +181,18 @@ static inline dc_fv apply_to(const use *u, dc_fv (*expand)(const use *u), dc_fv 
 dc_fv dc_expand_exp(const use *u);
 dc_fv dc_expand_half_exp(const use *u,
                          dc_fv x); /* exp(x) / 2 for x from 0 on; overflows where that does */
-/* (p + part) * exp(x + more), for small parts of the sums; that of x is at most 0. */
-dc_fv dc_expand_times_exp(const use *u, dc_fv p, dc_fv part, dc_fv x, dc_fv more);
-/* top / (1 + exp(x + more)), for a small part `more` of the sum; 0 where the quotient is less than the least float. */
-dc_fv dc_expand_gate(const use *u, dc_fv top, dc_fv x, dc_fv more);
+/* An integer n from 0 down to where 2^n is less than a float; a float whose bits end in it and more. */
+typedef struct dc_exp_scale {
+    dc_fv n, sum;
+} dc_exp_scale;
+/*
+ * rest of (1 + rest) 2^n = exp(x + more), for an x <= 0 that is not far below the least that has an exponential, a small `more`.
+ * fine: a quarter of an ulp closer, for one instruction.
+ */
+dc_fv dc_expand_exp_rest(const use *u, dc_fv x, dc_fv more, bool fine, dc_exp_scale *scale);
+dc_fv dc_expand_by_exp_scale(const use *u, dc_fv p, const dc_exp_scale *scale); /* p * 2^n */
+/* c (1 + exp(-x - more)), for x from where its inverse is nothing on (-112, of f64 -760), and a small `more` or NULL. */
+dc_fv dc_expand_gate(const use *u, dc_fv x, const dc_fv *more, double *c);
 dc_fv dc_expand_exp2(const use *u);
 dc_fv dc_expand_exp_near(const use *u, dc_fv x); /* for |x| up to 80 */
 dc_fv dc_expand_expm1_near(const use *u);        /* for |x| up to 40 */
