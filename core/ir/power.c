@@ -21,6 +21,8 @@
 #define EITHER(a, b)  ((a) || (b))
 #define DIFFER(a, b)  ((a) != (b))
 #define LOST(a, b, p) (void)0
+#define REST(a, b, c) (void)0
+#define SCALED(p, n)  (void)(n)
 #define PICK(c, a, b) ((c) ? (a) : (b))
 #define NUM(v)        ((FLT)(v))
 #define WORD(v)       ((INT)(v))
@@ -85,6 +87,17 @@ static inline double f64_of_bits(uint64_t bits)
 #define ISHR(a, b)       ((uint64_t)((int64_t)(a) >> (b)))
 #define SQRT(a)          sqrt(a)
 #include "core/ir/power_steps.def"
+
+void dc_power_log2(dc_power_number *of, double x, bool wide)
+{
+    if (wide) {
+        log2_f64(&dc_power_of_f64, x, &of->high, &of->low);
+        return;
+    }
+    float high, low;
+    log2_f32(&dc_power_of_f32, (float)x, &high, &low);
+    *of = (dc_power_number){(double)high, (double)low};
+}
 
 float dc_power_f32(float x, float y)
 {

@@ -28,6 +28,16 @@
         if (u->b->fused)                               \
             return fma3(u, a, b, op1(u, DC_K_NEG, p)); \
     } while (0)
+#define REST(a, b, c)                                  \
+    do {                                               \
+        if (u->b->fused)                               \
+            return fma3(u, op1(u, DC_K_NEG, a), b, c); \
+    } while (0)
+#define SCALED(p, n)                         \
+    do {                                     \
+        if (has_scale(u))                    \
+            return op2(u, DC_K_SCALE, p, n); \
+    } while (0)
 #define NUM(v)           flt(u, v)
 #define WORD(v)          bits(u, signed_word(u), v)
 #define IADD(a, b)       op2(u, DC_K_ADD, a, b)
@@ -64,21 +74,38 @@ static dc_fv integer_power(const use *u)
     return pick(u, op2(u, DC_K_LT, n, zero), inverse, r);
 }
 
-dc_fv dc_expand_pow(const use *u)
+/* The number that an operand is, where it is one; false for what is computed. */
+static bool is_number(const use *u, dc_fv of, double *v)
 {
-    if (!dc_dtype_is_float(u->t))
-        return integer_power(u);
-    return power_of(u, u->t == DC_F64 ? &dc_power_of_f64 : &dc_power_of_f32, u->in[0], u->in[1]);
-}
-
-/* The number that the exponent is, where it is one; false for what is computed. */
-static bool is_number(const use *u, double *y)
-{
-    const dc_finst *i = dc_fb_at(u->b, u->in[1]);
+    const dc_finst *i = dc_fb_at(u->b, of);
     if (i->op == DC_K_SPLAT)
         i = dc_fb_at(u->b, i->in[0]);
-    *y = i->op == DC_K_CONST ? dc_value_of(u->t, i->imm) : 0;
+    *v = i->op == DC_K_CONST ? dc_value_of(u->t, i->imm) : 0;
     return i->op == DC_K_CONST;
+}
+
+/* Of a positive number other than 1: its logarithm is a number, too, and nothing else of it needs care. */
+static dc_fv power_of_number(const use *u, const dc_power_kind *k, double x)
+{
+    dc_power_number log;
+    dc_power_log2(&log, x, u->t == DC_F64);
+    /* From there on the power is 0 or infinite. */
+    const double most = fmin(k->most, k->range / fabs(log.high));
+    const dc_fv y = within_of(u, u->in[1], most);
+    return by_log_of(u, k, y, flt(u, log.high), flt(u, log.low), 1); /* nothing more is cut */
+}
+
+dc_fv dc_expand_pow(const use *u)
+{
+    const dc_power_kind *k = u->t == DC_F64 ? &dc_power_of_f64 : &dc_power_of_f32;
+    double v;
+    if (!dc_dtype_is_float(u->t))
+        return integer_power(u);
+    if (is_number(u, u->in[1], &v) && v != 0 && isfinite(v))
+        return known_power_of(u, k, u->in[0], v);
+    if (is_number(u, u->in[0], &v) && v > 0 && v != 1 && isfinite(v))
+        return power_of_number(u, k, v);
+    return power_of(u, k, u->in[0], u->in[1]);
 }
 
 /*
@@ -89,7 +116,7 @@ dc_fv dc_expand_power(const use *u)
 {
     const dc_power_kind *k = u->t == DC_F64 ? &dc_power_of_f64 : &dc_power_of_f32;
     double y;
-    if (is_number(u, &y))
+    if (is_number(u, u->in[1], &y))
         return dc_power_is_short(y) ? short_power_of(u, k, u->in[0], y) : dc_expand_pow(u);
     dc_fv r = dc_expand_pow(u);
     for (int quarters = -40; quarters <= 40; quarters++)

@@ -497,6 +497,74 @@ static inline void test_extreme_const(runner *r)
         dc_kernel_free(nest[n]);
 }
 
+/* A power of which the base or the exponent is a number leaves out steps, and has the same bits. */
+static inline void power_const(runner *r, dc_dtype t)
+{
+    static const double constant[] = {
+        0,    -0.0,   1,        -1,   2,        -2,        0.3,
+        -0.3, 1.7,    -1.7,     1.25, -1.2,     10,        33,
+        -33,  12.5,   1e-6,     1e-9, 0x1p-130, 0x1p-1070, 0x1.000002p0,
+        1e5,  0x1p24, 16777217, 1e30, -1e30,    INFINITY,  -INFINITY,
+        NAN};
+    enum { COUNT = 2 * DC_COUNTOF(f32_special), CASES = 2 * DC_COUNTOF(constant) };
+    dc_kernel *nest[CASES];
+    int kernel[CASES];
+    uint64_t other[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        const double special = dc_value_of(DC_F32, f32_special[i / 2]);
+        const double near = 1 + ldexp((double)random_word(), -36) * (i % 4 == 1 ? 1 : -1);
+        other[i] = dc_bits_of(t, i % 2 == 0 ? special : i % 8 < 4 ? near : near * (i - 40));
+    }
+    for (int n = 0; n < CASES; n++) { /* bit 0: which operand */
+        dc_kernel *k = nest[n] = dc_kernel_new("k");
+        const uint32_t o = dc_axis_new(k, "o", COUNT / LANES, false);
+        const uint32_t v = dc_axis_new(k, "v", LANES, false);
+        const dc_ix i = dc_ix_add(k, dc_ix_mul(k, dc_ix_axis(k, o), LANES), dc_ix_axis(k, v));
+        const uint32_t out = dc_buffer_new(k, "out0", t, COUNT, DC_SCOPE_PARAM, DC_MODE_OUT);
+        const uint32_t x = dc_buffer_new(k, "x0", t, COUNT, DC_SCOPE_PARAM, DC_MODE_IN);
+        const dc_vx load = dc_vx_load(k, x, i, (dc_pred){0});
+        const dc_vx c = dc_vx_const(k, t, dc_bits_of(t, constant[n / 2]));
+        const dc_vx in[2] = {n & 1 ? c : load, n & 1 ? load : c};
+        dc_stmt *set = dc_stmt_set(k, 1);
+        set->put[0] = (dc_put){out, i, dc_vx_op(k, DC_OP_POW, t, in, 2)};
+        k->axis.at[v].kind = DC_AXIS_VECTOR;
+        k->root = dc_stmt_loop(k, o, dc_stmt_loop(k, v, set));
+        kernel[n] = runner_add(r, k, 0);
+    }
+    const bool built = runner_build(r);
+    for (int n = 0; n < CASES && built; n++) {
+        union {
+            uint32_t of_f32[COUNT];
+            uint64_t of_f64[COUNT];
+        } got, x;
+        for (int i = 0; i < COUNT; i++)
+            if (t == DC_F32)
+                x.of_f32[i] = (uint32_t)other[i];
+            else
+                x.of_f64[i] = other[i];
+        runner_run_range(r, kernel[n], 1, (void *[]){&got, &x});
+        for (int i = 0; i < COUNT; i++) {
+            const uint64_t c = dc_bits_of(t, constant[n / 2]);
+            const uint64_t in[2] = {n & 1 ? c : other[i], n & 1 ? other[i] : c};
+            const uint64_t y = t == DC_F32 ? got.of_f32[i] : got.of_f64[i];
+            if (!CHECK(equal(t, y, dc_op_eval(DC_OP_POW, t, t, in))))
+                printf("    %g ^ %g\n", dc_value_of(t, in[0]), dc_value_of(t, in[1]));
+        }
+    }
+    for (int n = 0; n < CASES; n++)
+        dc_kernel_free(nest[n]);
+}
+
+static inline void test_power_const_f32(runner *r)
+{
+    power_const(r, DC_F32);
+}
+
+static inline void test_power_const_f64(runner *r)
+{
+    power_const(r, DC_F64);
+}
+
 /* Each test with a runner, and so a program, of its own. */
 static inline void with_runner(const char *device, void (*test)(runner *r))
 {
@@ -512,6 +580,8 @@ static inline void ew_rows_all(const char *device)
     with_runner(device, test_rows);
     with_runner(device, test_dense);
     with_runner(device, test_extreme_const);
+    with_runner(device, test_power_const_f32);
+    with_runner(device, test_power_const_f64);
 }
 
 #endif
