@@ -497,26 +497,72 @@ dc_status dc_build_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t ax
     return DC_OK;
 }
 
-/* Do 32 bits with a sign hold the sum, whatever is added? Sums of bool and of 8 and 16 bits are i32. */
-static bool is_short_sum(const dc_type *t, uint32_t axes)
+/* Do 32 bits with a sign hold the sum of so many terms, whatever is added? Sums of bool and of 8 and 16 bits are i32. */
+static bool is_short_sum(dc_dtype t, double terms)
 {
-    const bool is_signed = dc_dtype_is_signed(dtype_of(t));
-    double most = ldexp(1, dc_dtype_bits(dtype_of(t)) - is_signed); /* of one term, a negative one for the signed */
-    for (int i = 0; i < t->rank; i++)
-        if (axes >> i & 1)
-            most *= (double)dc_extent_bound(t->dim[i]);
-    return dc_dtype_bits(dtype_of(t)) < 32 && (is_signed ? most <= ldexp(1, 31) : most < ldexp(1, 31));
+    const bool is_signed = dc_dtype_is_signed(t);
+    const double most =
+        ldexp(terms, dc_dtype_bits(t) - is_signed); /* of a term, a negative one for the signed */
+    return dc_dtype_bits(t) < 32 && (is_signed ? most <= ldexp(1, 31) : most < ldexp(1, 31));
+}
+
+/* The least number of equal parts of an axis of which each has a short sum; 0 where these are few terms or none. */
+static int64_t short_parts(dc_dtype t, int64_t n, double others)
+{
+    enum { LEAST = 256, MOST = 1024 };
+    for (int64_t parts = 2; parts <= MOST && n / parts >= LEAST && dc_dtype_bits(t) < 32; parts++)
+        if (n % parts == 0 && is_short_sum(t, (double)(n / parts) * others))
+            return parts;
+    return 0;
+}
+
+/* A sum of more terms than 32 bits hold: of equal parts of the longest axis, in 32 bits, then of these, as `wide`. */
+static dc_status sum_parts(dc_job *j, dc_func *f, dc_val a, uint32_t axes, int axis, int64_t parts,
+                           dc_dtype wide, dc_val *out)
+{
+    const uint32_t before = axes & ((1u << axis) - 1), behind = axes >> (axis + 1);
+    dc_type t = {.dtype = a.type.dtype, .rank = a.type.rank + 1};
+    for (int i = 0; i < t.rank; i++)
+        t.dim[i] = a.type.dim[i <= axis ? i : i - 1];
+    t.dim[axis] = parts;
+    t.dim[axis + 1] /= parts;
+    dc_val v = {dc_graph_reshape(f, a.ref, t.rank, t.dim), t};
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, v, before | 1u << (axis + 1) | behind << (axis + 2),
+                           true, &v));
+    DC_TRY(dc_build_cast(j, f, v, wide, &v));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, v, 1u << axis, true, &v));
+    out->ref = dc_graph_reshape(f, v.ref, out->type.rank, out->type.dim);
+    out->type.dtype = (uint8_t)wide;
+    return DC_OK;
 }
 
 dc_status dc_build_sum(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out)
 {
-    const dc_dtype t = dtype_of(&a.type);
+    const dc_dtype t = dtype_of(&a.type), wide = dc_dtype_kind(t) == DC_KIND_UINT ? DC_U64 : DC_I64;
     if (dc_dtype_is_smooth(t))
         return dc_build_reduce(j, f, DC_OP_SUM, a, axes, keep, out);
-    if (!is_short_sum(&a.type, axes))
+    double terms = 1;
+    int longest = -1;
+    bool is_static = true;
+    for (int i = 0; i < a.type.rank; i++) {
+        is_static &= !dc_extent_is(a.type.dim[i]);
+        if ((axes >> i & 1) == 0)
+            continue;
+        terms *= (double)dc_extent_bound(a.type.dim[i]);
+        if (longest < 0 || a.type.dim[i] > a.type.dim[longest])
+            longest = i;
+    }
+    const dc_val whole = a;
+    const bool is_short = is_short_sum(t, terms);
+    if (!is_short)
         DC_TRY(dc_build_wide(j, f, a, &a));
     DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, axes, keep, out));
-    return dc_build_cast(j, f, *out, dc_dtype_kind(t) == DC_KIND_UINT ? DC_U64 : DC_I64, out);
+    if (!is_short && is_static && terms > 0 && a.type.rank < DC_MAX_RANK) {
+        const int64_t n = a.type.dim[longest], parts = short_parts(t, n, terms / (double)n);
+        if (parts > 0)
+            return sum_parts(j, f, whole, axes, longest, parts, wide, out);
+    }
+    return dc_build_cast(j, f, *out, wide, out);
 }
 
 dc_status dc_build_count(dc_job *j, dc_func *f, const dc_type *t, double each, dc_val *out)

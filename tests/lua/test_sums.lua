@@ -96,6 +96,27 @@ function TestIntegers:test_where_32_bits_end()
   end
 end
 
+-- Longer sums of short integers are sums of parts of the longest axis, where it has equal parts; 40009 is a prime.
+function TestIntegers:test_sums_of_parts()
+  for _, n in ipairs { 40000, 40009, 32770 } do
+    for _, dtype in ipairs { "u16", "i16" } do
+      local terms = (dc.iota(("i32[3, %d, 2]"):format(n)) * 7919):cast(dtype)
+      for _, axis in ipairs { { 2 }, { 1, 2 }, { 2, 3 }, { 1, 2, 3 } } do
+        for _, keep in ipairs { false, true } do
+          local f = dc.fn(("f(x: %s[3, %d, c=2])"):format(dtype, n), function(x)
+            return x:sum { axis = axis, keep = keep }, x:cast("f64"):sum { axis = axis, keep = keep }
+          end)
+          local sum, want = f(terms)
+          lu.assertEquals(sum.shape, want.shape)
+          lu.assertEquals(sum.dtype, dtype:sub(1, 1) .. "64")
+          lu.assertTrue(sum:cast("f64"):eq(want):all():item())
+          lu.assertTrue(terms:sum { axis = axis, keep = keep }:eq(sum):all():item())
+        end
+      end
+    end
+  end
+end
+
 -- A widening that a sum does once for a row costs the vectors nothing.
 function TestIntegers:test_vectors_of_short_sums()
   lu.skipIf(not dc.device():find "^cpu", "a rule of CPUs")
