@@ -211,7 +211,9 @@ dc_fv dc_expand_gate(const use *u, dc_fv x, const dc_fv *more, double *c)
     const dc_fv most = flt_of(u, 30, 60), small = flt(u, ldexp(1, -down));
     dc_fv sum;
     x = pick(u, op2(u, DC_K_LT, most, x), most, x); /* NaN stays */
-    const dc_fv minus = op1(u, DC_K_NEG, more != NULL ? op2(u, DC_K_ADD, x, *more) : x);
+    const bool much =
+        more != NULL && !u->b->fused; /* fma leaves so little that x alone has the exponent */
+    const dc_fv minus = op1(u, DC_K_NEG, much ? op2(u, DC_K_ADD, x, *more) : x);
     const dc_fv n = exponent_above(u, minus, (double)k->bias - down, &sum);
     const dc_fv far = fma3(u, n, flt(u, -k->ln2_high), op1(u, DC_K_NEG, x));
     dc_fv rest;

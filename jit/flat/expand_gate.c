@@ -43,32 +43,55 @@ dc_fv dc_expand_silu(const use *u)
     return gated(u, x, x, NULL);
 }
 
-/*
- * With c0 and c1 the coefficients of y, c1 a^2 + c0 and its product with a have two parts, of which the high ones are exact
- * products of short numbers.
- */
-dc_fv dc_expand_gelu_tanh(const use *u)
+/* The numbers of y = c1 a^3 + c0 a, in two parts, of which the first is short. */
+typedef struct cubic {
+    dc_fv first, third, first_low, third_low, whole;
+} cubic;
+
+/* y as a float, and what it lacks: what is left of products and sums is one fma each. */
+static dc_fv cubic_fused(const use *u, const cubic *c, dc_fv a, dc_fv *more)
 {
-    const dc_fv x = no_less(u, u->in[0], flt_of(u, -15, -25)), end = flt_of(u, 15, 25);
-    const dc_fv a = pick(u, op2(u, DC_K_LT, end, x), end, x);
-    const dc_fv first = flt_of(u, 0x1.988p0, 0x1.98846p0),
-                third = flt_of(u, 0x1.244p-4, 0x1.24450p-4);
-    const dc_fv first_low = flt_of(u, 0x1.14cf50d942344p-14, -0x1.9857935ee5e07p-21);
-    const dc_fv third_low = flt_of(u, 0x1.3ca9362d2bd27p-18, -0x1.ab64e96a16c84p-25);
+    dc_fv square_low;
+    const dc_fv square = square_by(u, a, 1, &square_low);
+    const dc_fv sum = fma3(u, c->third, square, c->first);
+    const dc_fv left = fma3(u, c->third, square, op2(u, DC_K_SUB, c->first, sum)); /* exact */
+    const dc_fv low = fma3(u, c->third_low, square, fma3(u, c->whole, square_low, c->first_low));
+    const dc_fv y = op2(u, DC_K_MUL, a, sum);
+    *more = fma3(u, a, op2(u, DC_K_ADD, left, low), fma3(u, a, sum, op1(u, DC_K_NEG, y)));
+    return y;
+}
+
+/* The same where there is no such fma: c1 a^2 + c0 and its product with a have high parts that are exact products. */
+static dc_fv cubic_of_halves(const use *u, const cubic *c, dc_fv a, dc_fv *more)
+{
     const dc_fv high = short_of(u, a), low = op2(u, DC_K_SUB, a, high),
                 square = op2(u, DC_K_MUL, high, high);
     const dc_fv square_high = short_of(u, square);
     const dc_fv square_low =
         fma3(u, low, op2(u, DC_K_ADD, a, high), op2(u, DC_K_SUB, square, square_high));
-    const dc_fv cube = op2(u, DC_K_MUL, third, square_high), sum = op2(u, DC_K_ADD, cube, first);
+    const dc_fv cube = op2(u, DC_K_MUL, c->third, square_high),
+                sum = op2(u, DC_K_ADD, cube, c->first);
     const dc_fv left =
-        op2(u, DC_K_SUB, cube, op2(u, DC_K_SUB, sum, first)); /* exact: `first` is short */
-    const dc_fv whole = flt(u, 0.0713548162726002488);
-    dc_fv rest = fma3(u, third_low, square_high, fma3(u, whole, square_low, first_low));
+        op2(u, DC_K_SUB, cube, op2(u, DC_K_SUB, sum, c->first)); /* exact: `first` is short */
+    dc_fv rest = fma3(u, c->third_low, square_high, fma3(u, c->whole, square_low, c->first_low));
     rest = op2(u, DC_K_ADD, left, rest);
-    const dc_fv sum_high = short_of(u, sum), y = op2(u, DC_K_MUL, high, sum_high);
+    const dc_fv sum_high = short_of(u, sum);
     rest = op2(u, DC_K_ADD, rest, op2(u, DC_K_SUB, sum, sum_high));
-    const dc_fv more = fma3(u, high, rest, op2(u, DC_K_MUL, low, op2(u, DC_K_ADD, sum_high, rest)));
+    *more = fma3(u, high, rest, op2(u, DC_K_MUL, low, op2(u, DC_K_ADD, sum_high, rest)));
+    return op2(u, DC_K_MUL, high, sum_high);
+}
+
+dc_fv dc_expand_gelu_tanh(const use *u)
+{
+    const dc_fv x = no_less(u, u->in[0], flt_of(u, -15, -25)), end = flt_of(u, 15, 25);
+    const dc_fv a = pick(u, op2(u, DC_K_LT, end, x), end, x);
+    const cubic c = {.first = flt_of(u, 0x1.988p0, 0x1.98846p0),
+                     .third = flt_of(u, 0x1.244p-4, 0x1.24450p-4),
+                     .first_low = flt_of(u, 0x1.14cf50d942344p-14, -0x1.9857935ee5e07p-21),
+                     .third_low = flt_of(u, 0x1.3ca9362d2bd27p-18, -0x1.ab64e96a16c84p-25),
+                     .whole = flt(u, 0.0713548162726002488)};
+    dc_fv more;
+    const dc_fv y = u->b->fused ? cubic_fused(u, &c, a, &more) : cubic_of_halves(u, &c, a, &more);
     return gated(u, x, no_less(u, y, flt_of(u, -112, -760)), &more);
 }
 

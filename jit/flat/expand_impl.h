@@ -156,7 +156,9 @@ static inline dc_fv flt_of(const use *u, double of_f32, double of_f64)
 /* by x^2, by a power of 2: the float, and what it lacks, from an fma that rounds once or from halves of the digits. */
 static inline dc_fv square_by(const use *u, dc_fv x, double by, dc_fv *left)
 {
-    const dc_fv scaled = by == -1 ? op1(u, DC_K_NEG, x) : op2(u, DC_K_MUL, x, flt(u, by));
+    const dc_fv scaled = by == 1    ? x
+                         : by == -1 ? op1(u, DC_K_NEG, x)
+                                    : op2(u, DC_K_MUL, x, flt(u, by));
     if (u->b->fused) {
         const dc_fv high = op2(u, DC_K_MUL, x, scaled);
         *left = fma3(u, x, scaled, op1(u, DC_K_NEG, high));
