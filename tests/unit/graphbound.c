@@ -29,7 +29,7 @@ static const double SLACK = 1.001, U = 0x1p-24, pi = 3.14159265358979324;
 
 static bool is_short(dc_dtype t)
 {
-    return dc_dtype_is_short(t);
+    return dc_dtype_is_float(t) && dc_dtype_bits(t) == 16;
 }
 
 static double unit(dc_dtype t)
@@ -751,9 +751,8 @@ static void limit(const analysis *x, dc_ref r)
             DC_BUG("a bound of %s is NaN", dc_op_row_of((dc_op)n->op)->name);
     if (!dc_dtype_is_float((dc_dtype)n->dtype))
         return;
-    const bool has_infinity = !dc_dtype_is_finite(dtype_of(x, r));
     for (int64_t i = 0; i < dc_node_count(n); i++)
-        if ((isfinite(x->value[r][i]) || (isinf(x->value[r][i]) && !has_infinity)) &&
+        if (isfinite(x->value[r][i]) &&
             fabs(x->value[r][i]) + x->bound[r][i] > largest(dtype_of(x, r)))
             x->bound[r][i] = INFINITY;
 }
