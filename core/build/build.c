@@ -279,13 +279,17 @@ dc_status dc_build_expand(dc_job *j, dc_func *f, dc_val a, const dc_type *want, 
 
 /* ---- products ---- */
 
+/* What sums of integers are. */
+static dc_dtype wide_of(dc_dtype t)
+{
+    return dc_dtype_kind(t) == DC_KIND_UINT ? DC_U64 : DC_I64;
+}
+
 dc_status dc_build_wide(dc_job *j, dc_func *f, dc_val a, dc_val *out)
 {
     const dc_dtype t = dtype_of(&a.type);
     *out = a;
-    if (dc_dtype_is_smooth(t))
-        return DC_OK;
-    return dc_build_cast(j, f, a, dc_dtype_kind(t) == DC_KIND_UINT ? DC_U64 : DC_I64, out);
+    return dc_dtype_is_smooth(t) ? DC_OK : dc_build_cast(j, f, a, wide_of(t), out);
 }
 
 dc_status dc_build_factors(dc_job *j, dc_func *f, dc_val *a, dc_val *b, double terms)
@@ -516,29 +520,29 @@ static int64_t short_parts(dc_dtype t, int64_t n, double others)
     return 0;
 }
 
-/* A sum of more terms than 32 bits hold: of equal parts of the longest axis, in 32 bits, then of these, as `wide`. */
-static dc_status sum_parts(dc_job *j, dc_func *f, dc_val a, uint32_t axes, int axis, int64_t parts,
-                           dc_dtype wide, dc_val *out)
+/* A sum of more terms than 32 bits hold: of equal parts of an axis, in 32 bits, then of these. */
+static dc_status sum_parts(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, int axis,
+                           int64_t parts, dc_val *out)
 {
     const uint32_t before = axes & ((1u << axis) - 1), behind = axes >> (axis + 1);
+    const uint32_t inner = before | 1u << (axis + 1) | behind << (axis + 2), outer = 1u << axis;
     dc_type t = {.dtype = a.type.dtype, .rank = a.type.rank + 1};
-    for (int i = 0; i < t.rank; i++)
+    for (int i = 0; i < t.rank; i++) {
         t.dim[i] = a.type.dim[i <= axis ? i : i - 1];
+        t.name[i] = a.type.name[i <= axis ? i : i - 1];
+    }
     t.dim[axis] = parts;
+    t.name[axis] = NULL;
     t.dim[axis + 1] /= parts;
     dc_val v = {dc_graph_reshape(f, a.ref, t.rank, t.dim), t};
-    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, v, before | 1u << (axis + 1) | behind << (axis + 2),
-                           true, &v));
-    DC_TRY(dc_build_cast(j, f, v, wide, &v));
-    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, v, 1u << axis, true, &v));
-    out->ref = dc_graph_reshape(f, v.ref, out->type.rank, out->type.dim);
-    out->type.dtype = (uint8_t)wide;
-    return DC_OK;
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, v, inner, true, &v));
+    DC_TRY(dc_build_cast(j, f, v, wide_of(dtype_of(&a.type)), &v));
+    return dc_build_reduce(j, f, DC_OP_SUM, v, keep ? outer : outer | inner, false, out);
 }
 
 dc_status dc_build_sum(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out)
 {
-    const dc_dtype t = dtype_of(&a.type), wide = dc_dtype_kind(t) == DC_KIND_UINT ? DC_U64 : DC_I64;
+    const dc_dtype t = dtype_of(&a.type);
     if (dc_dtype_is_smooth(t))
         return dc_build_reduce(j, f, DC_OP_SUM, a, axes, keep, out);
     double terms = 1;
@@ -552,17 +556,16 @@ dc_status dc_build_sum(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep
         if (longest < 0 || a.type.dim[i] > a.type.dim[longest])
             longest = i;
     }
-    const dc_val whole = a;
     const bool is_short = is_short_sum(t, terms);
-    if (!is_short)
-        DC_TRY(dc_build_wide(j, f, a, &a));
-    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, axes, keep, out));
     if (!is_short && is_static && terms > 0 && a.type.rank < DC_MAX_RANK) {
         const int64_t n = a.type.dim[longest], parts = short_parts(t, n, terms / (double)n);
         if (parts > 0)
-            return sum_parts(j, f, whole, axes, longest, parts, wide, out);
+            return sum_parts(j, f, a, axes, keep, longest, parts, out);
     }
-    return dc_build_cast(j, f, *out, wide, out);
+    if (!is_short)
+        DC_TRY(dc_build_wide(j, f, a, &a));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, axes, keep, out));
+    return dc_build_cast(j, f, *out, wide_of(t), out);
 }
 
 dc_status dc_build_count(dc_job *j, dc_func *f, const dc_type *t, double each, dc_val *out)
