@@ -7,14 +7,6 @@
 
 #include <math.h>
 
-/* x without its low bits: the product of two such is exact. */
-static dc_fv short_of(const use *u, dc_fv x)
-{
-    const dc_dtype un = unsigned_word(u);
-    const dc_fv mask = bits(u, un, u->t == DC_F64 ? UINT64_MAX << 32 : 0xfffff000);
-    return as(u, op2(u, DC_K_AND, as(u, x, un), mask), u->t);
-}
-
 /* x, but no less than what the gate closes for: a product with the least quotient is 0. NaN stays. */
 static dc_fv no_less(const use *u, dc_fv x, dc_fv least)
 {

@@ -153,6 +153,14 @@ static inline dc_fv flt_of(const use *u, double of_f32, double of_f64)
     return flt(u, u->t == DC_F64 ? of_f64 : of_f32);
 }
 
+/* x without its low bits: the product of two such is exact. */
+static inline dc_fv short_of(const use *u, dc_fv x)
+{
+    const dc_dtype un = unsigned_word(u);
+    const dc_fv mask = bits(u, un, u->t == DC_F64 ? UINT64_MAX << 32 : 0xfffff000);
+    return as(u, op2(u, DC_K_AND, as(u, x, un), mask), u->t);
+}
+
 /* by x^2, by a power of 2: the float, and what it lacks, from an fma that rounds once or from halves of the digits. */
 static inline dc_fv square_by(const use *u, dc_fv x, double by, dc_fv *left)
 {
@@ -164,9 +172,7 @@ static inline dc_fv square_by(const use *u, dc_fv x, double by, dc_fv *left)
         *left = fma3(u, x, scaled, op1(u, DC_K_NEG, high));
         return high;
     }
-    const dc_dtype un = unsigned_word(u);
-    const dc_fv mask = bits(u, un, u->t == DC_F64 ? UINT64_MAX << 32 : 0xfffff000);
-    const dc_fv upper = as(u, op2(u, DC_K_AND, as(u, x, un), mask), u->t);
+    const dc_fv upper = short_of(u, x);
     const dc_fv rest = op2(u, DC_K_MUL, op2(u, DC_K_SUB, x, upper), flt(u, by));
     *left = op2(u, DC_K_MUL, rest, op2(u, DC_K_ADD, x, upper));
     return op2(u, DC_K_MUL, op2(u, DC_K_MUL, upper, upper), flt(u, by));

@@ -106,12 +106,9 @@ void dc_expand_log_parts(const use *u, dc_fv v, dc_fv *high, dc_fv *low)
 /* log(1 + f) in two parts, the first of which has half the digits. */
 static void halves(const use *u, dc_fv f, dc_fv *high, dc_fv *low)
 {
-    const bool wide = u->t == DC_F64;
-    const dc_dtype un = unsigned_word(u);
     const dc_fv square = op2(u, DC_K_MUL, f, f), h = op2(u, DC_K_MUL, square, flt(u, 0.5));
-    const dc_fv rest = wide ? cubic_f64(u, f, h) : cubic_f32(u, f, square);
-    const dc_fv mask = bits(u, un, wide ? UINT64_MAX << 32 : 0xfffff000);
-    *high = as(u, op2(u, DC_K_AND, as(u, op2(u, DC_K_SUB, f, h), un), mask), u->t);
+    const dc_fv rest = u->t == DC_F64 ? cubic_f64(u, f, h) : cubic_f32(u, f, square);
+    *high = short_of(u, op2(u, DC_K_SUB, f, h));
     *low = op2(u, DC_K_ADD, op2(u, DC_K_SUB, op2(u, DC_K_SUB, f, *high), h), rest);
 }
 
@@ -200,8 +197,7 @@ static dc_fv root_f32(const use *u, dc_fv x)
     const dc_fv off = op2(u, DC_K_SUB, flt(u, 1), cube);
     y = op2(u, DC_K_MUL, y, polynomial(u, off, near, (int)DC_COUNTOF(near)));
     const dc_fv rough = op2(u, DC_K_MUL, op2(u, DC_K_MUL, x, y), y);
-    const dc_fv digits = op2(u, DC_K_AND, as(u, rough, DC_U32), bits(u, DC_U32, 0xfffff000));
-    const dc_fv t = as(u, digits, DC_F32), square = op2(u, DC_K_MUL, t, t);
+    const dc_fv t = short_of(u, rough), square = op2(u, DC_K_MUL, t, t);
     dc_fv r = fma3(u, square, t, op1(u, DC_K_NEG, x));
     for (int i = 0; i < 3; i++)
         r = op2(u, DC_K_MUL, r, y);
