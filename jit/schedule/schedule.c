@@ -203,20 +203,19 @@ bool dc_sketch_try(dc_sketch *s, dc_shape *p, dc_sketch_rule *const *rules)
  * The same rules serve all sums, since a sum by element may be one of products. Vectors lie along memory if an axis does, else
  * lanes are apart in memory.
  */
-#define RULES(kind, ...) static dc_sketch_rule *const kind##_rules[] = {__VA_ARGS__, NULL}
 #define SUMS                                                                      \
     dc_schedule_map, dc_sketch_merge_rows, dc_schedule_conv, dc_schedule_product, \
         schedule_columns, dc_schedule_rows
 
-RULES(map, dc_schedule_map, dc_schedule_rows);
-RULES(reduction, SUMS);
-RULES(contraction, SUMS);
-RULES(convolution, SUMS);
-RULES(scatter, dc_schedule_map, dc_schedule_rows);
-RULES(stage, dc_schedule_map, dc_schedule_rows);
-RULES(transform, dc_schedule_lanes);
-RULES(rows, dc_schedule_map, schedule_columns, dc_schedule_rows);
-RULES(attention, dc_schedule_attention);
+DC_RULES(map, dc_schedule_map, dc_schedule_rows);
+DC_RULES(reduction, SUMS);
+DC_RULES(contraction, SUMS);
+DC_RULES(convolution, SUMS);
+DC_RULES(scatter, dc_schedule_map, dc_schedule_rows);
+DC_RULES(stage, dc_schedule_map, dc_schedule_rows);
+DC_RULES(transform, dc_schedule_lanes);
+DC_RULES(rows, dc_schedule_map, schedule_columns, dc_schedule_rows);
+DC_RULES(attention, dc_schedule_attention);
 
 static dc_sketch_rule *const *const by_kind[] = {
 #define KIND(id, letter) id##_rules,

@@ -119,6 +119,9 @@ void dc_sketch_subtotal(dc_sketch *s, dc_chain *c);
  */
 typedef bool dc_sketch_rule(dc_sketch *s, dc_shape *p, bool *is);
 
+/* The rules of a kind of kernel. */
+#define DC_RULES(kind, ...) static dc_sketch_rule *const kind##_rules[] = {__VA_ARGS__, NULL}
+
 /* Schedules by the first of the rules that does not decline; NULL is behind the last one, which never does. */
 bool dc_sketch_try(dc_sketch *s, dc_shape *p, dc_sketch_rule *const *rules);
 

@@ -143,20 +143,19 @@ static bool skinny(dc_sketch *s, dc_shape *p, bool *is)
     return dc_schedule_simt_skinny(s, p, DC_TUNE_SKINNY_ROWS, is);
 }
 
-#define RULES(kind, ...) static dc_sketch_rule *const kind##_rules[] = {__VA_ARGS__, NULL}
-#define PRODUCTS         dc_simt_join_loops, dc_simt_tiny, dc_schedule_simt_product, skinny
+#define PRODUCTS dc_simt_join_loops, dc_simt_tiny, dc_schedule_simt_product, skinny
 #define SUMS \
     dc_simt_columns, dc_simt_windows, dc_simt_turn_sum, dc_simt_across, dc_simt_rows, dc_simt_flat
 
-RULES(map, dc_simt_map, SUMS);
-RULES(reduction, dc_simt_map, PRODUCTS, SUMS);
-RULES(contraction, dc_simt_map, PRODUCTS, SUMS);
-RULES(convolution, dc_simt_map, PRODUCTS, SUMS);
-RULES(scatter, dc_simt_scatter, dc_simt_map, SUMS);
-RULES(stage, dc_simt_map, SUMS);
-RULES(transform, SUMS);
-RULES(rows, dc_simt_map, SUMS);
-RULES(attention, SUMS);
+DC_RULES(map, dc_simt_map, SUMS);
+DC_RULES(reduction, dc_simt_map, PRODUCTS, SUMS);
+DC_RULES(contraction, dc_simt_map, PRODUCTS, SUMS);
+DC_RULES(convolution, dc_simt_map, PRODUCTS, SUMS);
+DC_RULES(scatter, dc_simt_scatter, dc_simt_map, SUMS);
+DC_RULES(stage, dc_simt_map, SUMS);
+DC_RULES(transform, SUMS);
+DC_RULES(rows, dc_simt_map, SUMS);
+DC_RULES(attention, SUMS);
 
 static dc_sketch_rule *const *const by_kind[] = {
 #define KIND(id, letter) id##_rules,
