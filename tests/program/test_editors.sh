@@ -56,10 +56,10 @@ diagnostics  1
 completion  x:sum(axes?)  1
 resolved  x:sum(axes?)   dc.sum(x, axes?)
 signature  dc.param(type, init?, options?)  0
-log  deepc language-server: it ended (0)
 diagnostic  6  0  0  syntax  <name> expected near '"'end'"'
 diagnostics  1
 diagnostics  0
+log  deepc language-server: it ended (0)
 log  deepc language-server: it ended (0)'
     run timeout 20 node tests/program/vscode.js "$top/extras/editors/vscode/extension.js" "$dir/no program" "$dir/wrong.lua"
     check "VS Code's extension: without the program" says "error  deepc: spawn $dir/no program ENOENT; the setting deepc.program names the program"

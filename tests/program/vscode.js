@@ -6,6 +6,8 @@ const Module = require("module");
 const [extension, program, file] = process.argv.slice(2);
 
 const say = (...words) => console.log(words.join("  "));
+const log = []; // shown at the end: when the server that a restart ends has ended depends on the machine
+process.on("exit", () => log.forEach((text) => say("log", text)));
 const events = {};
 const providers = {};
 const on = (name) => (f) => {
@@ -47,7 +49,7 @@ const stand_in = {
     registerSignatureHelpProvider: register("signature"), registerDefinitionProvider: register("definition"),
   },
   window: {
-    createOutputChannel: () => ({ append: () => {}, appendLine: (text) => say("log", text), dispose() {} }),
+    createOutputChannel: () => ({ append: () => {}, appendLine: (text) => log.push(text), dispose() {} }),
     showErrorMessage: (text) => say("error", text),
   },
   workspace: {
