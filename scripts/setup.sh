@@ -139,7 +139,8 @@ want_hosts() {
     need libsdl2-2.0-0 test -e /usr/lib/x86_64-linux-gnu/libSDL2-2.0.so.0
     [ -z "$missing" ] || (install_missing) 2>/dev/null || say "not installed, so some of examples/hosts are not tested:$missing"
     missing=
-    unpack game libsdl2-dev libsdl2-2.0-0
+    # The game is linked with the libraries that SDL needs, which the package of the system brings.
+    [ ! -e /usr/lib/x86_64-linux-gnu/libSDL2-2.0.so.0 ] || unpack game libsdl2-dev libsdl2-2.0-0
     unpack http libmicrohttpd-dev libmicrohttpd12 libjansson-dev libjansson4
     unpack redis redis-server redis-tools libjemalloc2 liblzf1
     unpack nginx nginx libnginx-mod-http-lua libnginx-mod-http-ndk lua-resty-core lua-resty-lrucache lua-cjson libpcre3 \
