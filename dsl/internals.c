@@ -148,6 +148,15 @@ static int l_foreign(lua_State *L)
     return 1;
 }
 
+/* bytes_text(n): "5.0 KiB" */
+static int l_bytes_text(lua_State *L)
+{
+    char text[DC_NUMBER_TEXT];
+    const double n = luaL_checknumber(L, 1);
+    lua_pushstring(L, dc_number_bytes(n >= 0 && n < 0x1p63 ? (uint64_t)n : 0, text));
+    return 1;
+}
+
 static int l_fail(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
@@ -421,6 +430,7 @@ static const dc_binding bindings[] = {
     {"label", l_label, DC_ANY, DC_IN_LIBRARY},
     {"number", l_number, DC_ANY, DC_IN_LIBRARY},
     {"fail", l_fail, DC_ANY, DC_IN_LIBRARY},
+    {"bytes_text", l_bytes_text, 1, DC_IN_LIBRARY},
     {"foreign", l_foreign, DC_ANY, DC_IN_LIBRARY},
     {"stop", l_stop, DC_ANY, DC_IN_LIBRARY},
     {"check_class", l_check_class, DC_ANY, DC_IN_LIBRARY},

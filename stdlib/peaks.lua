@@ -46,7 +46,7 @@ return function()
     return dc.ones "f32[1024, 1024]", dc.ones "f32[8388608]"
   end)
   local ok, gflops, gbs = pcall(measure, product, stream, inputs)
-  core.viz_forget(product, stream, inputs)
+  core.report_forget(product, stream, inputs)
   if not ok then
     error(gflops, 0)
   end

@@ -1,9 +1,9 @@
 -- `deepc plan`: the time of a step and the memory of a rank, for meshes that are not there.
 --
--- core.plan_functions() has timed the kernels of each function in parts as one rank runs them, and lists what ranks
--- exchange. Here the step is walked through as a device runs it: kernels one after the other; an exchange begins where
--- it stands, exchanges go over the link one after the other, and a kernel that reads a result waits for it. With n
--- ranks, S bytes that a rank has, B bytes a second and a latency of L (Thakur, Rabenseifner and Gropp, 2005):
+-- core.plan_functions() has timed the kernels of each function in parts as one rank runs them; its reports tell what
+-- ranks exchange. Here the step is walked through as a device runs it: kernels one after the other; an exchange begins
+-- where it stands, exchanges go over the link one after the other, and a kernel that reads a result waits for it. With
+-- n ranks, S bytes that a rank has, B bytes a second and a latency of L (Thakur, Rabenseifner and Gropp, 2005):
 --
 --   all_reduce                    2 (n - 1) / n S / B + 2 ceil(log2 n) L
 --   reduce_scatter, all_to_all    (n - 1) / n S / B + ceil(log2 n) L
@@ -302,10 +302,39 @@ local function first_axis(list)
   end
 end
 
+-- The steps of a call, in the order of its commands, and what a rank has in memory.
+local function plan_of(report)
+  if report.refused then
+    return { name = report.name, refused = report.refused }
+  end
+  local steps, first = {}, 0
+  for i, c in ipairs(report.commands) do
+    local x, after = c.exchange or {}, {}
+    for k, number in ipairs(c.after) do
+      after[k] = number - first
+    end
+    if c.prologue then
+      first = i
+    else
+      steps[#steps + 1] = {
+        inside = c.inside or false, after = after, seconds = report.calls > 0 and c.ns * 1e-9 / report.calls or 0,
+        op = x.op, over = x.over, peer = x.peer, ranks = x.ranks, bytes = x.bytes, times = x.op and c.times,
+      }
+    end
+  end
+  return {
+    name = report.name, where = report.where, parameters = report.parameter_bytes, states = report.state_bytes,
+    arguments = report.argument_bytes, temporaries = report.arena + report.derived_bytes, steps = steps,
+  }
+end
+
 -- before: what this gave for the places before, of which each has its own run of the script; last: there are no
 -- more. Returns what is to be printed, or nil with what is to be given to the next run and the axis of the places.
 return function(link_texts, before, last)
-  local links, list, runs = read_links(link_texts), core.plan_functions(), {}
+  local links, list, runs = read_links(link_texts), {}, {}
+  for i, report in ipairs(core.plan_functions()) do
+    list[i] = plan_of(report)
+  end
   for k, text in ipairs(before) do
     runs[k] = assert(load("return " .. text))()
   end

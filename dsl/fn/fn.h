@@ -155,7 +155,8 @@ bool dc_fn_sharding(const dc_fn *fn, const dc_sig_type *declared, int rank, dc_s
 bool dc_spec_is_split(const dc_fn *fn, const dc_trace *t);
 /* Makes of what was traced what a rank runs; the parameters and results of the description follow. */
 dc_status dc_spec_partition(dc_job *j, const dc_fn *fn, dc_spec *s, dc_exec_desc *desc);
-void dc_spec_print_exchanges(const dc_spec *s, dc_text *out);
+/* Pushes a list of those that partitioning made. */
+void dc_fn_push_exchanges_of(lua_State *L, const dc_spec *s);
 int dc_fn_push_exchanges(lua_State *L); /* f:exchanges() */
 /* Of one without values in parts: what it exchanges by itself. */
 void dc_spec_note_exchanges(dc_job *j, dc_spec *s, const dc_func *f);
@@ -197,9 +198,9 @@ void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_
 
 extern const dc_bindings dc_fn_bindings, dc_static_bindings, dc_dim_print_bindings,
     dc_layer_bindings, dc_fntune_bindings, dc_fnplan_bindings,
-    dc_fngraph_bindings, dc_fnviz_bindings;
+    dc_trace_work_bindings, dc_report_bindings, dc_fnreport_bindings;
 extern const dc_utype dc_fn_type, dc_spec_type, dc_tracing_type, dc_frame_type, dc_fnjob_type,
-    dc_fntext_type, dc_static_type, dc_fntune_type, dc_fnviz_type;
+    dc_fntext_type, dc_static_type, dc_fntune_type, dc_executable_type;
 extern const dc_bindings dc_fn_methods, dc_tracing_methods, dc_frame_methods,
     dc_fnjob_methods, dc_static_methods;
 
@@ -260,21 +261,17 @@ int dc_fn_export(lua_State *L);
 
 /* ---- fnreport.c: methods that look at a typed function --------------------------------------- */
 
+int dc_fnreport_report(lua_State *L);
 int dc_fnreport_explain(lua_State *L);
 int dc_fnreport_kernels(lua_State *L);
 int dc_fnreport_source(lua_State *L);
 int dc_fnreport_plan(lua_State *L);
+int dc_fnreport_dot(lua_State *L);
 /* Pushes an empty text that is freed with its userdata; the text on top becomes a string. */
 dc_text *dc_fntext_push(lua_State *L);
 void dc_fntext_finish(lua_State *L);
 /* The number of a constant: a float with so many digits, an integer with all it has. */
 void dc_fntext_const(const dc_node *n, int digits, char *out, size_t room);
-/* Pushes the table of f:kernels(). */
-void dc_fnreport_push_kernel(lua_State *L, const dc_exec_kernel *k, int spec);
-
-/* ---- fngraph.c ------------------------------------------------------------------------------- */
-
-int dc_fngraph_dot(lua_State *L);
 
 /* ---- fncall.c: __call ------------------------------------------------------------------------ */
 

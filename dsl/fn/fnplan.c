@@ -2,9 +2,8 @@
  * For stdlib/plan.lua: typed functions whose values are in parts, or that exchange something, as one rank runs them. Each is called some times with
  * zeros, in a world whose other ranks are not there, so that its kernels are timed; what ranks exchange is listed.
  */
-#include "dsl/base/binding.h"
 #include "dsl/base/run.h"
-#include "dsl/fn/fn.h"
+#include "dsl/fn/report_impl.h"
 
 enum { WARM = 3, CALLS = 12, LONG_NS = 1000000000 };
 
@@ -77,44 +76,6 @@ static dc_status time_body(dc_job *j, void *arg)
     return status;
 }
 
-static void push_axes(lua_State *L, const dc_mesh *m, uint32_t mask)
-{
-    lua_newtable(L);
-    for (uint32_t a = 0; a < m->naxis; a++)
-        if (mask >> a & 1) {
-            lua_pushstring(L, m->name[a]);
-            lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
-        }
-}
-
-static void push_step(lua_State *L, const dc_mesh *m, const dc_exec_step *x)
-{
-    lua_newtable(L);
-    lua_pushstring(L, x->label);
-    lua_setfield(L, -2, "label");
-    lua_pushnumber(L, x->ns * 1e-9);
-    lua_setfield(L, -2, "seconds");
-    lua_pushboolean(L, x->inside);
-    lua_setfield(L, -2, "inside");
-    lua_newtable(L);
-    for (uint32_t d = 0; d < x->ndep; d++) {
-        lua_pushinteger(L, (lua_Integer)x->dep[d] + 1);
-        lua_rawseti(L, -2, (lua_Integer)d + 1);
-    }
-    lua_setfield(L, -2, "after");
-    if (!x->exchange)
-        return;
-    lua_pushstring(L, dc_op_row_of(x->op)->name);
-    lua_setfield(L, -2, "op");
-    push_axes(L, m, x->attr.group.mask);
-    lua_setfield(L, -2, "over");
-    if (dc_op_is_message(x->op))
-        dc_binding_set_number(L, "peer", (double)x->attr.other);
-    dc_binding_set_number(L, "ranks", (double)dc_group_size(&x->attr.group));
-    dc_binding_set_number(L, "bytes", (double)dc_type_bytes(&x->type));
-    dc_binding_set_number(L, "times", (double)x->times);
-}
-
 static double cell_bytes(const dc_spec *s, bool trainable)
 {
     double all = 0;
@@ -138,42 +99,31 @@ static double leaf_bytes(const dc_spec *s)
 
 static void push_spec(lua_State *L, dc_dsl *d, dc_spec *s)
 {
-    dc_exec_info info;
-    dc_exec_info_of(s->exec, &info);
     lua_newtable(L);
-    lua_pushstring(L, s->trace->name);
-    lua_setfield(L, -2, "name");
-    lua_pushstring(L, s->trace->where);
-    lua_setfield(L, -2, "where");
-    dc_binding_set_number(L, "parameters", cell_bytes(s, true));
-    dc_binding_set_number(L, "states", cell_bytes(s, false));
-    dc_binding_set_number(L, "arguments", leaf_bytes(s));
-    dc_binding_set_number(L, "temporaries", (double)(info.arena_bytes + info.derived_bytes));
-    const uint32_t n = dc_exec_step_count(s->exec);
-    lua_createtable(L, (int)n, 0);
-    for (uint32_t i = 0; i < n; i++) {
-        dc_exec_step x;
-        dc_exec_step_of(s->exec, i, &x);
-        push_step(L, d->rt->mesh, &x);
-        lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
-    lua_setfield(L, -2, "steps");
+    dc_report_holder *h = dc_report_holder_push(L, s->exec);
+    lua_insert(L, -2);
+    dc_report_set_executable(L, d, h, DC_REPORT_NO_GRAPH);
+    dc_report_set_text(L, "name", s->trace->name);
+    dc_report_set_text(L, "where", s->trace->where);
+    dc_report_set_number(L, "parameter_bytes", cell_bytes(s, true));
+    dc_report_set_number(L, "state_bytes", cell_bytes(s, false));
+    dc_report_set_number(L, "argument_bytes", leaf_bytes(s));
+    lua_remove(L, -2);
 }
 
 /* Does it exchange anything? The commands are there when it is compiled. */
 static bool exchanges(const dc_spec *s)
 {
     bool any = s->nplace > 0;
-    const uint32_t n = any ? 0 : dc_exec_step_count(s->exec);
-    for (uint32_t i = 0; i < n && !any; i++) {
-        dc_exec_step x;
-        dc_exec_step_of(s->exec, i, &x);
+    for (uint32_t i = 0; i < dc_exec_command_count(s->exec) && !any; i++) {
+        dc_exec_command x;
+        dc_exec_command_of(s->exec, i, &x);
         any = x.exchange;
     }
     return any;
 }
 
-/* plan_functions(): { { name, where, parameters, states, arguments, temporaries, steps } }, or { name, refused } */
+/* plan_functions(): a list of reports, with { parameter_bytes, state_bytes, argument_bytes }, or of { name, refused } */
 static int push_plans(lua_State *L) /* a finalizer would drop specialisations from the list */
 {
     dc_dsl *d = dc_dsl_of(L);

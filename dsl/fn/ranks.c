@@ -305,47 +305,6 @@ void dc_spec_set_places(dc_spec *s)
 
 /* ---- what is told ------------------------------------------------------------------------------ */
 
-static void print_axes(const dc_mesh *m, uint32_t mask, dc_text *out)
-{
-    const char *between = "";
-    for (uint32_t a = 0; a < m->naxis; a++)
-        if (mask >> a & 1) {
-            dc_text_printf(out, "%s%s", between, m->name[a]);
-            between = "+";
-        }
-}
-
-static void print_bytes(dc_text *out, double bytes)
-{
-    char text[DC_NUMBER_TEXT];
-    dc_text_puts(out, dc_number_bytes((uint64_t)bytes, text));
-}
-
-/* "exchanged     all_reduce f32[784, 128] over data, 196 KiB   train.lua:12", and what nobody asked for. */
-void dc_spec_print_exchanges(const dc_spec *s, dc_text *out)
-{
-    char type[DC_TYPE_TEXT];
-    double all = 0;
-    for (uint32_t i = 0; i < s->exchange.n; i++) {
-        const dc_partition_step *x = &s->exchange.at[i];
-        dc_type_print(&x->type, type, sizeof type);
-        dc_text_printf(out, "     exchanged     %s %s over ", dc_op_row_of(x->op)->name, type);
-        print_axes(s->d->rt->mesh, x->mask, out);
-        dc_text_puts(out, ", ");
-        print_bytes(out, x->bytes);
-        if (x->times > 1)
-            dc_text_printf(out, " %lld times", (long long)x->times);
-        dc_text_printf(out, "%s%s%s\n", x->written ? "" : ", not written",
-                       x->where != NULL ? "   " : "", x->where != NULL ? x->where : "");
-        all += x->bytes * (double)x->times;
-    }
-    if (s->exchange.n == 0)
-        return;
-    dc_text_puts(out, "     given         ");
-    print_bytes(out, all);
-    dc_text_puts(out, " to other ranks in a call\n");
-}
-
 static void push_exchange(lua_State *L, const dc_mesh *m, const dc_partition_step *x)
 {
     char type[DC_TYPE_TEXT];
@@ -370,6 +329,15 @@ static void push_exchange(lua_State *L, const dc_mesh *m, const dc_partition_ste
     lua_setfield(L, -2, "written");
     lua_pushstring(L, x->where);
     lua_setfield(L, -2, "where");
+}
+
+void dc_fn_push_exchanges_of(lua_State *L, const dc_spec *s)
+{
+    lua_newtable(L);
+    for (uint32_t k = 0; k < s->exchange.n; k++) {
+        push_exchange(L, s->d->rt->mesh, &s->exchange.at[k]);
+        lua_rawseti(L, -2, (lua_Integer)k + 1);
+    }
 }
 
 /* f:exchanges(): { { op, over, type, bytes, times, written, where }, ... } of all specialisations */

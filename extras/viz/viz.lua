@@ -26,7 +26,7 @@ local peak -- of the machine: { gflops, gbs }, false where it is not measured, n
 ---Kernels are timed from now on, and the functions that are called are remembered, also those that are
 ---dropped. What was called before has no times.
 function viz.start()
-  core.viz_begin()
+  core.report_begin()
   begun = begun or core.clock()
 end
 

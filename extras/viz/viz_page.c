@@ -1,5 +1,5 @@
 /*
- * What extras/viz/viz.lua needs beside the executables (dsl/fn/viz.c):
+ * What extras/viz/viz.lua needs beside the executables (dsl/fn/report.c):
  *
  *   viz_check(path)    raises where no file could be written there
  *   viz_file(name)     a file of extras/viz/
@@ -10,7 +10,7 @@
 #include "core/base/outfile.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/run.h"
-#include "dsl/fn/viz_impl.h"
+#include "dsl/fn/report_impl.h"
 #include "extras/viz/viz_files.h"
 
 #include <string.h>
@@ -30,10 +30,10 @@ static int l_machine(lua_State *L)
 {
     const dc_dsl *d = dc_dsl_of(L);
     lua_newtable(L);
-    dc_viz_set_text(L, "device", d->rt->device_name);
-    dc_viz_set_number(L, "rank", d->rt->launched);
-    dc_viz_set_flag(L, "interpreted", d->rt->interpret);
-    dc_viz_set_flag(L, "simulated", dc_sim_is(d->rt->opt.device));
+    dc_report_set_text(L, "device", d->rt->device_name);
+    dc_report_set_number(L, "rank", d->rt->launched);
+    dc_report_set_flag(L, "interpreted", d->rt->interpret);
+    dc_report_set_flag(L, "simulated", dc_sim_is(d->rt->opt.device));
     return 1;
 }
 

@@ -33,19 +33,4 @@ dc_status dc_exec_build(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **o
 /* The text of a kernel, as it was compiled. */
 dc_status dc_exec_source(dc_exec *e, dc_job *j, uint32_t kernel, dc_form form, dc_text *out);
 
-/*
- * Which nodes share a kernel, for pictures of a function: its graph as it is simplified and split, and its groups, made
- * again. The prologue comes first, if there is one. What `see` is given ends with its call. Bodies of loops are in none.
- */
-typedef struct dc_exec_groups {
-    const dc_func *fn;
-    bool prologue;
-    uint32_t ngroup, n;
-    const uint32_t *group; /* [n]: node ref[i] is computed in group[i], and perhaps in others; by group */
-    const dc_ref *ref;
-} dc_exec_groups;
-
-typedef void dc_exec_groups_see(void *ctx, const dc_exec_groups *g);
-dc_status dc_exec_groups_of(dc_exec *e, dc_job *j, dc_exec_groups_see *see, void *ctx);
-
 #endif

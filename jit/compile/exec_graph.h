@@ -56,8 +56,11 @@ typedef struct dc_exec_graph {
     dc_exec_held *temp;
 } dc_exec_graph;
 
-/* Of an executable that has been waited for. *out is empty and stays so where it fails. */
-dc_status dc_exec_graph_make(dc_exec *e, dc_job *j, dc_exec_graph *out);
+/*
+ * Of an executable that has been waited for; `traced`: the graph as it was traced, whose commands are not told, of any
+ * executable. *out is empty and stays so where it fails.
+ */
+dc_status dc_exec_graph_make(dc_exec *e, dc_job *j, bool traced, dc_exec_graph *out);
 void dc_exec_graph_free(dc_exec_graph *l);
 
 /* An estimate of a node's arithmetic: operations of one evaluation of all its elements. 0: it moves data. */

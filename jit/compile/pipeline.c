@@ -556,29 +556,6 @@ static dc_status run(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n)
     return status;
 }
 
-static dc_status make_groups(dc_compiling *p)
-{
-    DC_TRY(refuse_many_bodies(p));
-    DC_TRY(rewrite(p));
-    split(p, false);
-    for (uint32_t n = 0; n < p->nwhole; n++) {
-        DC_TRY(rewrite_part(p, p->part.at[n]));
-        DC_TRY(fuse(p, p->part.at[n]));
-    }
-    return DC_OK;
-}
-
-dc_status dc_pipeline_groups(const dc_env *env, dc_job *j, dc_exec *e,
-                             void (*see)(void *ctx, const dc_part *part), void *ctx)
-{
-    dc_compiling *p = begin(env, j, e);
-    const dc_status status = make_groups(p);
-    for (uint32_t n = 0; n < p->nwhole && status == DC_OK; n++)
-        see(ctx, p->part.at[n]);
-    end(p);
-    return status;
-}
-
 dc_status dc_pipeline_again(const dc_env *env, dc_job *j, dc_exec *e,
                             void (*look)(const dc_compiling *p, void *ctx), void *ctx)
 {

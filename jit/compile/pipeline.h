@@ -34,14 +34,6 @@ typedef struct dc_counts { /* for dc_stats */
  */
 dc_status dc_pipeline_compile(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n);
 
-struct dc_part;
-/*
- * The stages up to the groups, of e, which is described and not compiled: see(ctx, part) of the prologue, if there is one,
- * and of the function.
- */
-dc_status dc_pipeline_groups(const dc_env *env, dc_job *j, dc_exec *e,
-                             void (*see)(void *ctx, const struct dc_part *part), void *ctx);
-
 /* Channel `graph`: the function as it is compiled or interpreted. */
 void dc_pipeline_log_graph(dc_job *j, const char *name, const dc_func *fn);
 

@@ -5,6 +5,7 @@
  * told.
  */
 #include "core/base/extent.h"
+#include "core/ir/control.h"
 #include "core/ir/flops.h"
 #include "jit/compile/compile_job.h"
 #include "jit/compile/exec_graph.h"
@@ -253,24 +254,57 @@ static dc_exec *stand_in(const dc_exec *e, dc_job *j, dc_exec_graph *out)
     return x;
 }
 
-/* What the interpreter runs. */
+typedef DC_VEC(dc_exec_part) parts;
+
+static void add_part(dc_exec_graph *out, parts *all, dc_exec_part x)
+{
+    uint32_t *home = DC_NEW_ARRAY(&out->mem, uint32_t, x.fn->node.n);
+    for (dc_ref r = 0; r < x.fn->node.n; r++)
+        home[r] = DC_EXEC_NONE;
+    x.home = home;
+    x.live = dc_func_live(x.fn, &out->mem);
+    DC_PUSH_IN(&out->mem, *all, x);
+}
+
+/* The bodies of the loops and branches of a part, behind all parts that there are. */
+static void add_bodies(dc_exec_graph *out, parts *all, uint32_t parent)
+{
+    const dc_func *fn = all->at[parent].fn;
+    const bool *live = all->at[parent].live;
+    for (dc_ref r = 1; r < fn->node.n; r++) {
+        const dc_node *n = dc_node_at(fn, r);
+        for (int i = 0; live[r] && i < dc_node_bodies(n); i++) {
+            const dc_func *body = out->module->body.at[n->attr[i]].fn;
+            const dc_exec_part x = {.kind = n->op == DC_OP_LOOP ? DC_PART_LOOP
+                                            : i == 0            ? DC_PART_THEN
+                                                                : DC_PART_ELSE,
+                                    .fn = body,
+                                    .nfree = body->param.n,
+                                    .nresult = body->result.n,
+                                    .parent = parent,
+                                    .control = r};
+            add_part(out, all, x);
+        }
+    }
+}
+
+/* As it was traced, and what the interpreter runs. */
 static void keep_graph(const dc_exec *e, dc_exec_graph *out)
 {
+    parts all = {0};
     const dc_func *fn = dc_func_clone(out->module, e->desc.fn, NULL);
-    uint32_t *home = DC_NEW_ARRAY(&out->mem, uint32_t, fn->node.n);
-    for (dc_ref r = 0; r < fn->node.n; r++)
-        home[r] = DC_EXEC_NONE;
-    out->npart = 1;
-    out->part = DC_NEW(&out->mem, dc_exec_part);
-    *out->part = (dc_exec_part){.kind = DC_PART_CALL,
-                                .fn = fn,
-                                .live = dc_func_live(fn, &out->mem),
-                                .home = home,
-                                .nfree = e->desc.nfree,
-                                .ncell = e->desc.ncell,
-                                .nresult = e->desc.nresult,
-                                .nset = e->desc.nset,
-                                .parent = DC_EXEC_NONE};
+    add_part(out, &all,
+             (dc_exec_part){.kind = DC_PART_CALL,
+                            .fn = fn,
+                            .nfree = e->desc.nfree,
+                            .ncell = e->desc.ncell,
+                            .nresult = e->desc.nresult,
+                            .nset = e->desc.nset,
+                            .parent = DC_EXEC_NONE});
+    for (uint32_t p = 0; p < all.n; p++)
+        add_bodies(out, &all, p);
+    out->npart = all.n;
+    out->part = all.at;
 }
 
 /* The stages log nothing a second time. */
@@ -287,13 +321,13 @@ static void leave(void *what)
     dc_arena_free(&q->x->mem);
 }
 
-dc_status dc_exec_graph_make(dc_exec *e, dc_job *j, dc_exec_graph *out)
+dc_status dc_exec_graph_make(dc_exec *e, dc_job *j, bool traced, dc_exec_graph *out)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
     looking *a = DC_NEW(&j->scratch, looking);
     *a = (looking){.e = e, .out = out};
     out->module = dc_module_new();
-    if (e->task == NULL || e->info.interpreted || e->command == NULL) {
+    if (traced || e->task == NULL || e->info.interpreted || e->command == NULL) {
         keep_graph(e, out);
         return DC_OK;
     }

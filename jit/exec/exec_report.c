@@ -1,6 +1,6 @@
 /*
- * Executables as people look at them: kernels with their times, the commands as lines. Texts of kernels:
- * jit/compile/kernel_source.c.
+ * Executables as people look at them: kernels with their times, what commands read and write, what was decided.
+ * Texts of kernels: jit/compile/kernel_source.c.
  */
 #include "core/autodiff/grad.h"
 #include "core/ir/control.h"
@@ -97,7 +97,7 @@ void dc_exec_measure(dc_exec *e)
     dc_profile_late(e);
 }
 
-/* ---- the plan -------------------------------------------------------------------------------- */
+/* ---- what commands read and write ------------------------------------------------------------ */
 
 /* Nothing for the first byte of a value. */
 static void print_offset(size_t offset, dc_text *out)
@@ -140,102 +140,6 @@ static void print_bind(const dc_exec *e, dc_bind b, dc_text *out)
 void dc_exec_print_bind(const dc_exec *e, uint32_t command, uint32_t bind, dc_text *out)
 {
     print_bind(e, e->command[command].bind[bind], out);
-}
-
-static void print_list(const dc_exec *e, const dc_bind *at, uint32_t n, dc_text *out)
-{
-    for (uint32_t b = 0; b < n; b++) {
-        dc_text_puts(out, b > 0 ? ", " : "");
-        print_bind(e, at[b], out);
-    }
-}
-
-static void print_binds(const dc_exec *e, const dc_bind *to, uint32_t nout, const dc_bind *from,
-                        uint32_t nin, dc_text *out)
-{
-    print_list(e, to, nout, out);
-    dc_text_puts(out, nin > 0 ? " <- " : "");
-    print_list(e, from, nin, out);
-}
-
-static void print_lines(const dc_command_fact *f, dc_text *out)
-{
-    for (int k = 0; k < 3 && f->where[k] != NULL; k++)
-        dc_text_printf(out, "%s%s", k == 0 ? "   " : " ", f->where[k]);
-    dc_text_puts(out, "\n");
-}
-
-static const dc_kept *kept_of(const dc_exec *e, const dc_command *x)
-{
-    for (uint32_t k = 0; x->kind == DC_COMMAND_LAUNCH && k < e->nkernel; k++)
-        if (strcmp(e->kept[k].name, x->label) == 0)
-            return &e->kept[k];
-    return NULL;
-}
-
-/* Of a kernel that is joined of others, these stand below each other. */
-static void print_parts(const dc_exec *e, const dc_command *x, const dc_kept *kept, dc_text *out)
-{
-    const dc_bind *to = x->bind, *from = x->bind + kept->nout;
-    for (uint32_t i = 0; i < kept->npart; i++) {
-        const dc_kept *part = &kept->part[i];
-        dc_text_printf(out, "   +  %-20s %8s  ", part->name, "");
-        print_binds(e, to, part->nout, from, part->nin, out);
-        dc_text_puts(out, "\n");
-        to += part->nout;
-        from += part->nin;
-    }
-}
-
-static void print_item(const dc_exec *e, uint32_t i, dc_text *out)
-{
-    const dc_command *x = &e->command[i];
-    const dc_kept *kept = kept_of(e, x);
-    const uint32_t nout = x->kind == DC_COMMAND_LAUNCH ? e->fact[i].nout : x->nbind > 0;
-    dc_text_printf(out, "%-20s ", x->label != NULL ? x->label : "");
-    if (x->kind == DC_COMMAND_LAUNCH || x->kind == DC_COMMAND_HOST || x->kind == DC_COMMAND_LOOP)
-        dc_text_printf(out, "%8" PRId64 "  ", x->grid);
-    else
-        dc_text_printf(out, "%8s  ", "");
-    if (kept == NULL || kept->npart == 0)
-        print_binds(e, x->bind, nout, x->bind + nout, x->nbind - nout, out);
-    print_lines(&e->fact[i], out);
-    if (kept != NULL)
-        print_parts(e, x, kept, out);
-}
-
-/* Two blanks for each loop or branch around command i. */
-static void indent(const dc_exec *e, uint32_t i, dc_text *out)
-{
-    for (uint32_t k = 0; k < i; k++) {
-        const dc_command *x = &e->command[k];
-        const bool body = x->kind == DC_COMMAND_LOOP || x->kind == DC_COMMAND_BRANCH;
-        if (body && i <= k + x->nbody + x->nelse)
-            dc_text_puts(out, "  ");
-    }
-}
-
-/* A bundle has one number, its launches stand below each other. */
-void dc_exec_plan(const dc_exec *e, dc_text *out)
-{
-    uint32_t number = 0, inside = 0; /* launches to come of a bundle */
-    for (uint32_t i = 0; i < e->ncommand && !e->info.interpreted; i++) {
-        if (e->nprologue > 0 && (i == 0 || i == e->nprologue))
-            dc_text_puts(out, i == 0 ? "      when what it reads has changed:\n"
-                                     : "      at each call:\n");
-        if (e->command[i].kind == DC_COMMAND_BUNDLE) {
-            inside = e->command[i].nbody;
-            number++;
-            continue;
-        }
-        if (inside > 0 && e->command[i - 1].kind != DC_COMMAND_BUNDLE)
-            dc_text_puts(out, "   +  ");
-        else
-            dc_text_printf(out, "%4u  ", inside > 0 ? number : ++number);
-        inside -= inside > 0;
-        indent(e, i, out);
-        print_item(e, i, out);
-    }
 }
 
 dc_exec_derived dc_exec_derived_of(const dc_exec *e, uint32_t i)

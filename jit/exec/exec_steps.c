@@ -1,13 +1,8 @@
-/* The commands of an executable with the time that each took: for models of what it takes elsewhere, and for people. */
+/* The commands of an executable with the time that each took, for people. */
 #include "core/ir/host_call.h"
 #include "jit/exec/exec.h"
 
 #include <string.h>
-
-uint32_t dc_exec_step_count(const dc_exec *e)
-{
-    return e->ncommand - e->nprologue;
-}
 
 void dc_exec_forget_times(dc_exec *e)
 {
@@ -15,44 +10,6 @@ void dc_exec_forget_times(dc_exec *e)
         e->profile.command_ns[i] = e->profile.command_runs[i] = 0;
     e->profile.calls = e->profile.call_ns = e->profile.prologues = 0;
 }
-
-/* How often the loops around command i go round. */
-static int64_t times_of(const dc_exec *e, uint32_t i, bool *inside)
-{
-    int64_t times = 1;
-    *inside = false;
-    for (uint32_t k = e->nprologue; k < i; k++) {
-        const dc_command *x = &e->command[k];
-        const bool around = k + x->nbody + x->nelse >= i && x->kind != DC_COMMAND_BUNDLE;
-        if (x->nbody + x->nelse == 0 || !around)
-            continue;
-        *inside = true;
-        times *= x->kind == DC_COMMAND_LOOP ? x->grid : 1;
-    }
-    return times;
-}
-
-void dc_exec_step_of(const dc_exec *e, uint32_t i, dc_exec_step *out)
-{
-    const uint32_t at = e->nprologue + i;
-    const dc_command *x = &e->command[at];
-    const uint64_t *ns = e->profile.command_ns;
-    dc_host_call c;
-    *out = (dc_exec_step){.label = x->label, .ndep = x->ndep, .dep = x->dep};
-    out->times = times_of(e, at, &out->inside);
-    if (ns != NULL && e->profile.calls > 0 && x->kind != DC_COMMAND_BUNDLE)
-        out->ns = (double)ns[at] / (double)e->profile.calls;
-    if (x->kind != DC_COMMAND_HOST ||
-        !dc_host_call_unpack(&e->rt->first->job, x->host, x->nhost, &c) ||
-        !dc_op_is(c.op, DC_CLASS_COM) || c.op == DC_OP_ARRIVED)
-        return;
-    out->exchange = true;
-    out->attr = dc_exchange_read(c.attr);
-    out->op = c.op;
-    out->type = *dc_host_call_moved(&c);
-}
-
-/* ---- for people -------------------------------------------------------------------------------- */
 
 dc_exec_calls dc_exec_calls_of(const dc_exec *e)
 {
@@ -85,48 +42,76 @@ static const char *kind_of(const dc_command *x)
     DC_BUG("a command of kind %d", x->kind);
 }
 
-/* Is it in a loop or a branch? */
-static bool is_inside(const dc_exec *e, uint32_t i)
+/* How often the loops around command i go round; *inside: is it in one, or in a branch? */
+static int64_t times_of(const dc_exec *e, uint32_t i, bool *inside)
 {
+    int64_t times = 1;
+    *inside = false;
     for (uint32_t k = i < e->nprologue ? 0 : e->nprologue; k < i; k++) {
         const dc_command *x = &e->command[k];
-        if (x->kind != DC_COMMAND_BUNDLE && k + x->nbody + x->nelse >= i)
-            return true;
+        if (x->kind == DC_COMMAND_BUNDLE || x->nbody + x->nelse == 0 || k + x->nbody + x->nelse < i)
+            continue;
+        *inside = true;
+        times *= x->kind == DC_COMMAND_LOOP ? x->grid : 1;
     }
-    return false;
+    return times;
 }
 
-static int64_t kernel_of(const dc_exec *e, const dc_command *x)
+static const dc_kept *kept_of(const dc_exec *e, const dc_command *x)
 {
     for (uint32_t k = 0; x->kind == DC_COMMAND_LAUNCH && k < e->nkernel; k++)
         if (strcmp(e->kept[k].name, x->label) == 0)
-            return k;
-    return -1;
+            return &e->kept[k];
+    return NULL;
+}
+
+static void set_exchange(const dc_exec *e, const dc_command *x, dc_exec_command *out)
+{
+    dc_host_call c;
+    if (x->kind != DC_COMMAND_HOST ||
+        !dc_host_call_unpack(&e->rt->first->job, x->host, x->nhost, &c) ||
+        !dc_op_is(c.op, DC_CLASS_COM) || c.op == DC_OP_ARRIVED)
+        return;
+    out->exchange = true;
+    out->attr = dc_exchange_read(c.attr);
+    out->op = c.op;
+    out->type = *dc_host_call_moved(&c);
 }
 
 void dc_exec_command_of(const dc_exec *e, uint32_t i, dc_exec_command *out)
 {
     const dc_command *x = &e->command[i];
     const dc_command_fact *f = &e->fact[i];
+    const dc_kept *kept = kept_of(e, x);
     const bool timed = e->profile.command_ns != NULL && x->kind != DC_COMMAND_BUNDLE;
     *out = (dc_exec_command){
         .kind = kind_of(x),
         .label = x->label,
         .where = {f->where[0], f->where[1], f->where[2]},
-        .kernel = kernel_of(e, x),
+        .kernel = kept != NULL ? kept - e->kept : -1,
         .grid = x->grid,
         .flops = f->flops,
         .bytes = x->kind == DC_COMMAND_COPY ? 2 * (int64_t)x->bytes : f->bytes,
         .bounded = e->desc.nsize > 0,
         .ns = timed ? e->profile.command_ns[i] : 0,
         .runs = timed ? e->profile.command_runs[i] : 0,
-        .inside = is_inside(e, i),
         .prologue = i < e->nprologue,
         .nbody = x->nbody,
         .nelse = x->nelse,
         .nout = x->kind == DC_COMMAND_LAUNCH ? f->nout : x->nbind > 0,
         .nbind = x->nbind,
+        .npart = kept != NULL ? kept->npart : 0,
+        .ndep = x->ndep,
+        .dep = x->dep,
     };
+    out->times = times_of(e, i, &out->inside);
+    set_exchange(e, x, out);
+}
+
+dc_exec_joined dc_exec_joined_of(const dc_exec *e, uint32_t command, uint32_t part)
+{
+    const dc_kept *x = &kept_of(e, &e->command[command])->part[part];
+    return (dc_exec_joined){x->name, x->nout, x->nin};
 }
 
 uint32_t dc_exec_temp_count(const dc_exec *e)

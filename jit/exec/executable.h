@@ -62,11 +62,11 @@ typedef struct dc_exec_kernel {
     uint32_t launches;    /* per call */
     uint32_t prologue;    /* launches when derived values are computed */
     int64_t flops, bytes; /* of all these */
-    int64_t idle;         /* work items of one that leaves threads idle, with much to do; 0: none does */
-    bool bounded;         /* that is at most: they depend on sizes that a call gives */
-    uint64_t calls, ns;   /* launches that were timed, in loops too, and what they took */
+    int64_t idle; /* work items of one that leaves threads idle, with much to do; 0: none does */
+    bool bounded; /* that is at most: they depend on sizes that a call gives */
+    uint64_t calls, ns;            /* launches that were timed, in loops too, and what they took */
     double done_flops, done_bytes; /* of these */
-    const char *where[3]; /* script lines, NULL behind the last one */
+    const char *where[3];          /* script lines, NULL behind the last one */
     double
         gain; /* its schedule was found by timing: so many times faster than the rules'; 0: it was not */
 } dc_exec_kernel;
@@ -120,8 +120,8 @@ typedef struct dc_exec_command {
     const char *kind;  /* "launch", "copy", "check", "host", "loop", "branch", "bundle" */
     const char *label; /* of a launch its kernel's name; or NULL */
     const char *where[3];
-    int64_t kernel; /* of a launch, by number; -1 */
-    int64_t grid;   /* positions of a launch; iterations of a loop, at most */
+    int64_t kernel;        /* of a launch, by number; -1 */
+    int64_t grid;          /* positions of a launch; iterations of a loop, at most */
     int64_t flops, bytes;  /* of a launch */
     bool bounded;          /* that is at most: they depend on sizes that a call gives */
     uint64_t ns;           /* that was timed */
@@ -129,13 +129,30 @@ typedef struct dc_exec_command {
     bool inside, prologue; /* of a loop or a branch */
     uint32_t nbody, nelse; /* commands behind it that are inside: of a loop, branch or bundle */
     uint32_t nout, nbind;  /* what it writes, the first ones, and reads */
+    uint32_t npart;        /* kernels that it was joined of; 0: it is one */
+    int64_t times;         /* in a call, at most: how often the loops around it go round */
+    uint32_t ndep;
+    const uint32_t
+        *dep;      /* what it waits for, by number among those of the prologue or of the call */
+    bool exchange; /* with other ranks: its group, and what this rank gives */
+    dc_exchange_attr attr;
+    dc_op op;
+    dc_type type;
 } dc_exec_command;
 
 /* Those of the prologue first; none where the interpreter runs it. */
 uint32_t dc_exec_command_count(const dc_exec *e);
 void dc_exec_command_of(const dc_exec *e, uint32_t i, dc_exec_command *out);
-/* "x", "+4096" in the arena, "result 1", as in the plan. */
+/* "x", "+4096" in the arena, "result 1". */
 void dc_exec_print_bind(const dc_exec *e, uint32_t command, uint32_t bind, dc_text *out);
+
+/* A kernel that a launch was joined of. Its binds follow those of the parts before it: first what all write. */
+typedef struct dc_exec_joined {
+    const char *name;
+    uint32_t nout, nin;
+} dc_exec_joined;
+
+dc_exec_joined dc_exec_joined_of(const dc_exec *e, uint32_t command, uint32_t part);
 
 /* A temporary of the arena, alive between two commands, both included. */
 typedef struct dc_exec_temp {
@@ -146,26 +163,8 @@ typedef struct dc_exec_temp {
 uint32_t dc_exec_temp_count(const dc_exec *e);
 dc_exec_temp dc_exec_temp_of(const dc_exec *e, uint32_t i);
 
-/* A command of the body, as `deepc plan` looks at it: what it took, on average, and what it waits for. */
-typedef struct dc_exec_step {
-    const char *label; /* of the script; NULL: not known */
-    double ns;         /* of all its runs in a call */
-    int64_t times;     /* in a call, at most */
-    bool inside;       /* of a loop or a branch */
-    bool exchange;     /* with other ranks: its group, and what this rank gives */
-    dc_exchange_attr attr;
-    dc_op op;
-    dc_type type;
-    uint32_t ndep;
-    const uint32_t *dep; /* steps */
-} dc_exec_step;
-
-uint32_t dc_exec_step_count(const dc_exec *e);
 /* Times are those of the calls from now on. */
 void dc_exec_forget_times(dc_exec *e);
-void dc_exec_step_of(const dc_exec *e, uint32_t i, dc_exec_step *out);
-/* Commands in their order: what runs, what it writes and reads. */
-void dc_exec_plan(const dc_exec *e, dc_text *out);
 /* How the memory of a cell is laid out while it is called (jit/rewrite/weight_layout.h). */
 const dc_cell_layout *dc_exec_layout(const dc_exec *e, uint32_t cell);
 /* Why the cell is not set in place; NULL where it is. *set: the function sets it. */

@@ -166,6 +166,17 @@ function Function:explain() end
 ---@return table[] { op, type, over, bytes, times, written, where }
 function Function:exchanges() end
 
+---What it is, as a table of tables, texts and numbers: its specialisations with their types, graph, kernels, commands
+---and memory ([fields](../functions.md#as-a-table)). `f:explain()`, `f:plan()`, `f:kernels()` and `f:dot()` are made of
+---it. The graph is made again by the stages of the compilation, which takes some milliseconds a kernel.
+---
+---    print(#f:report().specialisations[1].nodes)
+---
+---Errors: DC0101 for another form; those of the compilation that it waits for.
+---@param form? "json" the table as a text for other programs
+---@return table|string
+function Function:report(form) end
+
 ---Its kernels, numbered through all specialisations. They are timed from the first f:kernels() on, at
 ---the prompt always. `calls` are those that were timed, in loops each round, `ms` is what they took together in
 ---milliseconds, `gflops` is 10^9 operations a second, `gbs` 10^9 bytes a second; 0 before the first. With a bounded dim
@@ -211,9 +222,9 @@ function Function:plan() end
 
 ---The graph of a specialisation, the last one unless it is told, as a text for Graphviz: `dot -Tsvg step.dot -o
 ---step.svg`. Nodes have their operation, type and line, edges the type of what goes along them. It is the graph that
----is compiled: each colour is a group, which becomes a kernel (a node may be computed in several); numbers are those
----of DEEPC_DEBUG=fuse. Clusters are layers, or the groups with `by = "group"`. `compiled = false` gives the graph as
----it was traced. `path` also writes it to a file.
+---is compiled: each colour is a group, which becomes a command (a node may be computed in several); numbers are those
+---of the commands of f:report(). Clusters are layers, or the groups with `by = "group"`. `compiled = false` gives the
+---graph as it was traced. `path` also writes it to a file.
 ---
 ---    io.open("/dev/null", "w"):write(f:dot { by = "group" })
 ---

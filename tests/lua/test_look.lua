@@ -102,6 +102,86 @@ function TestLook:test_kernels_in_loops_are_counted_each_time()
   lu.assertAlmostEquals(k.gflops, k.calls * k.flops / k.launches / (k.ms * 1e6), 1e-6)
 end
 
+-- Every number of the report is a place in one of its lists, and the texts are made of it.
+local function check_numbers(s)
+  for i, n in ipairs(s.nodes) do
+    lu.assertNotNil(s.parts[n.part])
+    for _, input in ipairs(n.ins) do
+      lu.assertTrue(input < i and s.nodes[input].part == n.part, "operands come first")
+    end
+    lu.assertTrue(n.home == nil or s.commands[n.home] ~= nil)
+    lu.assertTrue(n.parameter == nil or s.parameters[n.parameter].type == n.type)
+  end
+  for i, part in ipairs(s.parts) do
+    lu.assertTrue(part.parent == nil or part.parent ~= i and s.nodes[part.node].part == part.parent)
+    for _, result in ipairs(part.results) do
+      lu.assertEquals(s.nodes[result.node].part, i)
+    end
+  end
+  for i, c in ipairs(s.commands) do
+    lu.assertTrue(c.kernel == nil or s.kernels[c.kernel].name == c.label)
+    lu.assertTrue(i + c.body + c.otherwise <= #s.commands)
+    for _, node in ipairs(c.nodes or {}) do
+      lu.assertNotNil(s.nodes[node])
+    end
+    for _, before in ipairs(c.after) do
+      lu.assertTrue(before < i)
+    end
+  end
+  for _, t in ipairs(s.temps) do
+    lu.assertTrue(t.first <= t.last and s.commands[t.last] ~= nil and t.offset + t.bytes <= s.arena)
+  end
+end
+
+function TestLook:test_report()
+  local w = dc.param("f32[8, 8]", dc.ones "f32[8, 8]")
+  local f = dc.fn("f(x: f32[n, 8], deep: bool[]) -> f32[n, 8]", function(x, deep)
+    local y = x:matmul(w):softmax(2):matmul(w)
+    y = dc.fori(5, function(_, v) return v:matmul(w):tanh() end, y)
+    y = dc.cond(deep, function(v) return v:matmul(w) end, function(v) return v:sin() + v end, y)
+    w:set(w * 0.5)
+    return y
+  end)
+  lu.assertEquals(#f:report().specialisations, 0)
+  f(dc.ones "f32[4, 8]", true)
+  f(dc.ones "f32[40, 8]", false)
+  local r = f:report()
+  lu.assertEquals({ r.name, r.limit, #r.specialisations }, { "f", 8, 2 })
+  for i, s in ipairs(r.specialisations) do
+    lu.assertEquals({ s.calls, s.results[1].type }, { 1, ("f32[%d, 8]"):format(i == 1 and 4 or 40) })
+    local cell = s.parameters[#s.parameters]
+    lu.assertEquals({ cell.role, cell.trainable, cell.type }, { "parameter", true, "f32[8, 8]" })
+    check_numbers(s)
+    local kinds = {}
+    for _, part in ipairs(s.parts) do
+      kinds[part.kind] = true
+    end
+    lu.assertTrue(kinds.call and kinds.loop and kinds["then"] and kinds["else"])
+    lu.assertEquals(s.loops[1].iterations, 5)
+    if not s.interpreted then
+      lu.assertTrue(#s.commands > 4 and s.exact)
+      lu.assertEquals(#s.kernels, f:info()[i].kernels)
+      for _, c in ipairs(s.commands) do
+        lu.assertTrue(c.label == nil or f:plan():find(c.label, 1, true) ~= nil)
+      end
+    end
+  end
+  local text = f:report "json"
+  lu.assertStrContains(text, '"sizes":"n=40"')
+  lu.assertNotStrContains(text, "userdata")
+  lu.assertErrorMsgContains("the form is \"json\"", f.report, f, "xml")
+end
+
+function TestLook:test_report_of_one_that_was_refused()
+  local f = dc.fn("f(x: f32[n]) -> f32[n]", function(x) return x * 2 end)
+  local ok = pcall(f.check, f, { n = 3 })
+  local r = f:report()
+  lu.assertTrue(ok and #r.specialisations <= 1)
+  for _, s in ipairs(r.specialisations) do
+    lu.assertEquals(s.sizes, "n=3")
+  end
+end
+
 function TestLook:test_source_in_every_form()
   local f = make()
   f(dc.ones "f32[4, 8]")

@@ -17,6 +17,7 @@
 #include <math.h>
 
 #include "tests/random/suite.h"
+#include "tests/unit/commands_text.h"
 
 enum { CALLS = 4, CALLS_HELD = 64 };
 
@@ -347,12 +348,12 @@ static inline dc_status calls_build(calls *b, const dc_exec_desc *d, dc_exec **o
     DC_TRY(dc_exec_build(b->rt, b->j, d, out));
     if (b->rt->jit == NULL || b->rt->jit->cache == NULL)
         return DC_OK;
-    dc_exec_plan(*out, &plan[0]);
+    commands_text(*out, &plan[0]);
     dc_exec_release(*out);
     dc_cache_flush(b->rt->jit->cache);
     const dc_status status = dc_exec_build(b->rt, b->j, d, out);
     if (status == DC_OK) {
-        dc_exec_plan(*out, &plan[1]);
+        commands_text(*out, &plan[1]);
         if (plan[0].s != NULL)
             CHECK_STR(plan[1].s, plan[0].s);
     }

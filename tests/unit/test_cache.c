@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "tests/t.h"
+#include "tests/unit/commands_text.h"
 #include "tests/unit/rng.h"
 #include "tests/unit/world.h"
 
@@ -457,7 +458,7 @@ static void look(dc_exec *e, dc_job *j, char *out, size_t size)
 {
     dc_exec_info info;
     dc_text text = {0};
-    dc_exec_plan(e, &text);
+    commands_text(e, &text);
     for (uint32_t k = 0; k < dc_exec_kernel_count(e); k++) {
         dc_exec_kernel x;
         dc_exec_kernel_of(e, k, &x);

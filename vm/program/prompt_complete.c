@@ -228,8 +228,9 @@ static void add_keys(lua_State *L, const wanted *w)
 /* A typed function's, which its __index makes when asked. */
 static void add_methods_of_functions(lua_State *L, const wanted *w)
 {
-    static const char *const words[] = {"check",   "explain", "export", "info",
-                                        "kernels", "plan",    "source", "start"};
+    static const char *const words[] = {"check",  "dot",    "exchanges", "explain",
+                                        "export", "info",   "kernels",   "plan",
+                                        "ready",  "report", "source",    "start"};
     if (!dc_dsl_is_function(L, -1))
         return;
     for (size_t i = 0; i < DC_COUNTOF(words); i++)

@@ -101,7 +101,7 @@ end
 
 words.argsort = words.sort
 
----The attributes of a node of core.viz_executables.
+---The attributes of a node of core.executables.
 ---@param node table
 ---@return string
 return function(node)

@@ -45,19 +45,48 @@ end
 
 -- ---- functions ----
 
+local function map(list, f, ...)
+  local out = {}
+  for i, v in ipairs(list) do
+    out[i] = f(v, ...)
+  end
+  return out
+end
+
+-- In the page what is numbered counts from 0.
+local function from_zero(number)
+  return number and number - 1
+end
+
 local function node_of(n, add)
   return {
-    add(n.op), add(n.class), add(n.type), n.part, n.ins, add(attributes(n)), add_all(add, n.origins), add(n.label),
-    add(n.role), n.home or -1, n.bytes, n.work,
+    add(n.op), add(n.class), add(n.type), n.part - 1, map(n.ins, from_zero), add(attributes(n)),
+    add_all(add, n.origins), add(n.label), add(n.role), (n.home or 0) - 1, n.bytes, n.work,
+  }
+end
+
+local function part_of(p)
+  return {
+    kind = p.kind, parent = from_zero(p.parent), node = from_zero(p.node),
+    results = map(p.results, function(r)
+      return { role = r.role, node = r.node - 1, cell = from_zero(r.cell) }
+    end),
+  }
+end
+
+local function temp_of(t)
+  return {
+    offset = t.offset, bytes = t.bytes, first = t.first - 1, last = t.last - 1, node = from_zero(t.node),
+    inner = t.inner,
   }
 end
 
 local function command_of(c, add)
   return {
-    kind = c.kind, label = c.label, kernel = c.kernel, grid = c.grid, flops = c.flops, bytes = c.bytes, ns = c.ns,
-    runs = c.runs, body = c.body > 0 and c.body or nil, otherwise = c.otherwise > 0 and c.otherwise or nil,
+    kind = c.kind, label = c.label, kernel = from_zero(c.kernel), grid = c.grid, flops = c.flops, bytes = c.bytes,
+    ns = c.ns, runs = c.runs, body = c.body > 0 and c.body or nil, otherwise = c.otherwise > 0 and c.otherwise or nil,
     prologue = c.prologue, bounded = c.bounded, inside = c.inside, lines = add_all(add, c.lines),
-    writes = add_all(add, c.writes), reads = add_all(add, c.reads), nodes = c.nodes,
+    writes = add_all(add, c.writes), reads = add_all(add, c.reads), nodes = map(c.nodes or {}, from_zero),
   }
 end
 
@@ -68,17 +97,9 @@ local function kernel_of(k)
   }
 end
 
-local function map(list, f, ...)
-  local out = {}
-  for i, v in ipairs(list) do
-    out[i] = f(v, ...)
-  end
-  return out
-end
-
 local plain = {
   "name", "where", "device", "lazy", "interpreted", "calls", "prologues", "ns", "launches", "copies", "arena", "least",
-  "derived_bytes", "parameters", "results", "derived", "parts", "temps", "exact",
+  "derived_bytes", "parameters", "results", "derived", "exact",
 }
 
 local function function_of(e, add)
@@ -86,7 +107,7 @@ local function function_of(e, add)
   for _, key in ipairs(plain) do
     f[key] = e[key]
   end
-  f.nodes = map(e.nodes, node_of, add)
+  f.nodes, f.parts, f.temps = map(e.nodes, node_of, add), map(e.parts, part_of), map(e.temps, temp_of)
   f.commands = map(e.commands, command_of, add)
   f.kernels = map(e.kernels, kernel_of)
   return f
@@ -111,7 +132,7 @@ local function add_kernel_texts(functions, executables, add)
       return
     end
     for _, form in ipairs(FORMS) do
-      local text = core.viz_source(at.exec, at.i, form)
+      local text = core.executable_source(at.exec, at.i, form)
       room = room - #text
       at.kernel[form] = add(text)
     end
@@ -199,7 +220,7 @@ end
 ---@return table
 return function(about)
   local strings, add = new_strings()
-  local names, functions, executables = {}, {}, core.viz_executables()
+  local names, functions, executables = {}, {}, core.executables()
   for i, e in ipairs(executables) do
     add_files(names, e)
     functions[i] = function_of(e, add)
