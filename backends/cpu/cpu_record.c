@@ -66,7 +66,7 @@ typedef struct run {
     dc_job *j;
     dc_halt *halt; /* NULL: it is not ended early */
     dc_look look;
-    const dc_run_spans *spans; /* NULL: nobody is told */
+    const dc_run_watch *watch; /* NULL: nobody is told */
     uint32_t last;             /* command of the launch at hand, the last one of a bundle */
 } run;
 
@@ -237,7 +237,7 @@ static void run_pieces(void *ctx, void *scratch, int64_t begin, int64_t end)
 static void tell_part(void *ctx, uint64_t begun)
 {
     const parts *p = ctx;
-    dc_run_tell(p->x->spans, p->x->last, begun, dc_clock_ns());
+    dc_run_span(p->x->watch, p->x->last, begun, dc_clock_ns());
 }
 
 static void run_whole(void *ctx, void *scratch, int64_t begin, int64_t end)
@@ -502,8 +502,8 @@ dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot
              .split_all = cpu->split_all,
              .j = j,
              .halt = info != NULL ? info->halt : NULL,
-             .spans = info != NULL ? info->spans : NULL};
-    dc_cpu_pool_watch(x.pool, x.spans != NULL ? tell_part : NULL);
+             .watch = info != NULL ? info->watch : NULL};
+    dc_cpu_pool_watch(x.pool, x.watch != NULL && x.watch->to != NULL ? tell_part : NULL);
     x.look = (dc_look){x.halt != NULL ? x.halt->asked : &never, ask, &x};
     resolve_all(&x);
     const uint64_t control = dc_control_word();

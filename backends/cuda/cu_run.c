@@ -13,11 +13,10 @@ typedef struct run {
     dc_recording *r;
     dc_job *j;
     void *const *slot;
-    dc_halt *halt;           /* NULL: it is not ended early */
-    uint64_t *spent, *times; /* NULL: not measured; not counted */
-    const dc_run_spans *spans;
-    bool wait;  /* for each command before the next */
-    bool begun; /* the stream has taken a command */
+    dc_halt *halt;             /* NULL: it is not ended early */
+    const dc_run_watch *watch; /* NULL: nobody hears of it */
+    bool wait;                 /* for each command before the next */
+    bool begun;                /* the stream has taken a command */
 } run;
 
 static cu_address address_of(const run *c, uint32_t step, uint32_t bind)
@@ -60,10 +59,7 @@ static dc_status end_clock(run *c, uint32_t step)
     if (error != CU_SUCCESS)
         return failed(c, step, error);
     const uint64_t now = dc_clock_ns(), ns = ms > 0 && ms < 1e9f ? (uint64_t)((double)ms * 1e6) : 0;
-    c->spent[step] += ns;
-    if (c->times != NULL)
-        c->times[step]++;
-    dc_run_tell(c->spans, step, now - ns, now);
+    dc_run_tell(c->watch, step, false, now - ns, now);
     return DC_OK;
 }
 
@@ -73,7 +69,7 @@ static dc_status before(run *c, uint32_t step)
     dc_cu *cu = c->r->cu;
     if (c->halt != NULL && dc_halt_now(c->halt, step))
         return dc_fail(c->j, DC_ERR_INTERRUPTED, NULL);
-    if (c->spent != NULL)
+    if (c->watch != NULL)
         DC_CU_TRY(cu, c->j, "a clock", EventRecord(cu->clock[0], cu->stream));
     cu->busy = true;
     return DC_OK;
@@ -85,7 +81,7 @@ static dc_status after(run *c, uint32_t step, cu_result error)
     if (error != CU_SUCCESS)
         return failed(c, step, error);
     c->begun = true;
-    if (c->spent != NULL)
+    if (c->watch != NULL)
         return end_clock(c, step);
     if (!c->wait)
         return DC_OK;
@@ -242,17 +238,14 @@ static dc_status run_steps(run *c, dc_run_info *info)
     if (info == NULL)
         return dc_walk_run(c->r->walk, c->j, &ops, c, NULL);
     c->halt = info->halt;
-    c->spent = info->nanoseconds;
-    c->times = info->times;
-    c->spans = info->spans;
+    c->watch = info->watch;
     c->wait = cu->launch == DC_CU_WAIT || info->deadline_ns != 0;
-    if (c->spent != NULL)
+    if (c->watch != NULL)
         DC_TRY(make_clock(cu, c->j));
     if (info->next == 0 && info->block != NULL && info->block_bytes > 0)
         DC_TRY(dc_cu_send(cu, c->j, dc_cu_at(c->slot[0]), info->block, info->block_bytes));
     own = *info;
-    own.nanoseconds = NULL;
-    own.spans = NULL;
+    own.watch = NULL;
     const dc_status status = dc_walk_run(c->r->walk, c->j, &ops, c, &own);
     info->fault_command = own.fault_command;
     info->fault_value = own.fault_value;
@@ -267,7 +260,7 @@ static dc_status run_steps(run *c, dc_run_info *info)
 static bool is_graph(const run *c, const dc_run_info *info)
 {
     return info != NULL && c->r->straight && c->r->cu->launch == DC_CU_GRAPH && info->next == 0 &&
-           info->nanoseconds == NULL && info->deadline_ns == 0;
+           info->watch == NULL && info->deadline_ns == 0;
 }
 
 /* What kernels find in the device's memory: words, then the argument block, to which those of its numbers point. */

@@ -46,8 +46,7 @@ typedef struct run {
     dc_job *j;
     void *const *slot;
     cl_queue queue;
-    uint64_t *spent, *times; /* NULL: not measured; not counted */
-    const dc_run_spans *spans;
+    const dc_run_watch *watch; /* NULL: nobody hears of it */
     bool wait;      /* for each command before the next: times are taken, or a deadline counts */
     bool pending;   /* there is something to wait for */
     dc_halt *halt;  /* NULL: it is not ended early */
@@ -288,12 +287,9 @@ static dc_status given(run *c, uint32_t item, cl_event event)
     c->pending = true;
     if (event != NULL) {
         error = fn->WaitForEvents(1, &event);
-        if (c->spent != NULL && error == CL_SUCCESS) {
+        if (c->watch != NULL && error == CL_SUCCESS) {
             const uint64_t ns = event_ns(c, event), now = dc_clock_ns();
-            c->spent[item] += ns;
-            if (c->times != NULL)
-                c->times[item]++;
-            dc_run_tell(c->spans, item, now - ns, now);
+            dc_run_tell(c->watch, item, false, now - ns, now);
         }
         fn->ReleaseEvent(event);
     } else if (c->wait) {
@@ -336,7 +332,7 @@ static dc_status enqueue(run *c, uint32_t item, int64_t begin, int64_t end)
         DC_TRY(set_positions(cl, c->j, s, begin, end));
     const cl_int error =
         cl->lib.fn.EnqueueNDRangeKernel(c->queue, s->kernel, 1, &offset, &global, &local, 0, NULL,
-                                        c->spent != NULL ? &event : NULL);
+                                        c->watch != NULL ? &event : NULL);
     return error == CL_SUCCESS ? given(c, item, event) : failed(c, item, error);
 }
 
@@ -374,7 +370,7 @@ static dc_status run_copy(void *ctx, uint32_t item)
     cl_event event = NULL;
     DC_TRY(make_room(c, item, (double)c->r->step[item].bytes * c->r->scale / 4));
     DC_TRY(dc_cl_enqueue_copy(c->r->cl, c->j, c->queue, to, from, c->r->step[item].bytes,
-                              c->spent != NULL ? &event : NULL));
+                              c->watch != NULL ? &event : NULL));
     return given(c, item, event);
 }
 
@@ -386,7 +382,7 @@ static dc_status read_back(run *c, uint32_t item, uint32_t bind, void *out, size
     size_t at;
     const cl_mem mem = dc_cl_mem_at(cl, address_of(c, item, bind), &at);
     const cl_int error = cl->lib.fn.EnqueueReadBuffer(c->queue, mem, 1, at, bytes, out, 0, NULL,
-                                                      c->spent != NULL ? &event : NULL);
+                                                      c->watch != NULL ? &event : NULL);
     if (error != CL_SUCCESS)
         return failed(c, item, error);
     DC_TRY(given(c, item, event));
@@ -447,7 +443,7 @@ static dc_status run_count(void *ctx, uint32_t item, int32_t element)
     const cl_mem mem = dc_cl_mem_at(cl, address_of(c, item, 1), &at);
     const cl_int error =
         cl->lib.fn.EnqueueFillBuffer(c->queue, mem, &element, sizeof element, at, sizeof element, 0,
-                                     NULL, c->spent != NULL ? &event : NULL);
+                                     NULL, c->watch != NULL ? &event : NULL);
     return error == CL_SUCCESS ? given(c, item, event) : failed(c, item, error);
 }
 
@@ -490,18 +486,15 @@ dc_status dc_cl_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
     if (info == NULL)
         return end_run(&c, dc_walk_run(r->walk, j, &ops, &c, NULL));
     c.halt = info->halt;
-    c.spent = info->nanoseconds;
-    c.times = info->times;
-    c.spans = info->spans;
-    c.wait = c.spent != NULL || info->deadline_ns != 0;
-    if (c.spent != NULL) {
+    c.watch = info->watch;
+    c.wait = c.watch != NULL || info->deadline_ns != 0;
+    if (c.watch != NULL) {
         DC_TRY(timed_queue(cl, j));
         DC_TRY(dc_cl_finish(d, j)); /* copies that went to the other queue */
         c.queue = cl->timed;
     }
     own = *info;
-    own.nanoseconds = NULL;
-    own.spans = NULL;
+    own.watch = NULL;
     const dc_status status = end_run(&c, dc_walk_run(r->walk, j, &ops, &c, &own));
     info->fault_command = own.fault_command;
     info->fault_value = own.fault_value;

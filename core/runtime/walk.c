@@ -42,8 +42,7 @@ typedef struct run {
     dc_walk *w;
     const dc_walk_ops *ops;
     void *ctx;
-    uint64_t *spent, *times;
-    const dc_run_spans *spans;
+    const dc_run_watch *watch;
     uint64_t deadline;
     const atomic_bool *stop;
     bool moved; /* something ran in this slice */
@@ -337,7 +336,7 @@ static dc_status do_bundle(run *r)
 {
     dc_walk *w = r->w;
     const uint32_t first = ++w->at, n = w->node[first - 1].nbody;
-    if (r->ops->bundle == NULL || r->spent != NULL)
+    if (r->ops->bundle == NULL || r->watch != NULL)
         return DC_OK;
     w->at += n;
     r->moved = true;
@@ -381,11 +380,7 @@ static dc_status do_timed(run *r)
     const bool around = r->w->frame[r->w->depth].owner == i; /* a LOOP that has been round */
     const uint64_t start = dc_clock_ns();
     const dc_status status = do_item(r);
-    const uint64_t end = dc_clock_ns();
-    r->spent[i] += end - start;
-    if (r->times != NULL)
-        r->times[i] += !around;
-    dc_run_tell(r->spans, i, start, end);
+    dc_run_tell(r->watch, i, around, start, dc_clock_ns());
     return status;
 }
 
@@ -409,7 +404,7 @@ static dc_status go_on(run *r, bool *paused)
             *paused = true;
             return DC_OK;
         }
-        DC_TRY(r->spent != NULL ? do_timed(r) : do_item(r));
+        DC_TRY(r->watch != NULL ? do_timed(r) : do_item(r));
         if (r->found >= 0)
             return DC_OK;
     }
@@ -441,9 +436,7 @@ dc_status dc_walk_run(dc_walk *w, dc_job *j, const dc_walk_ops *ops, void *ctx, 
         info->fault_command = -1;
         info->fault_value = -1;
         info->fault_bits = 0;
-        r.spent = info->nanoseconds;
-        r.times = info->times;
-        r.spans = info->spans;
+        r.watch = info->watch;
         r.deadline = info->deadline_ns;
         r.stop = info->stop;
     }

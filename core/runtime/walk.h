@@ -18,12 +18,22 @@
 
 typedef struct dc_walk dc_walk;
 
-/* A command ran. */
-static inline void dc_run_tell(const dc_run_spans *s, uint32_t command, uint64_t begun_ns,
+/* The span of a command, or of a part of one. */
+static inline void dc_run_span(const dc_run_watch *w, uint32_t command, uint64_t begun_ns,
                                uint64_t ended_ns)
 {
-    if (s != NULL && s->name[command] != 0)
-        dc_spans_add(s->to, s->name[command], s->lane, begun_ns, ended_ns, 0);
+    if (w->to != NULL && w->name[command] != 0)
+        dc_spans_add(w->to, w->name[command], w->lane, begun_ns, ended_ns, 0);
+}
+
+/* A command ran; `again`: it goes on, and was counted. */
+static inline void dc_run_tell(const dc_run_watch *w, uint32_t command, bool again,
+                               uint64_t begun_ns, uint64_t ended_ns)
+{
+    w->ns[command] += ended_ns - begun_ns;
+    if (w->runs != NULL)
+        w->runs[command] += !again;
+    dc_run_span(w, command, begun_ns, ended_ns);
 }
 
 /* `command` is the position in the recorded list. What fails ends the run with that status. */
@@ -76,9 +86,8 @@ int64_t dc_walk_element(const dc_walk *w, uint32_t loop);
  * comes to its end. `next` is then the next command's position, 1 at least.
  *
  * A CHECK that finds something ends the run with DC_OK and info->fault_command; without info it is a
- * failure, DEVICE. info->nanoseconds receives the time that each function took, info->times how often
- * it began, and info->spans hear of it; a device that measures in another way passes a copy of
- * info without nanoseconds and spans.
+ * failure, DEVICE. info->watch hears how long each function took and how often it began; a device that
+ * measures in another way passes a copy of info without it.
  */
 dc_status dc_walk_run(dc_walk *w, dc_job *j, const dc_walk_ops *ops, void *ctx, dc_run_info *info);
 

@@ -200,14 +200,11 @@ static bool is_over(const dc_inst *i, uint64_t deadline)
 static dc_status run_recording(dc_inst *i, dc_job *j, uint64_t deadline, dc_fault *fault)
 {
     const uint32_t first = i->recorded[i->at];
-    uint64_t *ns = dc_profile_counters(i->exec);
     dc_device *d = i->rt->device;
-    dc_run_spans spans;
+    dc_run_watch watch;
     dc_run_info *info = &i->run; /* to be looked at when the run unwinds */
     *info = (dc_run_info){.fault_command = -1,
-                          .nanoseconds = ns != NULL ? ns + first : NULL,
-                          .times = ns != NULL ? i->exec->profile.command_runs + first : NULL,
-                          .spans = dc_profile_spans(i->exec, first, &spans),
+                          .watch = dc_profile_watch(i->exec, first, &watch),
                           .deadline_ns = deadline,
                           .stop = i->stop,
                           .halt = i->endable ? &i->halt : NULL,
@@ -224,7 +221,7 @@ static dc_status run_recording(dc_inst *i, dc_job *j, uint64_t deadline, dc_faul
         *info = before;
         status = d->ops->run(d, j, i->recording[i->at], i->slot, info);
     }
-    info->spans = NULL;
+    info->watch = NULL;
     status = dc_inst_short(i, j, status);
     i->next = info->next;
     i->begun = info->begun;
@@ -529,8 +526,7 @@ dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out
     dc_arena_rewind(&j->scratch, mark);
 
     if (timed) {
-        e->profile.calls++;
-        e->profile.call_ns += dc_clock_ns() - start;
+        dc_profile_call(e, dc_clock_ns() - start);
     }
     if (status == DC_OK)
         give_results(i, out);
@@ -573,8 +569,7 @@ static void count_time(dc_inst *i, uint64_t start, bool ended)
     i->spent_ns += dc_clock_ns() - start;
     if (!ended || !dc_profile_on(i->exec))
         return;
-    i->exec->profile.calls++;
-    i->exec->profile.call_ns += i->spent_ns;
+    dc_profile_call(i->exec, i->spent_ns);
 }
 
 static void tell_slice(const dc_inst *i, const dc_job *j, uint64_t start)

@@ -50,14 +50,6 @@ void dc_profile_drop_late(dc_exec *e)
     e->profile.span_name = NULL;
 }
 
-uint64_t *dc_profile_counters(dc_exec *e)
-{
-    if (!dc_profile_on(e))
-        return NULL;
-    dc_profile_late(e);
-    return e->profile.command_ns;
-}
-
 static const char *join_words(const char *const *words, uint32_t n, char *out, size_t size)
 {
     size_t at = 0;
@@ -99,12 +91,13 @@ static uint32_t name_command(dc_spans *s, const dc_exec *e, uint32_t i)
     return dc_spans_name(s, &name);
 }
 
-const dc_run_spans *dc_profile_spans(dc_exec *e, uint32_t first, dc_run_spans *out)
+/* Names of the spans of all commands while dc.trace records; NULL: it does not, or there is no memory. */
+static const uint32_t *span_names(dc_exec *e)
 {
     dc_spans *s = e->rt->log.spans;
-    const uint64_t recording = s != NULL ? dc_spans_recording(s) : 0;
     dc_profile *p = &e->profile;
-    if (recording == 0 || p->command_ns == NULL)
+    const uint64_t recording = s != NULL ? dc_spans_recording(s) : 0;
+    if (recording == 0)
         return NULL;
     if (p->span_name == NULL &&
         (p->span_name = dc_try_alloc(e->ncommand * sizeof *p->span_name)) == NULL)
@@ -112,8 +105,24 @@ const dc_run_spans *dc_profile_spans(dc_exec *e, uint32_t first, dc_run_spans *o
     for (uint32_t i = 0; i < e->ncommand && p->recording != recording; i++)
         p->span_name[i] = name_command(s, e, i);
     p->recording = recording;
-    const bool here = e->rt->device->ops->host;
-    *out = (dc_run_spans){s, p->span_name + first, here ? 0 : dc_spans_lane(s, e->rt->device_name)};
+    return p->span_name;
+}
+
+const dc_run_watch *dc_profile_watch(dc_exec *e, uint32_t first, dc_run_watch *out)
+{
+    if (!dc_profile_on(e))
+        return NULL;
+    dc_profile_late(e);
+    if (e->profile.command_ns == NULL)
+        return NULL;
+    const uint32_t *name = span_names(e);
+    *out = (dc_run_watch){.ns = e->profile.command_ns + first,
+                          .runs = e->profile.command_runs + first};
+    if (name == NULL)
+        return out;
+    out->to = e->rt->log.spans;
+    out->name = name + first;
+    out->lane = e->rt->device->ops->host ? 0 : dc_spans_lane(out->to, e->rt->device_name);
     return out;
 }
 

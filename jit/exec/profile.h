@@ -21,13 +21,17 @@ void dc_profile_init(dc_exec *e);
 void dc_profile_late(dc_exec *e);
 void dc_profile_drop_late(dc_exec *e);
 
-/* Before a run: its counters, or NULL where no times are taken. */
-uint64_t *dc_profile_counters(dc_exec *e);
 /*
- * For a run of the commands from `first` on: NULL where nothing is recorded for dc.trace, or out, which tells of each of them
- * by its label, lines, layers and counts.
+ * For a run of the commands from `first` on: NULL where no times are taken, or *out: its counters and, while dc.trace records,
+ * spans of each command with its label, lines, layers and counts.
  */
-const dc_run_spans *dc_profile_spans(dc_exec *e, uint32_t first, dc_run_spans *out);
+const dc_run_watch *dc_profile_watch(dc_exec *e, uint32_t first, dc_run_watch *out);
+/* A call ended that took so long. */
+static inline void dc_profile_call(dc_exec *e, uint64_t ns)
+{
+    e->profile.calls++;
+    e->profile.call_ns += ns;
+}
 
 /* Prints what was counted since the last report, if anything, and starts again at zero. */
 void dc_profile_report(dc_exec *e);

@@ -182,14 +182,15 @@ static void test_copy_check(world *w)
         return;
     int32_t in[3] = {-1, 10, 20}, out[2] = {0, 0};
     uint64_t spent[3] = {0};
-    dc_run_info info = {.nanoseconds = spent};
+    const dc_run_watch watch = {.ns = spent};
+    dc_run_info info = {.watch = &watch};
     void *const slot[] = {NULL, in, out};
     CHECK_EQ(CALL(w, run, &w->j, r, slot, &info), DC_OK);
     CHECK_EQ(info.fault_command, -1);
     CHECK(out[0] == 10 && out[1] == 20);
     CHECK(spent[0] > 0 && spent[2] > 0);
 
-    in[0] = 17, in[1] = 11, in[2] = 21, info.nanoseconds = NULL;
+    in[0] = 17, in[1] = 11, in[2] = 21, info.watch = NULL;
     CHECK_EQ(CALL(w, run, &w->j, r, slot, &info), DC_OK);
     CHECK_EQ(info.fault_command, 1);
     CHECK_EQ(info.fault_value, 17);

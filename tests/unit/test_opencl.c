@@ -260,7 +260,8 @@ static void test_times(ocl *w, dc_program *p)
     char *mem = ocl_alloc(w, 8192);
     uint64_t spent[3] = {0};
     int32_t out[16];
-    dc_run_info info = {.nanoseconds = spent};
+    const dc_run_watch watch = {.ns = spent};
+    dc_run_info info = {.watch = &watch};
     void *const slot[] = {mem};
     CHECK_EQ(CALL(w, run, &w->j, r, slot, &info), DC_OK);
     CHECK(spent[0] > 0 && spent[0] < UINT64_C(60000000000));

@@ -161,7 +161,8 @@ static void run_all(dc_recording *r, bool sliced)
     void *const slot[] = {limit, &got};
     uint64_t ns[10];
     for (int how = 0; how < 8; how++) {
-        dc_run_info info = {.deadline_ns = sliced ? 1 : 0, .nanoseconds = ns};
+        const dc_run_watch watch = {.ns = ns};
+        dc_run_info info = {.deadline_ns = sliced ? 1 : 0, .watch = &watch};
         int slices = 0;
         memset(ns, 0, sizeof ns);
         start(&want, how);

@@ -142,7 +142,8 @@ static void test_control(dc_job *j)
         {.kind = DC_COMMAND_CHECK, .nbind = 1, .bind = check},
     };
     uint64_t ns[DC_COUNTOF(item)] = {0};
-    dc_run_info info = {.nanoseconds = ns};
+    const dc_run_watch watch = {.ns = ns};
+    dc_run_info info = {.watch = &watch};
     const int32_t start[] = {0, 3, 20, 1, -1, -1};
     memcpy(m.number, start, sizeof start);
     CHECK(run_items(j, &m, item, DC_COUNTOF(item), &info) == DC_OK);

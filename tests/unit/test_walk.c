@@ -541,7 +541,8 @@ static void test_times(void)
     const dc_command list[] = {LAUNCH(2), FOR(3, 1), LAUNCH(3), IF(0, 0, 1), LAUNCH(4)};
     const dc_walk_ops slow = {slow_launch, copy, check, test, count, bundle, limit, launch};
     uint64_t ns[5] = {0}, times[5] = {0};
-    dc_run_info info = {.nanoseconds = ns, .times = times};
+    const dc_run_watch watch = {.ns = ns, .runs = times};
+    dc_run_info info = {.watch = &watch};
     dc_walk *w = dc_walk_new(list, DC_COUNTOF(list));
     start(&got, list, 1);
     got.mem[0] = 2;
