@@ -1,5 +1,5 @@
--- Ten programs without typed functions, each in a new process with an empty cache: by the interpreter alone, by kernels
--- alone, and as they run by themselves. scripts/bench lazy [NAME ...]
+-- Eleven programs without typed functions, each in a new process with an empty cache: by the interpreter alone, by
+-- kernels alone, and as they run by themselves. scripts/bench lazy [NAME ...]
 local dc = require "deepc"
 
 local programs = {}
@@ -47,6 +47,12 @@ program("windows", function()
     local deviation = ((w - w:mean()):square():mean() + 1e-9):sqrt()
     ;(deviation / w:abs():max()):item()
   end
+end)
+
+-- The same with longer ones: one program for all of them.
+program("lengths", function()
+  local signal = dc.rand("f32[300000]", { seed = 6 }):clone()
+  for i = 1, 100 do (signal[{ { 1, 100000 + 371 * i } }]:tanh() * 2):mean():item() end
 end)
 
 program("regression", function()

@@ -126,6 +126,7 @@ static int l_stats(lua_State *L)
     COUNT(compile_ns);
     COUNT(realized);
     COUNT(lazy_programs);
+    COUNT(lazy_general);
     COUNT(lazy_nodes);
 #undef COUNT
     dc_binding_set_number(L, "handles", dc_dsl_of(L)->nlive);

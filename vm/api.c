@@ -86,8 +86,9 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
     if (!dc_opts_compile_known(opt))
         variable = "DEEPC_COMPILE", wanted = "'now', 'cache', 'process', 'off', or nothing";
     if (strcmp(opt->lazy, "auto") != 0 && strcmp(opt->lazy, "compile") != 0 &&
-        strcmp(opt->lazy, "eval") != 0 && strcmp(opt->lazy, "steady") != 0)
-        variable = "DEEPC_LAZY", wanted = "'auto', 'steady', 'compile' or 'eval'";
+        strcmp(opt->lazy, "eval") != 0 && strcmp(opt->lazy, "steady") != 0 &&
+        strcmp(opt->lazy, "sizes") != 0)
+        variable = "DEEPC_LAZY", wanted = "'auto', 'steady', 'compile', 'eval' or 'sizes'";
     if (strcmp(opt->progress, "auto") != 0 && strcmp(opt->progress, "bar") != 0 &&
         strcmp(opt->progress, "lines") != 0 && strcmp(opt->progress, "off") != 0)
         variable = "DEEPC_PROGRESS", wanted = "'auto', 'bar', 'lines' or 'off'";

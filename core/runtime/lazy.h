@@ -58,9 +58,11 @@ struct dc_lazy {
     bool dropped; /* LEAF that was an operation */
     bool call;    /* LEAF that is the result of a compiled function */
     bool counts;  /* what the language calls one operation ends here */
-    bool rule;    /* made of numbers alone, such as zeros and draws, or given as such: of no device in particular */
-    bool steady;  /* of a cell, or kept by a typed function: how it is computed depends on structure and sizes alone */
-    bool part;    /* of the walk `epoch`: a leaf, since it is a part of a value */
+    bool
+        rule; /* made of numbers alone, such as zeros and draws, or given as such: of no device in particular */
+    bool
+        steady; /* of a cell, or kept by a typed function: how it is computed depends on structure and sizes alone */
+    bool part;  /* of the walk `epoch`: a leaf, since it is a part of a value */
     uint32_t nin;
     uint32_t index;       /* of PICK */
     uint32_t ops, nodes;  /* pending below, this one included; at most so many (dc_lazy_count) */
@@ -87,7 +89,8 @@ enum {
     DC_LAZY_PENDING = 64,   /* operations: one more without a parameter is realized at once */
     DC_LAZY_NODES = 512,    /* nodes of the op table: the same */
     DC_LAZY_RECIPE = 10000, /* operations of a recipe that stays: one more is an error */
-    DC_LAZY_WORK = 4096, /* element operations that the interpreter always does rather than a compiler */
+    DC_LAZY_WORK =
+        4096, /* element operations that the interpreter always does rather than a compiler */
     DC_LAZY_SMALL =
         16384 /* elements that are copied rather than have a program made for their form */
 };
@@ -154,8 +157,12 @@ typedef struct dc_lazy_arg {
 } dc_lazy_arg;
 
 typedef struct dc_lazy_exec {
-    /* f is copied. anywhere: by parameter, its memory begins at any element. */
-    dc_status (*build)(dc_rt *rt, dc_job *j, const dc_func *f, const bool *anywhere, void **out);
+    /*
+     * f is copied. anywhere: by parameter, its memory begins at any element; NULL: nowhere but where memory does. nsize: so many
+     * parameters at the end are sizes known at run time.
+     */
+    dc_status (*build)(dc_rt *rt, dc_job *j, const dc_func *f, const bool *anywhere, uint32_t nsize,
+                       void **out);
     /* out[] receives new references to memory that nothing else writes. */
     dc_status (*run)(void *program, dc_job *j, const dc_lazy_arg *arg, dc_tensor **out);
     void (*free)(void *program);
@@ -234,6 +241,7 @@ typedef struct dc_lazy_spent {
     uint64_t structure, ns;
 } dc_lazy_spent;
 enum { DC_LAZY_SPENT = 4096 }; /* places, by hash: another structure takes one over */
+enum { DC_LAZY_FORMS = 128 };  /* the same of structures without their sizes */
 
 typedef struct dc_lazies { /* of a context: dc_rt.lazy */
     dc_module *module;     /* the function that operations are built in */
@@ -247,9 +255,10 @@ typedef struct dc_lazies { /* of a context: dc_rt.lazy */
     dc_lazy_entry **entry;    /* programs by structure */
     uint32_t nentry;
     uint64_t used;
-    dc_lazy_spent *spent; /* [DC_LAZY_SPENT], or NULL */
-    uint64_t rent;        /* the sum of what was added to these, before the first compilation */
-    bool compiles;        /* there has been one */
+    dc_lazy_spent *spent;      /* [DC_LAZY_SPENT], or NULL */
+    struct dc_lazy_form *form; /* [DC_LAZY_FORMS], or NULL */
+    uint64_t rent; /* the sum of what was added to these, before the first compilation */
+    bool compiles; /* there has been one */
 } dc_lazies;
 
 dc_lazies *dc_lazy_of(dc_rt *rt);

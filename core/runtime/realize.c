@@ -99,9 +99,15 @@ static dc_status load_parts(dc_realize_task *t)
 
 /* ---- describing ------------------------------------------------------------------------------ */
 
-static void push_word(dc_realize_task *t, uint64_t word)
+static void push_size(dc_realize_task *t, uint64_t word, uint8_t size)
 {
     DC_PUSH_IN(&t->j->scratch, t->word, word);
+    DC_PUSH_IN(&t->j->scratch, t->size, size);
+}
+
+static void push_word(dc_realize_task *t, uint64_t word)
+{
+    push_size(t, word, DC_LAZY_FORM);
 }
 
 static void describe_type(dc_realize_task *t, dc_op op, const dc_type *type, uint64_t more)
@@ -110,7 +116,7 @@ static void describe_type(dc_realize_task *t, dc_op op, const dc_type *type, uin
     type = &parts;
     push_word(t, op | (uint64_t)type->dtype << 8 | (uint64_t)type->rank << 16 | more << 24);
     for (int i = 0; i < type->rank; i++)
-        push_word(t, (uint64_t)type->dim[i]);
+        push_size(t, (uint64_t)type->dim[i], DC_LAZY_DIM);
 }
 
 static void describe_leaf(dc_realize_task *t, const dc_lazy *n, uint32_t leaf)
@@ -128,8 +134,12 @@ static void describe_node(dc_realize_task *t, const dc_lazy *n)
     describe_type(t, (dc_op)n->op, &n->type, n->nin | (uint64_t)n->nattr << 16);
     for (uint32_t i = 0; i < n->nin; i++)
         push_word(t, dc_lazy_walk_real(&t->walk, n->in[i])->number);
+    const int nbegin = n->op == DC_OP_SLICE || n->op == DC_OP_PAD ? n->nattr / 2 : 0;
     for (int i = 0; i < n->nattr; i++)
-        push_word(t, (uint64_t)n->attr[i]);
+        push_size(t, (uint64_t)n->attr[i],
+                  n->op == DC_OP_CONST ? (uint8_t)(DC_LAZY_CONST + n->type.dtype)
+                  : i < nbegin         ? DC_LAZY_BEGIN
+                                       : DC_LAZY_FORM);
 }
 
 /* In element operations, roughly. To fill memory with one value is none. */
@@ -169,7 +179,7 @@ static void count_work(dc_realize_task *t)
 static void describe(dc_realize_task *t)
 {
     uint32_t leaf = 0;
-    t->word.n = 0;
+    t->word.n = t->size.n = 0;
     for (uint32_t i = 0; i < t->walk.order.n; i++) {
         const dc_lazy *n = t->walk.order.at[i];
         if (dc_lazy_walk_leaf(&t->walk, n))
@@ -195,9 +205,10 @@ static void choose_how(dc_realize_task *t)
     describe(t);
     if (!may_compile(t->rt))
         return;
-    t->compiled =
-        strcmp(t->rt->opt.lazy, "compile") == 0 ||
-        (t->work > DC_LAZY_WORK && (is_steady(t) || !dc_realize_rents(t, dc_realize_hash(t))));
+    const bool soon = strcmp(t->rt->opt.lazy, "sizes") == 0;
+    t->compiled = strcmp(t->rt->opt.lazy, "compile") == 0 ||
+                  ((t->work > DC_LAZY_WORK || soon) &&
+                   (is_steady(t) || !dc_realize_rents(t, dc_realize_hash(t))));
 }
 
 /* ---- holding --------------------------------------------------------------------------------- */

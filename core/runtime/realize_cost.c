@@ -202,7 +202,7 @@ static uint64_t *spent_on(dc_rt *rt, uint64_t structure)
  * Of the first expression that comes to be compiled the interpreter may have taken the price, of later ones half of it:
  * where one has been repeated, others will be.
  */
-bool dc_realize_rents(const dc_realize_task *t, uint64_t structure)
+bool dc_realize_rents(dc_realize_task *t, uint64_t structure)
 {
     double rent = 1000, body = 0, price = 2 * MS, bytes = 0;
     int reductions = 0;
@@ -217,8 +217,12 @@ bool dc_realize_rents(const dc_realize_task *t, uint64_t structure)
         reductions += dc_op_is((dc_op)n->op, DC_CLASS_RED);
     }
     price += body * (1 + (reductions < 2 ? reductions : 2));
-    if (is_wide(t, bytes))
+    if (is_wide(t, bytes) || dc_realize_is_known(t, structure))
         return false;
+    if (dc_realize_generalises(t, rent, price)) {
+        t->general = true;
+        return true;
+    }
     uint64_t *spent = spent_on(t->rt, structure);
     dc_lazies *l = t->rt->lazy;
     const double most = l->compiles ? price / 2 : price, all = (double)l->rent + rent;

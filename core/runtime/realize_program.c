@@ -4,6 +4,7 @@
  *
  *   program   found, or made; the table holds PROGRAMS of them, FEW where half of the context's memory limit is
  *             used. Those of the interpreter, which cost little, go first, the longest unused one before the others
+ *   general   one for any size (core/runtime/realize_general.c)
  *   run       leaves are arguments; results become the values of their nodes
  *   check     DEEPC_CHECK=nan: which operation made the first infinity or NaN
  */
@@ -16,17 +17,6 @@
 
 enum { PROGRAMS = 256, FEW = 16 };
 
-struct dc_lazy_entry {
-    uint64_t hash, used;
-    uint64_t *word;
-    uint32_t nword, nresult;
-    bool running;
-    const dc_lazy_exec *exec;
-    void *program;     /* compiled; else ... */
-    dc_module *module; /* ... for the interpreter */
-    dc_func *fn;
-};
-
 /* ---- programs -------------------------------------------------------------------------------- */
 
 static void free_entry(void *what)
@@ -35,6 +25,7 @@ static void free_entry(void *what)
     if (e->program != NULL)
         e->exec->free(e->program);
     dc_module_free(e->module);
+    dc_lazy_general_free(e->general);
     dc_xfree(e->word);
     dc_xfree(e);
 }
@@ -48,6 +39,7 @@ void dc_lazy_close(dc_rt *rt)
         free_entry(l->entry[i]);
     dc_xfree(l->entry);
     dc_xfree(l->spent);
+    dc_lazy_forms_free(l);
     DC_VEC_FREE(l->operand);
     DC_VEC_FREE(l->fresh);
     dc_module_free(l->module);
@@ -68,11 +60,17 @@ static dc_lazy_entry *find_entry(const dc_realize_task *t, uint64_t hash)
     dc_lazies *l = t->rt->lazy;
     for (uint32_t i = 0; i < l->nentry; i++) {
         dc_lazy_entry *e = l->entry[i];
-        if (e->hash == hash && e->nword == t->word.n &&
+        if (e->general == NULL && e->hash == hash && e->nword == t->word.n &&
             memcmp(e->word, t->word.at, t->word.n * sizeof *e->word) == 0)
             return e;
     }
     return NULL;
+}
+
+bool dc_realize_is_known(const dc_realize_task *t, uint64_t structure)
+{
+    const dc_lazy_entry *e = find_entry(t, structure);
+    return e != NULL && e->program != NULL;
 }
 
 /* Does a go before b? */
@@ -128,7 +126,7 @@ static const bool *find_anywhere(const dc_realize_task *t)
 static dc_status compile_entry(const dc_realize_task *t, dc_lazy_entry *e)
 {
     e->exec = t->rt->lazy_exec;
-    DC_TRY(e->exec->build(t->rt, t->j, e->fn, find_anywhere(t), &e->program));
+    DC_TRY(e->exec->build(t->rt, t->j, e->fn, find_anywhere(t), 0, &e->program));
     dc_module_free(e->module);
     e->module = NULL;
     e->fn = NULL;
@@ -148,13 +146,23 @@ static dc_status fill_entry(const dc_realize_task *t, dc_lazy_entry *e)
     return t->compiled ? compile_entry(t, e) : DC_OK;
 }
 
+static dc_status fill_general(const dc_realize_task *t, dc_lazy_entry *e, bool *made)
+{
+    e->nresult = t->result.n;
+    e->nword = t->word.n;
+    return dc_lazy_general_make(t, e, made);
+}
+
+/* *out NULL: there is to be a program for any size, and there is none. */
 static dc_status new_entry(const dc_realize_task *t, uint64_t hash, dc_lazy_entry **out)
 {
     dc_lazy_entry *e = dc_xalloc(sizeof *e);
+    bool made = true;
     e->hash = hash;
+    *out = NULL;
     dc_job_defer(t->j, free_entry, e);
-    const dc_status status = fill_entry(t, e);
-    if (status != DC_OK) {
+    const dc_status status = t->general ? fill_general(t, e, &made) : fill_entry(t, e);
+    if (status != DC_OK || !made) {
         dc_job_keep(t->j, e);
         free_entry(e);
         return status;
@@ -165,6 +173,7 @@ static dc_status new_entry(const dc_realize_task *t, uint64_t hash, dc_lazy_entr
         dc_job_keep(t->j, e);
     } /* else it goes with the entry */
     t->rt->first->stats.lazy_programs++;
+    t->rt->first->stats.lazy_general += t->general;
     *out = e;
     return DC_OK;
 }
@@ -269,7 +278,9 @@ static dc_status run_entry(const dc_realize_task *t, dc_lazy_entry *e, dc_tensor
         dc_job_defer(t->j, stop_running, e);
     }
     const uint64_t begun = dc_span_begin(t->j->log);
-    const dc_status status = e->program != NULL ? run_compiled(t, e, made) : interpret(t, e, made);
+    const dc_status status = e->general != NULL   ? dc_lazy_general_run(t, e, made)
+                             : e->program != NULL ? run_compiled(t, e, made)
+                                                  : interpret(t, e, made);
     tell(t, e, begun);
     if (!nested) {
         dc_job_keep(t->j, e);
@@ -338,14 +349,32 @@ static dc_status check_numbers(const dc_realize_task *t, dc_tensor *const *made)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+/* The program for any size, else that of these sizes. */
+static dc_status find_or_make(dc_realize_task *t, dc_lazy_entry **out)
+{
+    const dc_lazies *l = t->rt->lazy;
+    const uint64_t hash = dc_realize_hash(t);
+    for (uint32_t i = 0; t->general && i < l->nentry; i++)
+        if (dc_lazy_general_fits(t, l->entry[i])) {
+            *out = l->entry[i];
+            return DC_OK;
+        }
+    if (t->general) {
+        DC_TRY(new_entry(t, hash, out));
+        if (*out != NULL)
+            return DC_OK;
+        t->general = false;
+    }
+    if ((*out = find_entry(t, hash)) == NULL)
+        return new_entry(t, hash, out);
+    return upgrade(t, *out);
+}
+
 dc_status dc_realize_compute(dc_realize_task *t)
 {
     dc_lazy_entry *e;
-    const uint64_t hash = dc_realize_hash(t);
     dc_tensor **made = DC_NEW_ARRAY(&t->j->scratch, dc_tensor *, t->result.n);
-    if ((e = find_entry(t, hash)) == NULL)
-        DC_TRY(new_entry(t, hash, &e));
-    DC_TRY(upgrade(t, e));
+    DC_TRY(find_or_make(t, &e));
     DC_TRY(run_entry(t, e, made));
     if (t->rt->opt.numbers && !t->rt->first->check) {
         for (uint32_t i = 0; i < t->result.n; i++)

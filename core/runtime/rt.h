@@ -29,6 +29,7 @@ typedef struct dc_stats { /* counters since the context was opened; dc.stats() *
     uint64_t bytes_peak;
     uint64_t realized;       /* lazy expressions computed */
     uint64_t lazy_programs;  /* programs made for them: one for each structure */
+    uint64_t lazy_general;   /* of these, for any size */
     uint64_t lazy_nodes;     /* of lazy expressions, alive */
     uint64_t compile_ns;  /* building executables, kernels included, on whatever thread */
     double compare_max;   /* DEEPC_COMPARE: largest relative difference of a scalar float result */

@@ -8,6 +8,7 @@
 
 #include "core/base/extent.h"
 #include "core/build/build.h"
+#include "core/runtime/block.h"
 #include "core/runtime/outcome.h"
 #include "dsl/fn/fn.h"
 
@@ -151,154 +152,6 @@ static bool is_bounded(const dc_type *t)
     return dc_build_is_bounded(t, UINT32_MAX);
 }
 
-/* Is what there is the first part of the memory, without gaps? */
-static bool is_prefix(const dc_type *t)
-{
-    int k = 0;
-    while (k < t->rank && t->dim[k] == 1)
-        k++;
-    for (k++; k < t->rank; k++)
-        if (dc_extent_is(t->dim[k]))
-            return false;
-    return true;
-}
-
-/* A block of elements in memory of a type with larger dims. */
-typedef struct place {
-    char *at;
-    const dc_type *type;
-} place;
-
-/* host: memory of the host for what the device does not copy by itself. */
-static dc_status copy_run(dc_rt *rt, dc_job *j, bool on_host, char *host, char *to,
-                          const char *from, size_t bytes)
-{
-    dc_device *d = rt->device;
-    if (on_host) {
-        memcpy(to, from, bytes);
-        return DC_OK;
-    }
-    if (d->ops->copy != NULL)
-        return d->ops->copy(d, j, to, from, bytes);
-    DC_TRY(d->ops->download(d, j, host, from, bytes));
-    return d->ops->upload(d, j, to, host, bytes);
-}
-
-/* The first axis from which on the block is one run in both places; *run: its bytes. */
-static int first_of_run(const dc_type *part, place to, place from, int64_t *run)
-{
-    int inner = part->rank;
-    *run = (int64_t)dc_dtype_size((dc_dtype)part->dtype);
-    while (inner > 0) {
-        inner--;
-        *run *= part->dim[inner];
-        if (from.type->dim[inner] != to.type->dim[inner] ||
-            from.type->dim[inner] != part->dim[inner])
-            break;
-    }
-    return inner;
-}
-
-/* Bytes of a row in the host's memory for which a call of memcpy takes longer than copying them. */
-enum { MOST_SHORT = 64 };
-
-static void copy_short(char *to, const char *from, size_t bytes)
-{
-    enum { PIECE = 16 };
-    if (bytes < PIECE) {
-        memcpy(to, from, bytes);
-        return;
-    }
-    for (size_t i = 0; i + PIECE < bytes; i += PIECE)
-        memcpy(to + i, from + i, PIECE);
-    memcpy(to + bytes - PIECE, from + bytes - PIECE, PIECE);
-}
-
-/* Runs that follow one another so many bytes apart. */
-typedef struct runs {
-    int64_t n, bytes, to_step, from_step;
-} runs;
-
-static dc_status copy_row_of_runs(dc_rt *rt, dc_job *j, bool on_host, char *host, const runs *r,
-                                  char *to, const char *from)
-{
-    if (on_host && r->bytes <= MOST_SHORT) {
-        for (int64_t i = 0; i < r->n; i++)
-            copy_short(to + i * r->to_step, from + i * r->from_step, (size_t)r->bytes);
-        return DC_OK;
-    }
-    for (int64_t i = 0; i < r->n; i++)
-        DC_TRY(copy_run(rt, j, on_host, host, to + i * r->to_step, from + i * r->from_step,
-                        (size_t)r->bytes));
-    return DC_OK;
-}
-
-static dc_status copy_runs(dc_rt *rt, dc_job *j, bool on_host, char *host, const dc_type *part,
-                           place to, place from)
-{
-    const int64_t size = (int64_t)dc_dtype_size((dc_dtype)part->dtype);
-    int64_t at[DC_MAX_RANK] = {0};
-    runs r = {.n = 1};
-    int inner = first_of_run(part, to, from, &r.bytes);
-    if (inner > 0) { /* the axis of which runs are rows */
-        r.n = part->dim[--inner];
-        r.to_step = r.from_step = size;
-        for (int k = inner + 1; k < part->rank; k++) {
-            r.to_step *= to.type->dim[k];
-            r.from_step *= from.type->dim[k];
-        }
-    }
-    for (;;) {
-        int64_t x = 0, y = 0;
-        for (int k = 0; k < part->rank; k++) {
-            x = x * from.type->dim[k] + at[k];
-            y = y * to.type->dim[k] + at[k];
-        }
-        DC_TRY(copy_row_of_runs(rt, j, on_host, host, &r, to.at + y * size, from.at + x * size));
-        int k = inner - 1;
-        while (k >= 0 && ++at[k] == part->dim[k])
-            at[k--] = 0;
-        if (k < 0)
-            return DC_OK;
-    }
-}
-
-/* Many short copies within a device that is not the host take longer than one there and one back. */
-static bool is_many(const dc_rt *rt, const dc_type *part, place to, place from, int64_t *run)
-{
-    enum { MANY = 16 };
-    first_of_run(part, to, from, run);
-    return !rt->device->ops->host && *run > 0 && (int64_t)dc_type_bytes(part) / *run > MANY;
-}
-
-/* So many bytes of the host's memory a copy of `part` needs. */
-static size_t host_bytes(const dc_rt *rt, const dc_type *part, const dc_type *to,
-                         const dc_type *from)
-{
-    int64_t run;
-    if (is_many(rt, part, (place){.type = to}, (place){.type = from}, &run))
-        return dc_type_bytes(from) + dc_type_bytes(to);
-    return rt->device->ops->host || rt->device->ops->copy != NULL ? 0 : (size_t)run;
-}
-
-/* The elements of `part`. */
-static dc_status copy_part(dc_rt *rt, dc_job *j, char *host, const dc_type *part, place to,
-                           place from)
-{
-    dc_device *d = rt->device;
-    int64_t run;
-    if (dc_type_bytes(part) == 0)
-        return DC_OK;
-    if (!is_many(rt, part, to, from, &run))
-        return copy_runs(rt, j, d->ops->host, host, part, to, from);
-    const size_t there = dc_type_bytes(from.type), back = dc_type_bytes(to.type);
-    const place a = {host, from.type}, b = {host + there, to.type};
-    memset(b.at, 0, back);
-    DC_TRY(d->ops->download(d, j, a.at, from.at, there));
-    DC_TRY(copy_runs(rt, j, true, NULL, part, b, a));
-    return d->ops->upload(d, j, to.at, b.at, back);
-}
-
 /* ---- arguments ------------------------------------------------------------------------------- */
 
 /* Memory for an argument, which no job of an earlier call reads any more. */
@@ -326,13 +179,15 @@ dc_status dc_spec_pad(dc_spec *s, dc_job *j)
         const dc_tensor *given = arg->tensor;
         const dc_type actual = dc_type_parts(&given->type);
         const size_t room = given->store->bytes - given->offset;
-        if (dc_type_same(&actual, &bound) || (is_prefix(inside) && room >= dc_type_bytes(&bound)))
+        if (dc_type_same(&actual, &bound) ||
+            (dc_block_is_prefix(inside) && room >= dc_type_bytes(&bound)))
             continue; /* what lies behind it is not read, or does not matter */
         DC_TRY(take_room(s, j, i, &bound));
         DC_TRY(dc_outcome_settle(given->store, j));
-        char *host = dc_arena_alloc(&j->scratch, host_bytes(s->rt, &actual, &bound, &actual) + 1);
-        DC_TRY(copy_part(s->rt, j, host, &actual, (place){dc_tensor_mem(s->room[i]), &bound},
-                         (place){dc_tensor_mem(given), &actual}));
+        char *host =
+            dc_arena_alloc(&j->scratch, dc_block_host_bytes(s->rt, &actual, &bound, &actual) + 1);
+        DC_TRY(dc_block_copy(s->rt, j, host, &actual, (dc_block){dc_tensor_mem(s->room[i]), &bound},
+                             (dc_block){dc_tensor_mem(given), &actual}));
         arg->tensor = s->room[i];
     }
     return DC_OK;
@@ -357,7 +212,7 @@ static bool is_copied(const dc_spec *s, uint32_t i, const dc_type *want, dc_type
     const dc_type *inside = &s->result[i];
     *bound = dc_type_bound(inside);
     return is_bounded(inside) && !dc_type_same(want, bound) &&
-           (!is_prefix(inside) || wastes_memory(s->rt, want, bound));
+           (!dc_block_is_prefix(inside) || wastes_memory(s->rt, want, bound));
 }
 
 dc_status dc_spec_reserve(const dc_spec *s, dc_job *j, const dc_type *want, dc_trim *out)
@@ -371,7 +226,7 @@ dc_status dc_spec_reserve(const dc_spec *s, dc_job *j, const dc_type *want, dc_t
         dc_type bound;
         if (!is_copied(s, i, &want[i], &bound))
             continue;
-        const size_t bytes = host_bytes(s->rt, &want[i], &want[i], &bound);
+        const size_t bytes = dc_block_host_bytes(s->rt, &want[i], &want[i], &bound);
         most = bytes > most ? bytes : most;
         DC_TRY(dc_tensor_new(s->rt, j, &want[i], &out->part[i]));
         dc_tensor_defer(j, out->part[i]);
@@ -390,9 +245,9 @@ dc_status dc_spec_trim(const dc_spec *s, dc_job *j, const dc_type *want, const d
         dc_type bound;
         if (is_copied(s, i, &want[i], &bound)) {
             dc_outcome_attach(made[i]->store->outcome, room->part[i]->store);
-            status = copy_part(s->rt, j, room->host, &want[i],
-                               (place){dc_tensor_mem(room->part[i]), &want[i]},
-                               (place){dc_tensor_mem(made[i]), &bound});
+            status = dc_block_copy(s->rt, j, room->host, &want[i],
+                                   (dc_block){dc_tensor_mem(room->part[i]), &want[i]},
+                                   (dc_block){dc_tensor_mem(made[i]), &bound});
         } else
             memcpy(made[i]->type.dim, want[i].dim, sizeof want[i].dim);
     }

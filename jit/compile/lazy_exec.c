@@ -21,13 +21,15 @@ static void free_program(void *what)
     dc_xfree(p);
 }
 
-static dc_status build(dc_rt *rt, dc_job *j, const dc_func *f, const bool *anywhere, void **out)
+static dc_status build(dc_rt *rt, dc_job *j, const dc_func *f, const bool *anywhere, uint32_t nsize,
+                       void **out)
 {
     const dc_exec_desc desc = {.fn = f,
                                .name = "lazy",
                                .nfree = f->param.n,
                                .nresult = f->result.n,
                                .anywhere = anywhere,
+                               .nsize = nsize,
                                .once = true};
     program *p = dc_xalloc(sizeof *p);
     p->rt = rt;

@@ -227,7 +227,7 @@ function dc.span(name) end
 ---(found compiled already), kernels_cached (found on disk), launches, prologues (times that values kept from call
 ---to call were computed), calls, fallbacks and interpreted (calls and programs on the interpreter); denormals
 ---(calls of compiled functions that met denormal numbers, on CPUs: dc.flush_denormals); realized, lazy_programs,
----lazy_nodes (now) of code outside typed functions;
+---lazy_general (of these, for any size) and lazy_nodes (now) of code outside typed functions;
 ---bytes_live and bytes_peak (of tensors, now and at most), allocs, handles (now), lost (values given back without
 ---the finalizer that Lua could not call), moved_out (values of cells copied because a tensor showed them);
 ---collections (whole ones of Lua's collector, for memory of tensors); compare_max (of DEEPC_COMPARE). And `device`, its

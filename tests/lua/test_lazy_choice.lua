@@ -30,6 +30,55 @@ function TestChoice:test_many_sizes_compile_nothing()
   end
 end
 
+-- Each of another size, again and again: one program for any of them, once that is worth it.
+function TestChoice:test_a_size_that_differs_is_compiled_once()
+  local x = dc.rand("f32[400000]", { seed = 3 }):clone()
+  local forms = {
+    function(n) return (x[{ { 1, 50000 + 100 * n } }]:tanh() * 2):mean() end,
+    function(n) return x[{ { 1, 200 * (500 + n) } }]:reshape(500 + n, 200):softmax(2):exp():sum(1):max() end,
+    function(n) local v = x[{ { n, 300000 } }] return ((v - v:mean()):square():mean() + 1e-9):sqrt():exp() end,
+  }
+  for number, form in ipairs(forms) do
+    local values, later = {}, {}
+    local stats = spent(function()
+      for n = 1, 60 do values[n] = form(n):item() end
+      for n = 1, 60 do later[n] = form(n):item() end
+    end)
+    lu.assertEquals(stats.compiles, 1, number)
+    lu.assertEquals(stats.lazy_general, 1, number)
+    lu.assertTrue(stats.interpreted >= 2 and stats.interpreted < 40, number)
+    for n = 1, 60 do -- the first ones were the interpreter's
+      lu.assertAlmostEquals(later[n], values[n], 1e-5 * math.abs(values[n]))
+    end
+  end
+end
+
+-- A size beyond the bound of the program is the interpreter's, then that of another program.
+function TestChoice:test_a_size_beyond_the_bound()
+  local function form(n) return (dc.iota(("f32[%d]"):format(n)) * 1e-6):tanh():mul(3):sum():item() end
+  local stats = spent(function()
+    for n = 1, 40 do form(30000 + n) end
+    for n = 1, 40 do form(90000 + n) end
+  end)
+  lu.assertEquals(stats.lazy_general, 2)
+  local sum = 0
+  for i = 0, 90000 - 1 do sum = sum + 3 * (1 - 2 / (1 + math.exp(2e-6 * i))) end
+  lu.assertAlmostEquals(form(90000), sum, 1e-5 * sum)
+end
+
+-- Sizes that are in no line, and operations that need a fixed size, are the interpreter's.
+function TestChoice:test_sizes_that_no_program_is_made_for()
+  local x = dc.rand("f32[300000]", { seed = 4 }):clone()
+  local stats = spent(function()
+    for n = 1, 40 do
+      local a, b = 100 + n * n % 37, 150 + n * 7 % 11
+      lu.assertEquals(x[{ { 1, a * b } }]:reshape(a, b):tanh():cast("i32"):sum():item(), 0)
+    end
+    for n = 1, 40 do x[{ { 1, 9000 + n } }]:cumsum(1):max():item() end
+  end)
+  lu.assertEquals(stats.lazy_general, 0)
+end
+
 -- What takes the interpreter long is compiled at the first time.
 function TestChoice:test_much_work_is_compiled_at_once()
   local a = dc.iota("f32[400, 400]", 1):clone()

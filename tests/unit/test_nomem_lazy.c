@@ -55,7 +55,7 @@ static void make_loss(void)
     must(dc_protect(job, do_build, NULL) == DC_OK, "a loss");
 }
 
-static void release_all(void)
+static void release_nodes(void)
 {
     dc_lazy **const held[] = {&lazy.x, &lazy.y, &lazy.loss, &lazy.grad};
     for (size_t i = 0; i < DC_COUNTOF(held); i++) {
@@ -65,6 +65,11 @@ static void release_all(void)
     dc_cell_release(lazy.cell);
     lazy.cell = NULL;
     CHECK_EQ(rt->stats.lazy_nodes, 0);
+}
+
+static void release_all(void)
+{
+    release_nodes();
     dc_lazy_close(rt);
 }
 
@@ -97,6 +102,25 @@ static void after_realize(bool done)
     if (done)
         same(dc_tensor_mem(lazy.loss->value), sizeof(float));
     release_all();
+}
+
+/* The third size of a form, for which a program for any size is made. */
+static void make_sized(void)
+{
+    const int64_t n = lazy.n;
+    for (lazy.n = n - 2; lazy.n < n; lazy.n++) {
+        make_loss();
+        must(dc_protect(job, do_realize, NULL) == DC_OK, "another size");
+        release_nodes();
+    }
+    make_loss();
+}
+
+static void after_sized(bool done)
+{
+    if (done)
+        CHECK(rt->stats.lazy_general > 0);
+    after_realize(done);
 }
 
 static dc_status do_grad(dc_job *j, void *ctx)
@@ -139,10 +163,34 @@ static void run_trials(const char *device, int64_t n, int most)
     close_world();
 }
 
+static void run_sizes(int64_t n, int most)
+{
+    dc_opts opt;
+    const char *bad;
+    dc_opts_init(&opt, &bad);
+    snprintf(opt.lazy, sizeof opt.lazy, "sizes");
+    open_world("sim:cpu", &opt, "");
+    must(dc_jit_open(rt, job) == DC_OK, "jit");
+    lazy.n = n;
+    /* where there is no memory for that program the interpreter computes it */
+    const trial sized = {"a value of any size",
+                         make_sized,
+                         do_realize,
+                         refuse_realize,
+                         after_sized,
+                         most,
+                         false,
+                         true,
+                         false};
+    try(&sized);
+    close_world();
+}
+
 int main(int argc, char **argv)
 {
     nomem_begin(argc, argv);
     run_trials("eval", 8, 400);
     run_trials("sim:cpu", 8000, 60); /* compiled */
+    run_sizes(10, 200);
     return t_done();
 }
