@@ -326,8 +326,9 @@ void dc_grad_pow(const dc_vjp *v)
     const dc_ref a = s.a, b = widened(f, v->n.in[1]), zero = number(&s, 0), one = number(&s, 1);
     const dc_ref most = number(&s, INFINITY);
     if (dc_vjp_wants(v, 0)) {
+        const bool known = dc_node_at(f, b)->op == DC_OP_CONST;
         dc_ref less = sub(&s, b, one);
-        if (dc_node_at(f, b)->op != DC_OP_CONST) {
+        if (!known) {
             const dc_ref size = apply(&s, DC_OP_ABS, a);
             const dc_ref least = number(&s, s.t == DC_F64 ? 0x1p-1022 : 0x1p-126);
             const dc_ref inside = dc_graph_op2(f, DC_OP_AND, dc_graph_op2(f, DC_OP_LE, least, size),
@@ -336,7 +337,7 @@ void dc_grad_pow(const dc_vjp *v)
             const dc_ref there = dc_graph_op3(f, DC_OP_WHERE, inside, less, zero);
             less = dc_graph_op3(f, DC_OP_WHERE, flat, there, less);
         }
-        const dc_ref power = dc_graph_op2(f, (dc_op)v->n.op, a, less);
+        const dc_ref power = dc_graph_op2(f, known ? (dc_op)v->n.op : DC_OP_POW, a, less);
         give(v, 0, &s, mul(&s, s.g, mul(&s, b, power)));
     }
     if (dc_vjp_wants(v, 1)) {

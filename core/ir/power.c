@@ -9,28 +9,30 @@
 
 #define CTX
 #define PASS
-#define TEST          bool
-#define ADD(a, b)     ((a) + (b))
-#define SUB(a, b)     ((a) - (b))
-#define MUL(a, b)     ((a) * (b))
-#define DIV(a, b)     ((a) / (b))
-#define LT(a, b)      ((a) < (b))
-#define LE(a, b)      ((a) <= (b))
-#define EQ(a, b)      ((a) == (b))
-#define BOTH(a, b)    ((a) && (b))
-#define EITHER(a, b)  ((a) || (b))
-#define DIFFER(a, b)  ((a) != (b))
-#define LOST(a, b, p) (void)0
-#define REST(a, b, c) (void)0
-#define SCALED(p, n)  (void)(n)
-#define PICK(c, a, b) ((c) ? (a) : (b))
-#define NUM(v)        ((FLT)(v))
-#define WORD(v)       ((INT)(v))
-#define IADD(a, b)    ((a) + (b))
-#define ISUB(a, b)    ((a) - (b))
-#define IAND(a, b)    ((a) & (b))
-#define IOR(a, b)     ((a) | (b))
-#define ISHL(a, b)    ((a) << (b))
+#define TEST           bool
+#define ADD(a, b)      ((a) + (b))
+#define SUB(a, b)      ((a) - (b))
+#define MUL(a, b)      ((a) * (b))
+#define DIV(a, b)      ((a) / (b))
+#define LT(a, b)       ((a) < (b))
+#define LE(a, b)       ((a) <= (b))
+#define EQ(a, b)       ((a) == (b))
+#define BOTH(a, b)     ((a) && (b))
+#define EITHER(a, b)   ((a) || (b))
+#define DIFFER(a, b)   ((a) != (b))
+#define LOST(a, b, p)  (void)0
+#define REST(a, b, c)  (void)0
+#define SUM(a, b, c)   (void)0
+#define SCALED(p, n)   (void)(n)
+#define PICK(c, a, b)  ((c) ? (a) : (b))
+#define TIMES(c, a, b) ((c) ? (a) * (b) : (a))
+#define NUM(v)         ((FLT)(v))
+#define WORD(v)        ((INT)(v))
+#define IADD(a, b)     ((a) + (b))
+#define ISUB(a, b)     ((a) - (b))
+#define IAND(a, b)     ((a) & (b))
+#define IOR(a, b)      ((a) | (b))
+#define ISHL(a, b)     ((a) << (b))
 
 static inline uint32_t bits_of_f32(float v)
 {

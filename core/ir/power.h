@@ -80,14 +80,16 @@ float dc_power_f32(float x, float y);
 double dc_power(double x, double y); /* of f64 */
 
 /*
- * Exponents of which the power is a product of few factors, a fourth root or a square root among them: whole numbers up to
- * 10, quarters below 3, of both signs.
+ * Exponents of which the power is a product of few factors, a fourth root or a square root among them: whole numbers of 8
+ * bits but 0, and quarters below 3, of both signs.
  */
 static inline bool dc_power_is_short(double y)
 {
-    const double size = y < 0 ? -y : y;
-    const int quarters = size <= 10 ? (int)(4 * size) : 0;
-    return quarters > 0 && quarters == 4 * size && (quarters % 4 == 0 || quarters < 12);
+    if (!(y >= -128 && y <= 127))
+        return false;
+    const int quarters = (int)(4 * y);
+    return quarters == 4 * y &&
+           (quarters % 4 == 0 ? quarters != 0 : quarters > -12 && quarters < 12);
 }
 
 /* The same power within 0.51 ulp for those, 0.76 where it is no normal number, by the steps of power_steps.def; for others what is above. */

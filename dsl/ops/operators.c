@@ -136,6 +136,7 @@ typedef struct power {
 } power;
 
 enum { WHOLE_POWER = 1024 }; /* of complex numbers up to here by squaring */
+enum { FEW_FACTORS = 10 };   /* exponents up to here are worth a kernel of their own in lazy code */
 
 /* 1 in the shape of a, whatever is in it. */
 static dc_status power_of_none(dc_job *j, dc_func *f, dc_val a, dc_val *out)
@@ -214,6 +215,18 @@ static dc_status root_power(dc_job *j, dc_func *f, dc_val a, dc_val *out)
     return by_result(j, f, &a, out, root_slope);
 }
 
+/*
+ * The exponent of a power by products, which kernels are made for, so that it is a constant. Lazy code has numbers as
+ * arguments, and of whole ones past some a kernel that serves for all of them (jit/flat/expand_pow.c).
+ */
+static dc_status short_exponent(dc_job *j, dc_func *f, double y, dc_val a, dc_val *b)
+{
+    if (dc_node_at(f, b->ref)->op == DC_OP_CONST || fabs(y) <= FEW_FACTORS || y != floor(y))
+        return dc_ops_number(j, f, a, y, b);
+    b->ref = dc_graph_cast(f, dc_graph_cast(f, b->ref, DC_I8), (dc_dtype)a.type.dtype);
+    return DC_OK;
+}
+
 /* Exponents of which products, a quotient or a root are as good as the row, or faster by much and nearly as good (3). */
 static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
@@ -231,7 +244,7 @@ static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val 
         return root_power(j, f, a, out);
     if (!e->known || !dc_power_is_short(e->value))
         return dc_ops_2(j, f, DC_OP_POW, a, b, out);
-    DC_TRY(dc_ops_number(j, f, a, e->value, &b)); /* a constant; lazy code has numbers as arguments */
+    DC_TRY(short_exponent(j, f, e->value, a, &b));
     return dc_ops_2(j, f, DC_OP_POWER, a, b, out);
 }
 

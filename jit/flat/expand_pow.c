@@ -6,23 +6,36 @@
 
 #include <math.h>
 
-#define CTX           const use *u,
-#define PASS          u,
-#define FLT           dc_fv
-#define INT           dc_fv
-#define TEST          dc_fv
-#define ADD(a, b)     op2(u, DC_K_ADD, a, b)
-#define SUB(a, b)     op2(u, DC_K_SUB, a, b)
-#define MUL(a, b)     op2(u, DC_K_MUL_ALONE, a, b)
-#define DIV(a, b)     op2(u, DC_K_DIV, a, b)
-#define LT(a, b)      op2(u, DC_K_LT, a, b)
-#define LE(a, b)      op2(u, DC_K_LE, a, b)
-#define EQ(a, b)      op2(u, DC_K_EQ, a, b)
-#define BOTH(a, b)    op2(u, DC_K_AND, a, b)
-#define EITHER(a, b)  op2(u, DC_K_OR, a, b)
-#define DIFFER(a, b)  op2(u, DC_K_XOR, a, b)
-#define PICK(c, a, b) pick(u, c, a, b)
-#define SQRT(a)       op1(u, DC_K_SQRT, a)
+/*
+ * a b of a >= 0 where the condition holds, else a. Where the machine can multiply some lanes alone it does, others by 1: a
+ * product that is not wanted may be no normal number. AMD's processors take 40 cycles for such a product, not for an fma.
+ */
+static dc_fv times_where(const use *u, dc_fv c, dc_fv a, dc_fv b)
+{
+    const bool some = u->b->scales;
+    const dc_fv by = some ? b : pick(u, c, b, flt(u, 1));
+    const dc_fv r = u->b->fused ? fma3(u, a, by, flt(u, 0)) : op2(u, DC_K_MUL_ALONE, a, by);
+    return some ? pick(u, c, r, a) : r;
+}
+
+#define CTX            const use *u,
+#define PASS           u,
+#define FLT            dc_fv
+#define INT            dc_fv
+#define TEST           dc_fv
+#define ADD(a, b)      op2(u, DC_K_ADD, a, b)
+#define SUB(a, b)      op2(u, DC_K_SUB, a, b)
+#define MUL(a, b)      op2(u, DC_K_MUL_ALONE, a, b)
+#define DIV(a, b)      op2(u, DC_K_DIV, a, b)
+#define LT(a, b)       op2(u, DC_K_LT, a, b)
+#define LE(a, b)       op2(u, DC_K_LE, a, b)
+#define EQ(a, b)       op2(u, DC_K_EQ, a, b)
+#define BOTH(a, b)     op2(u, DC_K_AND, a, b)
+#define EITHER(a, b)   op2(u, DC_K_OR, a, b)
+#define DIFFER(a, b)   op2(u, DC_K_XOR, a, b)
+#define PICK(c, a, b)  pick(u, c, a, b)
+#define TIMES(c, a, b) times_where(u, c, a, b)
+#define SQRT(a)        op1(u, DC_K_SQRT, a)
 #define LOST(a, b, p)                                  \
     do {                                               \
         if (u->b->fused)                               \
@@ -32,6 +45,11 @@
     do {                                               \
         if (u->b->fused)                               \
             return fma3(u, op1(u, DC_K_NEG, a), b, c); \
+    } while (0)
+#define SUM(a, b, c)                 \
+    do {                             \
+        if (u->b->fused)             \
+            return fma3(u, a, b, c); \
     } while (0)
 #define SCALED(p, n)                         \
     do {                                     \
@@ -108,20 +126,35 @@ dc_fv dc_expand_pow(const use *u)
     return power_of(u, k, u->in[0], u->in[1]);
 }
 
+/* Is an operand the float of an integer of 8 bits? */
+static bool is_of_i8(const use *u, dc_fv of)
+{
+    const dc_finst *i = dc_fb_at(u->b, of);
+    if (i->op == DC_K_SPLAT)
+        i = dc_fb_at(u->b, i->in[0]);
+    return i->op == DC_K_CONVERT && dc_fb_at(u->b, i->in[0])->type == DC_I8;
+}
+
 /*
- * An exponent that is no constant here may be any of the short ones, which is a lot of code: x ^ 4 is a power alone where
- * the 4 stays a constant (dsl/ops/operators.c, jit/lower/lift_constants.c), unless stages are left out.
+ * In lazy code whole exponents are arguments, but for small ones: of 8 bits, so the kernel needs the steps of those alone.
+ * Any other exponent that is no constant here may be any of the short ones, which is a lot of code: x ^ 1.5 is a power alone
+ * where the 1.5 stays a constant (dsl/ops/operators.c, jit/lower/lift_constants.c), unless stages are left out.
  */
 dc_fv dc_expand_power(const use *u)
 {
     const dc_power_kind *k = u->t == DC_F64 ? &dc_power_of_f64 : &dc_power_of_f32;
-    double y;
-    if (is_number(u, u->in[1], &y))
-        return dc_power_is_short(y) ? short_power_of(u, k, u->in[0], y) : dc_expand_pow(u);
-    dc_fv r = dc_expand_pow(u);
-    for (int quarters = -40; quarters <= 40; quarters++)
-        if (dc_power_is_short(0.25 * quarters))
-            r = pick(u, op2(u, DC_K_EQ, u->in[1], flt(u, 0.25 * quarters)),
+    const dc_fv y = u->in[1];
+    double v;
+    if (is_number(u, y, &v))
+        return dc_power_is_short(v) ? short_power_of(u, k, u->in[0], v) : dc_expand_pow(u);
+    if (is_of_i8(u, y))
+        return any_whole_power_of(u, k, u->in[0], y);
+    const dc_fv n = dc_fb_convert(u->b, dc_fb_convert(u->b, y, DC_I8), u->t);
+    dc_fv r =
+        pick(u, op2(u, DC_K_EQ, n, y), any_whole_power_of(u, k, u->in[0], n), dc_expand_pow(u));
+    for (int quarters = -11; quarters <= 11; quarters++)
+        if (quarters % 4 != 0)
+            r = pick(u, op2(u, DC_K_EQ, y, flt(u, 0.25 * quarters)),
                      short_power_of(u, k, u->in[0], 0.25 * quarters), r);
     return r;
 }

@@ -81,7 +81,7 @@ function Tensor:rem(b) end
 dc.rem = Tensor.rem
 
 ---a ^ b, as IEEE 754 has it: at most 1 ulp off, exact where the power is a float, the same bits on every device;
----x ^ 3 is x * x * x, at most 1.5 ulp off. Exponents that are numbers, whole ones to 10 and quarters below 3, of both
+---x ^ 3 is x * x * x, at most 1.5 ulp off. Exponents that are numbers, whole ones to 127 and quarters below 3, of both
 ---signs, are products and roots, faster and at most 0.51 ulp off, 0.76 where the power is no normal number. A negative
 ---base has whole powers, others are NaN. Integers become f32; x:integer_pow stays with integers.
 ---

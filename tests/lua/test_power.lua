@@ -64,7 +64,8 @@ local function powers(x, y) return x ^ y, x ^ 1.7 + 1, 3 ^ y - y, x * (x * x) ^ 
 -- Exponents of products and roots, and one that is known to be a number only where the graph was simplified.
 local function short_powers(x)
   local results = {}
-  for i, e in ipairs { 4, 5, 7, 10, -2, -3, -9, 0.25, 0.75, 1.5, 2.5, -0.5, -1.25, -2.75 } do
+  local exponents = { 4, 5, 7, 10, 33, 64, 127, -2, -3, -9, -33, -64, -128, 0.25, 0.75, 1.5, 2.5, -0.5, -1.25, -2.75 }
+  for i, e in ipairs(exponents) do
     results[i] = x ^ e + 1
   end
   results[#results + 1] = x ^ (dc.zeros(x) + 4)
@@ -162,10 +163,32 @@ end
 -- Outside of typed functions, too, the exponent is a constant of the kernel: it is not the code of all of them.
 function TestPower:test_lazy_powers_have_the_bits_of_typed_ones()
   local x = dc.rand("f32[64]", { seed = 3 }) * 4
-  for _, n in ipairs { 4, -3, 0.25, 2.75 } do
+  for _, n in ipairs { 4, -3, 0.25, 2.75, 11, 33, -64, 127 } do
     local f = dc.fn("f(v: f32[64]) -> f32[64]", function(v) return v ^ n end)
     lu.assertEquals((x ^ n):totable(), f(x):totable(), n)
   end
+end
+
+-- Whole exponents past 10 are arguments: one program, which has the bits of kernels of each exponent.
+function TestPower:test_lazy_programs_of_whole_exponents()
+  local x = (dc.rand("f32[70000]", { seed = 3 }) * 4 - 2):clone()
+  local before = dc.stats().lazy_programs
+  for n = 11, 70 do
+    for _, e in ipairs { n, -n } do
+      local y = x ^ e
+      if n % 16 == 1 then
+        local f = dc.fn("f(v: f32[70000]) -> f32[70000]", function(v) return v ^ e end)
+        lu.assertTrue(bytes(y) == bytes(f(x)), e)
+      else
+        y:sum():item()
+      end
+    end
+  end
+  local many = dc.stats().lazy_programs - before
+  lu.assertTrue(many <= 8, many)
+  local w = dc.tensor({ 0.5, -2, 1 }):watch()
+  lu.assertAlmostEquals(dc.grad((w ^ 12):sum(), w):totable()[2], -12 * 2 ^ 11, 1e-2)
+  lu.assertEquals(dc.grad((w ^ -11):sum(), w):totable()[3], -11)
 end
 
 function TestPower:test_code_of_lazy_powers()

@@ -74,6 +74,10 @@
     {                                                                                       \
         return pow##s(x, (T)1.875L);                                                        \
     }                                                                                       \
+    static T right_whole##s(T x)                                                            \
+    {                                                                                       \
+        return pow##s(x, 33);                                                               \
+    }                                                                                       \
     static T right_quarters##s(T x)                                                         \
     {                                                                                       \
         return pow##s(x, (T)1.75L);                                                         \
@@ -176,6 +180,7 @@ static const accuracy_row accuracy_of_one[] = {
     OWN(reciprocal, "x:reciprocal()", -4, 4, 0.5, 0.5),
     OWN(cube, "x ^ 3", -4, 4, 1.5, 1.5),
     OWN(power, "x ^ 1.875", 0, 4, 1, 1),
+    OWN(whole, "x ^ 33", -4, 4, 0.76, 0.76),
     OWN(quarters, "x ^ 1.75", 0, 4, 0.76, 0.76),
     OWN(of_10, "10 ^ x", -320, 310, 1, 1),
 };

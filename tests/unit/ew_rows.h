@@ -497,25 +497,30 @@ static inline void test_extreme_const(runner *r)
         dc_kernel_free(nest[n]);
 }
 
-/* A power of which the base or the exponent is a number leaves out steps, and has the same bits. */
-static inline void power_const(runner *r, dc_dtype t)
+/*
+ * A power of which the base or the exponent is a number leaves out steps, and has the same bits. Of DC_OP_POWER the exponents
+ * are, and some of those that are products are tried besides.
+ */
+static inline void power_const(runner *r, dc_op op, dc_dtype t)
 {
     static const double constant[] = {
         0,    -0.0,   1,        -1,   2,        -2,        0.3,
         -0.3, 1.7,    -1.7,     1.25, -1.2,     10,        33,
         -33,  12.5,   1e-6,     1e-9, 0x1p-130, 0x1p-1070, 0x1.000002p0,
         1e5,  0x1p24, 16777217, 1e30, -1e30,    INFINITY,  -INFINITY,
-        NAN};
-    enum { COUNT = 2 * DC_COUNTOF(f32_special), CASES = 2 * DC_COUNTOF(constant) };
-    dc_kernel *nest[CASES];
-    int kernel[CASES];
+        NAN,  4,      -4,       63,   -64,      2.75,      -0.25,
+        101,  -127,   127,      -128};
+    enum { COUNT = 2 * DC_COUNTOF(f32_special), ALL = DC_COUNTOF(constant), MOST = 2 * ALL };
+    const int cases = op == DC_OP_POW ? 2 * (ALL - 10) : MOST, step = op == DC_OP_POW ? 1 : 2;
+    dc_kernel *nest[MOST] = {NULL};
+    int kernel[MOST];
     uint64_t other[COUNT];
     for (int i = 0; i < COUNT; i++) {
         const double special = dc_value_of(DC_F32, f32_special[i / 2]);
         const double near = 1 + ldexp((double)random_word(), -36) * (i % 4 == 1 ? 1 : -1);
         other[i] = dc_bits_of(t, i % 2 == 0 ? special : i % 8 < 4 ? near : near * (i - 40));
     }
-    for (int n = 0; n < CASES; n++) { /* bit 0: which operand */
+    for (int n = 0; n < cases; n += step) { /* bit 0: which operand */
         dc_kernel *k = nest[n] = dc_kernel_new("k");
         const uint32_t o = dc_axis_new(k, "o", COUNT / LANES, false);
         const uint32_t v = dc_axis_new(k, "v", LANES, false);
@@ -526,13 +531,13 @@ static inline void power_const(runner *r, dc_dtype t)
         const dc_vx c = dc_vx_const(k, t, dc_bits_of(t, constant[n / 2]));
         const dc_vx in[2] = {n & 1 ? c : load, n & 1 ? load : c};
         dc_stmt *set = dc_stmt_set(k, 1);
-        set->put[0] = (dc_put){out, i, dc_vx_op(k, DC_OP_POW, t, in, 2)};
+        set->put[0] = (dc_put){out, i, dc_vx_op(k, op, t, in, 2)};
         k->axis.at[v].kind = DC_AXIS_VECTOR;
         k->root = dc_stmt_loop(k, o, dc_stmt_loop(k, v, set));
         kernel[n] = runner_add(r, k, 0);
     }
     const bool built = runner_build(r);
-    for (int n = 0; n < CASES && built; n++) {
+    for (int n = 0; n < cases && built; n += step) {
         union {
             uint32_t of_f32[COUNT];
             uint64_t of_f64[COUNT];
@@ -547,22 +552,92 @@ static inline void power_const(runner *r, dc_dtype t)
             const uint64_t c = dc_bits_of(t, constant[n / 2]);
             const uint64_t in[2] = {n & 1 ? c : other[i], n & 1 ? other[i] : c};
             const uint64_t y = t == DC_F32 ? got.of_f32[i] : got.of_f64[i];
-            if (!CHECK(equal(t, y, dc_op_eval(DC_OP_POW, t, t, in))))
+            if (!CHECK(equal(t, y, dc_op_eval(op, t, t, in))))
                 printf("    %g ^ %g\n", dc_value_of(t, in[0]), dc_value_of(t, in[1]));
         }
     }
-    for (int n = 0; n < CASES; n++)
+    for (int n = 0; n < cases; n += step)
         dc_kernel_free(nest[n]);
+}
+
+/* Bases of all sizes, whose powers of an exponent are 0, no normal number, near 1, nearly infinite or so, and special ones. */
+static inline double power_base(int i, int n)
+{
+    const double part = ldexp((double)random_word(), -32), sign = i & 1 ? -1 : 1;
+    if (i % 8 == 7)
+        return dc_value_of(DC_F32, f32_special[random_word() % DC_COUNTOF(f32_special)]);
+    const double edge[] = {0, 128, -126, -149}, size = n == 0 ? 1 : n;
+    return sign * exp2(i % 8 < 4 ? (edge[i / 8 % 4] + 4 * part - 2) / size : (400 * part - 200) / size);
+}
+
+/* An exponent that is an integer of 8 bits, but no constant, is one kernel; a power has the bits that it has of the constant. */
+static inline void power_of_i8(runner *r, dc_dtype t)
+{
+    enum { EACH = 64, COUNT = 256 * EACH };
+    static uint32_t got_f32[COUNT], x_f32[COUNT];
+    static uint64_t got_f64[COUNT], x_f64[COUNT];
+    static int8_t n[256];
+    dc_kernel *k = dc_kernel_new("k");
+    const uint32_t o = dc_axis_new(k, "o", 256, false), v = dc_axis_new(k, "v", EACH, false);
+    const dc_ix row = dc_ix_axis(k, o);
+    const dc_ix i = dc_ix_add(k, dc_ix_mul(k, row, EACH), dc_ix_axis(k, v));
+    const uint32_t out = dc_buffer_new(k, "out0", t, COUNT, DC_SCOPE_PARAM, DC_MODE_OUT);
+    const uint32_t x = dc_buffer_new(k, "x0", t, COUNT, DC_SCOPE_PARAM, DC_MODE_IN);
+    const uint32_t y = dc_buffer_new(k, "y0", DC_I8, 256, DC_SCOPE_PARAM, DC_MODE_IN);
+    const dc_vx whole = dc_vx_load(k, y, row, (dc_pred){0});
+    const dc_vx in[2] = {dc_vx_load(k, x, i, (dc_pred){0}), dc_vx_op(k, DC_OP_CAST, t, &whole, 1)};
+    dc_stmt *set = dc_stmt_set(k, 1);
+    set->put[0] = (dc_put){out, i, dc_vx_op(k, DC_OP_POWER, t, in, 2)};
+    k->axis.at[v].kind = DC_AXIS_VECTOR;
+    k->root = dc_stmt_loop(k, o, dc_stmt_loop(k, v, set));
+    const int kernel = runner_add(r, k, 0);
+    for (int at = 0; at < COUNT; at++) {
+        n[at / EACH] = (int8_t)(at / EACH - 128);
+        const uint64_t bits = dc_bits_of(t, power_base(at, n[at / EACH]));
+        x_f32[at] = (uint32_t)bits;
+        x_f64[at] = bits;
+    }
+    void *buf[] = {t == DC_F32 ? (void *)got_f32 : got_f64, t == DC_F32 ? (void *)x_f32 : x_f64, n};
+    if (runner_build(r)) {
+        runner_run_range(r, kernel, 1, buf);
+        for (int at = 0; at < COUNT; at++) {
+            const uint64_t of[2] = {x_f64[at], dc_bits_of(t, n[at / EACH])};
+            const uint64_t is = t == DC_F32 ? got_f32[at] : got_f64[at];
+            if (!CHECK(equal(t, is, dc_op_eval(DC_OP_POWER, t, t, of))))
+                printf("    %a ^ %d\n", dc_value_of(t, of[0]), n[at / EACH]);
+        }
+    }
+    dc_kernel_free(k);
+}
+
+static inline void test_short_power_f32(runner *r)
+{
+    power_const(r, DC_OP_POWER, DC_F32);
+}
+
+static inline void test_short_power_f64(runner *r)
+{
+    power_const(r, DC_OP_POWER, DC_F64);
+}
+
+static inline void test_power_of_i8_f32(runner *r)
+{
+    power_of_i8(r, DC_F32);
+}
+
+static inline void test_power_of_i8_f64(runner *r)
+{
+    power_of_i8(r, DC_F64);
 }
 
 static inline void test_power_const_f32(runner *r)
 {
-    power_const(r, DC_F32);
+    power_const(r, DC_OP_POW, DC_F32);
 }
 
 static inline void test_power_const_f64(runner *r)
 {
-    power_const(r, DC_F64);
+    power_const(r, DC_OP_POW, DC_F64);
 }
 
 /* Each test with a runner, and so a program, of its own. */
@@ -582,6 +657,10 @@ static inline void ew_rows_all(const char *device)
     with_runner(device, test_extreme_const);
     with_runner(device, test_power_const_f32);
     with_runner(device, test_power_const_f64);
+    with_runner(device, test_short_power_f32);
+    with_runner(device, test_short_power_f64);
+    with_runner(device, test_power_of_i8_f32);
+    with_runner(device, test_power_of_i8_f64);
 }
 
 #endif

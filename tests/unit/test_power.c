@@ -31,6 +31,11 @@ static double power_of(dc_dtype t, double x, double y)
     return t == DC_F64 ? dc_power(x, y) : (double)dc_power_f32((float)x, (float)y);
 }
 
+static double short_power_of(dc_dtype t, double x, double y)
+{
+    return t == DC_F64 ? dc_short_power(x, y) : (double)dc_short_power_f32((float)x, (float)y);
+}
+
 static double rounded(dc_dtype t, long double v)
 {
     return t == DC_F64 ? (double)v : (double)(float)v;
@@ -97,35 +102,39 @@ static void test_exact(dc_dtype t)
                 break;
             all++;
             wrong += power_of(t, x, y) != exact || power_of(t, -x, y) != (y % 2 ? -exact : exact);
+            wrong += short_power_of(t, x, y) != exact;
+            wrong += short_power_of(t, -x, y) != (y % 2 ? -exact : exact);
+            wrong += short_power_of(t, ldexp(x, -20), y) != rounded(t, ldexpl(exact, -20 * y));
             wrong += power_of(t, ldexp(x, -20), y) != rounded(t, ldexpl(exact, -20 * y));
             wrong += power_of(t, rounded(t, exact), 1) != exact;
             wrong += y % 2 == 0 && power_of(t, rounded(t, exact), 0.5) != sqrtl(exact);
         }
     for (int e = t == DC_F64 ? -1074 : -149; e < (t == DC_F64 ? 1024 : 128); e++)
-        wrong += power_of(t, 2, e) != ldexp(1, e) || power_of(t, 0.5, -e) != ldexp(1, e);
+        for (int k = 0; k < 2; k++) {
+            double (*of)(dc_dtype, double, double) = k == 0 ? power_of : short_power_of;
+            wrong += of(t, 2, e) != ldexp(1, e) || of(t, 0.5, -e) != ldexp(1, e);
+        }
     CHECK(all > 2000);
     CHECK_EQ(wrong, 0);
-}
-
-static double short_power_of(dc_dtype t, double x, double y)
-{
-    return t == DC_F64 ? dc_short_power(x, y) : (double)dc_short_power_f32((float)x, (float)y);
 }
 
 /* Bases whose power is a float, of each short exponent: nothing but the last step rounds, and what is no normal number twice. */
 static void test_short(dc_dtype t)
 {
     const double range = t == DC_F64 ? 1080 : 152, most = t == DC_F64 ? 1022 : 126;
-    double worst = 0, worst_tiny = 0, at[2] = {0};
+    static const int edge[2][4] = {{0, 128, -126, -149}, {0, 1024, -1022, -1074}}; /* of powers */
+    double worst = 0, worst_tiny = 0, worst_at[2] = {0};
     int exponents = 0;
-    for (int quarters = -44; quarters <= 44; quarters++) {
+    for (int quarters = -520; quarters <= 520; quarters++) {
         const double y = quarters / 4.0;
         if (!dc_power_is_short(y))
             continue;
         exponents++;
         const double reach = fmin(range / fabs(y), most);
-        for (int i = 0; i < 4000; i++) {
-            const double size = rounded(t, exp2((2 * fraction() - 1) * reach));
+        for (int i = 0; i < 2000; i++) {
+            const double part = 2 * fraction() - 1, at = edge[t == DC_F64][i / 4 % 4] + part;
+            const double log = i % 4 != 3 ? part * reach : fmax(-reach, fmin(reach, at / y));
+            const double size = rounded(t, exp2(log));
             const double x = quarters % 4 == 0 && i % 2 ? -size : size;
             const long double exact = powl(x, y);
             const double got = short_power_of(t, x, y), e = ulps(t, exact, got);
@@ -133,14 +142,14 @@ static void test_short(dc_dtype t)
                 worst_tiny = fmax(worst_tiny, e);
             else if (e > worst) {
                 worst = e;
-                at[0] = x;
-                at[1] = y;
+                worst_at[0] = x;
+                worst_at[1] = y;
             }
         }
     }
     printf("    %s: %.4f ulp at most, of %a ^ %g; %.4f of tiny ones\n", dc_dtype_name(t), worst,
-           at[0], at[1], worst_tiny);
-    CHECK_EQ(exponents, 2 * (10 + 9));
+           worst_at[0], worst_at[1], worst_tiny);
+    CHECK_EQ(exponents, 255 + 2 * 9);
     CHECK(worst < 0.501);
     CHECK(worst_tiny < 0.76);
 }
@@ -197,6 +206,10 @@ static void test_special(dc_dtype t, double (*of)(dc_dtype, double, double))
                                      -5,
                                      10,
                                      -7,
+                                     33,
+                                     -34,
+                                     -127,
+                                     -128,
                                      0.25,
                                      -0.25,
                                      2.5,
