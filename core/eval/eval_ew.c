@@ -105,9 +105,8 @@ static void chunk_f(dc_eval_state *s, const chunk *c, void *to)
     if (c->n->op == DC_OP_POW && single)
         for (int64_t i = 0; i < c->count; i++)
             out[i] = (double)dc_power_f32((float)in[0][i], (float)in[1][i]);
-    else if (c->n->op == DC_OP_POWER && single)
-        for (int64_t i = 0; i < c->count; i++)
-            out[i] = (double)dc_short_power_f32((float)in[0][i], (float)in[1][i]);
+    else if (c->n->op == DC_OP_POWER)
+        dc_short_powers(c->count, in[0], in[1], !single, out);
     else
         loop_f((dc_op)c->n->op, c->count, in[0], in[nin > 1 ? 1 : 0], in[nin > 2 ? 2 : 0], out);
     dc_eval_put_f(s->mode, c->rt, to, c->at, c->count, out);

@@ -7,6 +7,25 @@
 #include <stdbool.h>
 #include <string.h>
 
+dc_power_whole dc_power_whole_of(const dc_power_kind *k, int n)
+{
+    const int size = n < 0 ? -n : n, bias = (int)k->bias;
+    const int by = size < bias ? (bias - 1) / size : 1, back = by * size;
+    const double infinite = exp2((bias + 2.0) / size), edge = exp2(-(double)k->reach / size);
+    const double none = exp2(-(bias + k->fraction + 2.0) / size);
+    dc_power_whole w = {.n = n, .most = infinite, .least = none, .edge = edge};
+    w.scale = ldexp(1, by);
+    w.back[0] = ldexp(1, back < bias ? -back : -back / 2);
+    w.back[1] = back < bias ? 1 : ldexp(1, back / 2 - back); /* 2^-back is no normal number */
+    if (n < 0) {
+        w.most = 1 / none;
+        w.least = 1 / infinite;
+        w.edge = 1 / edge;
+        w.scale = ldexp(1, -by);
+    }
+    return w;
+}
+
 #define CTX
 #define PASS
 #define TEST           bool
@@ -119,4 +138,20 @@ float dc_short_power_f32(float x, float y)
 double dc_short_power(double x, double y)
 {
     return dc_power_is_short(y) ? short_power_f64(&dc_power_of_f64, x, y) : dc_power(x, y);
+}
+
+void dc_short_powers(int64_t n, const double *x, const double *y, bool wide, double *out)
+{
+    const dc_power_kind *k = wide ? &dc_power_of_f64 : &dc_power_of_f32;
+    dc_power_whole w = {0};
+    for (int64_t i = 0; i < n; i++) {
+        if (!dc_power_is_short(y[i]) || y[i] != floor(y[i])) {
+            out[i] = wide ? dc_short_power(x[i], y[i])
+                          : (double)dc_short_power_f32((float)x[i], (float)y[i]);
+            continue;
+        }
+        if (w.n != y[i]) /* mostly all have one exponent */
+            w = dc_power_whole_of(k, (int)y[i]);
+        out[i] = wide ? whole_power_f64(k, x[i], &w) : (double)whole_power_f32(k, (float)x[i], &w);
+    }
 }

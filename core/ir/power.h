@@ -76,6 +76,15 @@ typedef struct dc_power_number {
 } dc_power_number;
 void dc_power_log2(dc_power_number *of, double x, bool wide);
 
+/* What x^n of a whole number n other than 0 needs (power_steps.def): bounds of |x|, and by what it is multiplied. */
+typedef struct dc_power_whole {
+    int n;
+    double most, least;    /* all from there on have the same power */
+    double edge;           /* what is beyond has a small power, and is multiplied */
+    double scale, back[2]; /* by this one; the power by those, one of which may be 1 */
+} dc_power_whole;
+dc_power_whole dc_power_whole_of(const dc_power_kind *k, int n);
+
 float dc_power_f32(float x, float y);
 double dc_power(double x, double y); /* of f64 */
 
@@ -95,5 +104,7 @@ static inline bool dc_power_is_short(double y)
 /* The same power within 0.51 ulp for those, 0.76 where it is no normal number, by the steps of power_steps.def; for others what is above. */
 float dc_short_power_f32(float x, float y);
 double dc_short_power(double x, double y);
+void dc_short_powers(int64_t n, const double *x, const double *y, bool wide,
+                     double *out); /* wide: of f64 */
 
 #endif
