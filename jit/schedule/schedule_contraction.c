@@ -251,11 +251,11 @@ static int64_t part_of(int64_t n, int64_t parts, int64_t step)
     return (each + step - 1) / step * step;
 }
 
-/* The largest multiple of step up to `part` that divides n, a multiple of step itself. */
+/* The largest multiple of step up to `part` that divides n; any number where n is none, as of dot products. */
 static int64_t dividing_part(int64_t n, int64_t part, int64_t step)
 {
     while (n % part != 0)
-        part -= step;
+        part -= n % step == 0 ? step : 1;
     return part;
 }
 

@@ -38,6 +38,17 @@ static const char product[] =
     "        acc[0] add= mul(x0[48*m + k], x1[40*k + n])\n"
     "      out0[40*m + n] = sub(mul(acc[0], 2:f32), x2[40*m + n])\n"
     "}\n";
+static const char picked[] =
+    "kernel picked(out0: f32[208] out, x0: f32[64], x1: f32[3328], x2: f32[104]) strict {\n"
+    "  local acc: f32[1]\n"
+    "  for m in 2\n"
+    "    for n in 104\n"
+    "      acc[0] = 0:f32\n"
+    "      for k in 32 reduce\n"
+    "        acc[0] add= mul(x0[32*m + k], x1[32*n + k])\n"
+    "      out0[104*m + n] = add(acc[0], x2[int(minimum(maximum(cast.i32(x2[n]), 0:i32), "
+    "103:i32))])\n"
+    "}\n";
 static const char columns[] = "kernel columns(out0: f32[100] out, x0: f32[3000]) strict {\n"
                               "  local acc: f32[1]\n"
                               "  for n in 100\n"
@@ -239,7 +250,8 @@ static void test_tiles(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const texts[] = {dots, product, columns, map, transposed, sums, conv};
+    static const char *const texts[] = {dots, product,    picked, columns,
+                                        map,  transposed, sums,   conv};
     static const dc_target narrow = {.name = "narrow", .vector_bytes = 16, .vector_registers = 16};
     const uint64_t seed = rng_seed(argc, argv, 1);
     nest_open();
