@@ -34,6 +34,23 @@ typedef struct operand {
     int64_t bytes, count;
 } operand;
 
+/* How b is read, which decides the order of loops: which ways pack b, and which go by rows first, is in `ways`. */
+typedef enum way {
+    DOTS,       /* along k, by both operands: jit/schedule/schedule_dots.c */
+    STREAMED,   /* some rows of b at a time, along all columns of a work item */
+    IN_PLACE,   /* panels of b where they lie */
+    BY_ROWS,    /* the same, all panels for each row of tiles, since b stays in L2 */
+    WHOLE_ROWS, /* the same, and then the epilogue of these rows */
+    PANELS,     /* panels of b, packed one by one */
+    WIDE,       /* several of them packed together, along memory */
+} way;
+
+typedef enum left {          /* how a is read */
+                    READ,    /* in place, by broadcast */
+                    PACKED,  /* a block for each piece of k, turned */
+                    WIDENED, /* the same as it lies, since it is made of 16-bit floats */
+} left;
+
 typedef struct product {
     dc_sketch *s;
     uint32_t m, n, red[DC_SHAPE_AXES], out[DC_SHAPE_AXES]; /* axes; out: outside of m and n */
@@ -52,20 +69,32 @@ typedef struct product {
     bool whole_m,
         whole_n;  /* only divisors cut the axis: integers that positions are made of lie along it */
     bool bounded; /* how many rows there are, or terms, is known at run time */
-    bool pack_a, pack_b, streams;
-    bool widen_a;       /* a is packed as it lies, since it is made of 16-bit floats */
-    bool wide;          /* panels of a work item are packed together, along memory */
-    bool by_rows;       /* register tiles follow one another along n, not along m */
-    bool apart;         /* the epilogue has loops of its own, for each tile */
-    bool row_apart;     /* or for all columns of its rows */
-    int epilogue_reads; /* matrices */
+    bool apart;   /* the epilogue has loops of its own */
+    way way;
+    left left;
 } product;
+
+static const struct {
+    bool packs;   /* b */
+    bool by_rows; /* register tiles follow one another along n, not along m */
+} ways[] = {
+    [PANELS] = {.packs = true},
+    [WIDE] = {.packs = true},
+    [BY_ROWS] = {.by_rows = true},
+    [WHOLE_ROWS] = {.by_rows = true},
+};
 
 #define TRY(...)            \
     do {                    \
         if (!(__VA_ARGS__)) \
             return false;   \
     } while (0)
+
+/* One of two ways, where a search says which, else the rule's. */
+static bool asked(const product *q, dc_knob knob, bool rule)
+{
+    return dc_sketch_knob(q->s, knob, rule ? 2 : 1, (const int32_t[]){1, 2, 0}, 2) == 2;
+}
 
 /* Looking at it ------------------------------------------------------------------------------- */
 
@@ -169,21 +198,21 @@ static int epilogue_cost(const dc_kernel *k)
 }
 
 /* Is it a matrix that is read where its results are stored? */
-static bool reads_matrix(const product *q, const dc_shape *p, const dc_vx_node *x)
+static bool reads_matrix(const product *q, const dc_vx_node *x)
 {
     dc_kernel *k = q->s->k;
     bool affine = true;
-    return q->has_m && x->kind == DC_VX_LOAD && k->buf.at[x->buf].scope == DC_SCOPE_PARAM &&
-           dc_ix_stride(k, x->at, p->out[p->nout - 1], &affine) == 1 &&
-           dc_ix_stride(k, x->at, p->out[p->nout - 2], &affine) == q->N && affine;
+    return x->kind == DC_VX_LOAD && k->buf.at[x->buf].scope == DC_SCOPE_PARAM &&
+           dc_ix_stride(k, x->at, q->n, &affine) == 1 &&
+           dc_ix_stride(k, x->at, q->m, &affine) == q->N && affine;
 }
 
 /* How many of them the epilogue reads: for Adam's update three. */
-static int epilogue_reads(const product *q, const dc_shape *p)
+static int epilogue_reads(const product *q)
 {
     int n = 0;
     for (uint32_t v = 1; v < q->s->k->vx.n; v++)
-        n += reads_matrix(q, p, &q->s->k->vx.at[v]);
+        n += reads_matrix(q, &q->s->k->vx.at[v]);
     return n;
 }
 
@@ -198,7 +227,7 @@ static int epilogue_reads(const product *q, const dc_shape *p)
  */
 static int64_t tile_cost(const product *q, int64_t r, int64_t v)
 {
-    const int64_t wait = q->streams && q->M % 8 == 0 ? 4 : 1;
+    const int64_t wait = q->way == STREAMED && q->M % 8 == 0 ? 4 : 1;
     const int64_t tiles = (q->M + r - 1) / r * ((q->N + v * q->lanes - 1) / (v * q->lanes));
     const int64_t step = dc_max_i64(dc_max_i64(r * v, r + 2 * v), 10);
     return tiles *
@@ -309,59 +338,82 @@ static bool is_streamed(const product *q)
     const bool few = q->M <= DC_TUNE_STREAM_LEFT ||
                      (q->M <= DC_TUNE_STREAM_BOUNDED &&
                       q->N * element_bytes(q) % DC_TUNE_STREAM_CLASH != 0 && q->bounded);
-    return q->nred == 1 && !q->b.n.strided && few && (is_large(q) || fetches_ahead(q));
+    const bool rule = few && (is_large(q) || fetches_ahead(q));
+    if (q->nred != 1 || q->b.n.strided)
+        return false;
+    return q->M > 2 * DC_TUNE_STREAM_LEFT ? rule : asked(q, DC_KNOB_STREAM, rule);
 }
 
-/* Another packing than the rule's, as far as there is one. */
-static void choose_packing(product *q, bool can_pack_a)
+/* Can an operand be packed at all: a parameter, of which each element is used several times? */
+static bool can_pack(const product *q, const operand *x)
 {
-    const bool b = q->b.plain && q->nred == 1 && !q->streams && q->M >= 2;
-    const int32_t ways[] = {q->b.n.strided ? 2 : 1, b ? 2 : 1, can_pack_a && b ? 3 : 1,
-                            can_pack_a && !q->b.n.strided ? 4 : 1, 0};
-    const int64_t rule = q->pack_a ? (q->pack_b ? 3 : 4) : 1 + q->pack_b;
-    if (!b && !can_pack_a)
-        return;
-    const int64_t way = dc_sketch_knob(q->s, DC_KNOB_PACK, rule, ways, 4);
-    q->pack_b = way == 2 || way == 3 || q->b.n.strided;
-    q->pack_a = way >= 3 && can_pack_a;
+    return x->plain && q->nred == 1 && q->way != STREAMED && q->M >= 2;
+}
+
+/* a is packed where it lies across memory: its rows would be as strided as one step of k is from the next. */
+static bool can_turn(const product *q)
+{
+    return can_pack(q, &q->a) && q->has_m && q->a.m.unit && q->a.k.strided && q->rows > 1;
+}
+
+/*
+ * b is packed where its vectors lie across memory, or where it leaves L2 too little room, its rows are apart and enough
+ * rows of a share a panel. a is packed where it is large. A search may ask for another packing, as far as there is one.
+ */
+static bool choose_packing(product *q)
+{
+    const bool across = q->b.n.strided, can_b = can_pack(q, &q->b), can_a = can_turn(q);
+    const bool b = can_b && (across || is_large(q) || (q->b.computed && q->M >= DC_TUNE_PACK_ROWS));
+    const bool a = can_a && q->M * q->K >= DC_TUNE_LEFT_ELEMENTS &&
+                   (double)q->M * (double)q->N * (double)q->K >= DC_TUNE_LEFT_WORK;
+    const int32_t others[] = {across ? 2 : 1, can_b ? 2 : 1, can_a && can_b ? 3 : 1,
+                              can_a && !across ? 4 : 1, 0};
+    const int64_t rule = a ? (b ? 3 : 4) : 1 + b;
+    if (!can_a && !can_b)
+        return false;
+    const int64_t both = dc_sketch_knob(q->s, DC_KNOB_PACK, rule, others, 4);
+    q->left = both >= 3 && can_a ? PACKED : READ;
+    return both == 2 || both == 3 || across;
+}
+
+/* Few rows of a make little of a panel: several are packed together, each row of b for all of them. */
+static bool is_wide(const product *q)
+{
+    return !q->b.n.strided && q->left == READ && q->M <= DC_TUNE_WIDE_ROWS &&
+           q->K <= DC_TUNE_WIDE_K && q->N % (DC_TUNE_WIDE_PANELS * q->vectors * q->lanes) == 0;
+}
+
+/* Does b stay in L2 as it is, while its rows are apart? */
+static bool is_by_rows(const product *q)
+{
+    return asked(q, DC_KNOB_ORDER,
+                 q->K <= DC_TUNE_PANEL_K && q->N * element_bytes(q) >= DC_TUNE_PANEL_STRIDE &&
+                     right_bytes(q) <= (int64_t)q->s->t->l2 / 2);
+}
+
+static bool is_whole_rows(const product *q)
+{
+    return q->nred == 1 && epilogue_reads(q) >= 2 && q->rows * q->N * 4 <= (int64_t)q->s->t->l2 / 8;
+}
+
+/* Of what is neither dots nor streamed. */
+static way way_of(product *q)
+{
+    if (choose_packing(q))
+        return is_wide(q) ? WIDE : PANELS;
+    if (q->left == PACKED || !q->has_m || !is_by_rows(q))
+        return IN_PLACE;
+    return is_whole_rows(q) ? WHOLE_ROWS : BY_ROWS;
 }
 
 /* Converting an element of a for each panel of b takes as long as multiplying by it; together they are vectors. */
 static bool is_widened(const product *q)
 {
     const dc_buffer *a = &q->s->k->buf.at[q->a.buf];
-    return !q->pack_a && q->a.plain && q->a.computed && dc_dtype_size((dc_dtype)a->dtype) == 2 &&
-           q->nred == 1 && q->has_m && q->a.k.unit && q->rows > 1 && !q->by_rows &&
-           q->K >= q->lanes && q->N >= DC_TUNE_WIDEN_PANELS * q->vectors * q->lanes;
-}
-
-/*
- * b is packed where its vectors lie across memory, or where it leaves L2 too little
- * room, its rows are apart and enough rows of a share a panel. Where only few do, it is streamed:
- * some of its rows at a time, all along, to sums that wait in L1. a is packed where it
- * is large and lies across memory: its rows would be as strided as one step of k is from the next.
- */
-static void packing_of(product *q)
-{
-    const bool large = is_large(q), across = q->b.n.strided;
-    const bool a = q->a.plain && q->nred == 1 && !q->streams && q->has_m && q->a.m.unit &&
-                   q->a.k.strided && q->rows > 1 && (!across || q->b.plain);
-    q->pack_b = q->b.plain && q->nred == 1 && !q->streams && q->M >= 2 &&
-                (across || large || (q->b.computed && q->M >= DC_TUNE_PACK_ROWS));
-    q->pack_a = a && q->M * q->K >= DC_TUNE_LEFT_ELEMENTS &&
-                (double)q->M * (double)q->N * (double)q->K >= DC_TUNE_LEFT_WORK;
-    choose_packing(q, a);
-    q->wide = q->pack_b && !across && !q->pack_a && q->M <= DC_TUNE_WIDE_ROWS &&
-              q->K <= DC_TUNE_WIDE_K && q->N % (DC_TUNE_WIDE_PANELS * q->vectors * q->lanes) == 0;
-    q->by_rows = q->has_m && !q->streams && !q->pack_b && !q->pack_a && q->K <= DC_TUNE_PANEL_K &&
-                 q->N * element_bytes(q) >= DC_TUNE_PANEL_STRIDE &&
-                 right_bytes(q) <= (int64_t)q->s->t->l2 / 2;
-    if (q->has_m && !q->streams && !q->pack_b && !q->pack_a)
-        q->by_rows = dc_sketch_knob(q->s, DC_KNOB_ORDER, q->by_rows ? 2 : 1,
-                                    (const int32_t[]){1, 2, 0}, 2) == 2;
-    q->widen_a = is_widened(q);
-    q->row_apart = q->by_rows && q->nred == 1 && q->epilogue_reads >= 2 &&
-                   q->rows * q->N * 4 <= (int64_t)q->s->t->l2 / 8;
+    return q->left == READ && q->a.plain && q->a.computed &&
+           dc_dtype_size((dc_dtype)a->dtype) == 2 && q->nred == 1 && q->has_m && q->a.k.unit &&
+           q->rows > 1 && !ways[q->way].by_rows && q->K >= q->lanes &&
+           q->N >= DC_TUNE_WIDEN_PANELS * q->vectors * q->lanes;
 }
 
 /* Another length of panels than the rule's. */
@@ -395,32 +447,32 @@ static void blocks_of(product *q)
                                         (const int32_t[]){4, 8, 16, 32, 64, 2, 1, 0}, INT32_MAX);
     int64_t room = INT64_MAX, most_n = INT64_MAX;
     q->block_k = q->K;
-    if (q->streams) {
+    if (q->way == STREAMED) {
         q->block_k = piece_of(q->K, q->M < 3 ? DC_TUNE_STREAM_ROWS * q->M : DC_TUNE_STREAM_K);
         most_n = fetches_ahead(q) ? DC_TUNE_FETCHED_COLUMNS : DC_TUNE_STREAM_COLUMNS + columns;
     } else if (q->nred == 1) {
-        q->block_k = piece_of(q->K, q->pack_a ? DC_TUNE_PANEL_K / 4 : DC_TUNE_PANEL_K);
+        q->block_k = piece_of(q->K, q->left == PACKED ? DC_TUNE_PANEL_K / 4 : DC_TUNE_PANEL_K);
     }
     choose_panel(q);
-    if ((q->block_k < q->K || q->has_outer || q->pack_a) && !q->streams) {
+    if ((q->block_k < q->K || q->has_outer || q->left == PACKED) && q->way != STREAMED) {
         room = (int64_t)q->s->t->l2 / 2 / 4;
-        most_n = (q->pack_a ? 16 : 4) * columns;
+        most_n = (q->left == PACKED ? 16 : 4) * columns;
     }
-    while (q->pack_a && part_of(q->M, along_m, q->rows) > DC_TUNE_PANEL_K / 4)
+    while (q->left == PACKED && part_of(q->M, along_m, q->rows) > DC_TUNE_PANEL_K / 4)
         along_m *= 2;
-    while (q->widen_a && part_of(q->M, along_m, q->rows) > q->rows &&
+    while (q->left == WIDENED && part_of(q->M, along_m, q->rows) > q->rows &&
            part_of(q->M, along_m, q->rows) * q->block_k * 4 > (int64_t)q->s->t->l2 / 4)
         along_m *= 2;
-    while (q->by_rows && outer * along_m < want && q->M / (2 * along_m) >= q->rows)
+    while (ways[q->way].by_rows && outer * along_m < want && q->M / (2 * along_m) >= q->rows)
         along_m *= 2;
-    if (q->row_apart)
+    if (q->way == WHOLE_ROWS)
         along_m = (q->M + q->rows - 1) / q->rows;
-    if (q->pack_b && q->block_k == q->K && outer < want && q->N <= DC_TUNE_MOST_ITEMS * columns &&
-        want >= DC_TUNE_WORK_ITEMS)
+    if (ways[q->way].packs && q->block_k == q->K && outer < want &&
+        q->N <= DC_TUNE_MOST_ITEMS * columns && want >= DC_TUNE_WORK_ITEMS)
         along_n = (q->N + columns - 1) / columns;
-    if (q->wide)
+    if (q->way == WIDE)
         along_n = (q->N + DC_TUNE_WIDE_PANELS * columns - 1) / (DC_TUNE_WIDE_PANELS * columns);
-    const int64_t least = q->streams && q->bounded ? DC_TUNE_STREAM_PANELS : 2;
+    const int64_t least = q->way == STREAMED && q->bounded ? DC_TUNE_STREAM_PANELS : 2;
     while (outer * along_n * along_m < want && q->N / (2 * along_n) >= least * columns)
         along_n *= 2;
     while (part_of(q->N, along_n, columns) > most_n)
@@ -533,7 +585,7 @@ static bool make_tiles(product *q)
     if (!q->has_m)
         return true;
     TRY(dc_do_reorder(q->s, q->tn.o, q->tm.i));
-    return q->by_rows || dc_do_reorder(q->s, q->tn.o, q->tm.o);
+    return ways[q->way].by_rows || dc_do_reorder(q->s, q->tn.o, q->tm.o);
 }
 
 /* Accumulators that wait in a local are kept in registers in each iteration of `loop`: copied in, and out. */
@@ -558,12 +610,12 @@ static bool pack_b(product *q)
     const uint32_t wide[3] = {q->tn.o, q->red[0], q->tn.i}, k = q->red[0];
     uint32_t made;
     dc_split rows;
-    if (q->wide)
+    if (q->way == WIDE)
         TRY(dc_do_pack(q->s, q->b.buf, q->s->k->root->axis, wide, 3, &made));
     else
         TRY(dc_do_pack(q->s, q->b.buf, q->tn.o, wide + 1, 2, &made));
     TRY(make_lanes(q, dc_sketch_copy_of(q->s, made, q->tn.i, 0), true));
-    if (q->wide)
+    if (q->way == WIDE)
         TRY(dc_do_reorder(q->s, dc_sketch_copy_of(q->s, made, k, 0),
                           dc_sketch_copy_of(q->s, made, q->tn.o, 0)));
     if (q->b.n.unit)
@@ -578,7 +630,8 @@ static bool pack_b(product *q)
  */
 static bool pack_a(product *q)
 {
-    const uint32_t dims[2] = {q->widen_a ? q->m : q->red[0], q->widen_a ? q->red[0] : q->m};
+    const uint32_t dims[2] = {q->left == WIDENED ? q->m : q->red[0],
+                              q->left == WIDENED ? q->red[0] : q->m};
     uint32_t made;
     TRY(dc_do_pack(q->s, q->a.buf, q->piece, dims, 2, &made));
     return make_lanes(q, dc_sketch_copy_of(q->s, made, dims[1], 0), false);
@@ -590,7 +643,7 @@ static bool pack_a(product *q)
  */
 static void prefetch_b(product *q)
 {
-    const bool rule = right_bytes(q) >= DC_TUNE_PREFETCH_RIGHT && !q->by_rows;
+    const bool rule = right_bytes(q) >= DC_TUNE_PREFETCH_RIGHT && !ways[q->way].by_rows;
     const int level = dc_sketch_level(q->s, rule ? 2 : 0);
     if (level > 0) /* where it does not apply, it is left out */
         dc_do_prefetch(q->s, q->b.buf, q->tn.o, q->red[0], level);
@@ -605,12 +658,12 @@ static bool make_registers(product *q)
 static bool apply(product *q)
 {
     const bool pieces =
-        q->block_k < q->K || q->row_apart || q->has_outer || q->pack_a || q->widen_a;
+        q->block_k < q->K || q->way == WHOLE_ROWS || q->has_outer || q->left != READ;
     if (!make_work_items(q) || (q->has_outer && !hoist(q, q->outer, q->m, q->n)) ||
-        (pieces && !make_pieces(q, q->block_k, q->m, q->n)) ||
-        ((q->pack_a || q->widen_a) && !pack_a(q)) || !make_tiles(q))
+        (pieces && !make_pieces(q, q->block_k, q->m, q->n)) || (q->left != READ && !pack_a(q)) ||
+        !make_tiles(q))
         return false;
-    uint32_t loop = q->has_m && !q->by_rows ? q->tm.o : q->tn.o;
+    uint32_t loop = q->has_m && !ways[q->way].by_rows ? q->tm.o : q->tn.o;
     if (!pieces && q->apart) {
         if (!make_pieces(q, dc_sketch_extent(q->s, q->red[0]), q->tm.i, q->tn.i))
             return false;
@@ -619,16 +672,16 @@ static bool apply(product *q)
     for (int i = 0; i < q->nred; i++)
         if (!hoist(q, q->red[i], q->tm.i, q->tn.i))
             return false;
-    if (q->pack_b && !pack_b(q))
+    if (ways[q->way].packs && !pack_b(q))
         return false;
     if ((pieces || q->apart) && !make_sums(q, loop))
         return false;
     if (!make_registers(q))
         return false;
     /* the next panel of b is fetched while one is multiplied, unless panels are packed */
-    if (!(q->pack_b && !q->bounded ? dc_sketch_grid(q->s) : dc_sketch_grid_outer(q->s)))
+    if (!(ways[q->way].packs && !q->bounded ? dc_sketch_grid(q->s) : dc_sketch_grid_outer(q->s)))
         return false;
-    if (!q->pack_b && q->has_m)
+    if (!ways[q->way].packs && q->has_m)
         prefetch_b(q);
     else if (pieces && fetches_ahead(q))
         dc_do_prefetch(q->s, q->b.buf, q->piece, q->red[0], 1);
@@ -642,7 +695,7 @@ static bool is_dots(const product *q)
         q->M > 2 * DC_TUNE_DOT_ROWS || q->K < q->s->lanes)
         return false;
     const bool rule = q->M <= dc_min_i64(DC_TUNE_DOT_ROWS, q->K / q->s->lanes);
-    return dc_sketch_knob(q->s, DC_KNOB_DOTS, rule ? 2 : 1, (const int32_t[]){1, 2, 0}, 2) == 2;
+    return asked(q, DC_KNOB_DOTS, rule);
 }
 
 static bool schedule_dots(product *q)
@@ -683,23 +736,18 @@ bool dc_schedule_product(dc_sketch *s, dc_shape *p, bool *is)
         *is = false;
         return true;
     }
-    q.epilogue_reads = epilogue_reads(&q, p);
     const int epilogue = epilogue_cost(s->k);
-    q.apart = epilogue > DC_TUNE_EPILOGUE_OPS;
-    if (epilogue > 0)
-        q.apart =
-            dc_sketch_knob(s, DC_KNOB_APART, q.apart ? 2 : 1, (const int32_t[]){1, 2, 0}, 2) == 2;
+    q.apart = epilogue > 0 && asked(&q, DC_KNOB_APART, epilogue > DC_TUNE_EPILOGUE_OPS);
     take_outer(&q);
     if (is_dots(&q))
         return schedule_dots(&q);
     q.bounded = dc_stmt_has_limits(s->k->root);
-    q.streams = is_streamed(&q);
-    if (q.nred == 1 && !q.b.n.strided && q.M <= 2 * DC_TUNE_STREAM_LEFT)
-        q.streams = dc_sketch_knob(s, DC_KNOB_STREAM, q.streams ? 2 : 1, (const int32_t[]){1, 2, 0},
-                                   2) == 2;
+    q.way = is_streamed(&q) ? STREAMED : IN_PLACE;
     tile_of(&q);
-    packing_of(&q);
+    if (q.way != STREAMED)
+        q.way = way_of(&q);
+    if (is_widened(&q))
+        q.left = WIDENED;
     blocks_of(&q);
-    q.apart = q.apart && !q.row_apart;
     return apply(&q);
 }
