@@ -273,19 +273,10 @@ static void tile_of(product *q)
     q->vectors = tile % 100;
 }
 
-/* n in at most so many parts, each a multiple of step but for the last. */
-static int64_t part_of(int64_t n, int64_t parts, int64_t step)
+/* Columns of a register tile. */
+static int64_t width(const product *q)
 {
-    const int64_t each = (n + parts - 1) / parts;
-    return (each + step - 1) / step * step;
-}
-
-/* The largest multiple of step up to `part` that divides n; any number where n is none, as of dot products. */
-static int64_t dividing_part(int64_t n, int64_t part, int64_t step)
-{
-    while (n % part != 0)
-        part -= n % step == 0 ? step : 1;
-    return part;
+    return q->vectors * q->lanes;
 }
 
 /* Pieces of k of about that length: equal ones, if nearly as long ones are, since a tail is tested for. */
@@ -380,7 +371,7 @@ static bool choose_packing(product *q)
 static bool is_wide(const product *q)
 {
     return !q->b.n.strided && q->left == READ && q->M <= DC_TUNE_WIDE_ROWS &&
-           q->K <= DC_TUNE_WIDE_K && q->N % (DC_TUNE_WIDE_PANELS * q->vectors * q->lanes) == 0;
+           q->K <= DC_TUNE_WIDE_K && q->N % (DC_TUNE_WIDE_PANELS * width(q)) == 0;
 }
 
 /* Does b stay in L2 as it is, while its rows are apart? */
@@ -413,81 +404,125 @@ static bool is_widened(const product *q)
     return q->left == READ && q->a.plain && q->a.computed &&
            dc_dtype_size((dc_dtype)a->dtype) == 2 && q->nred == 1 && q->has_m && q->a.k.unit &&
            q->rows > 1 && !ways[q->way].by_rows && q->K >= q->lanes &&
-           q->N >= DC_TUNE_WIDEN_PANELS * q->vectors * q->lanes;
+           q->N >= DC_TUNE_WIDEN_PANELS * width(q);
 }
 
-/* Another length of panels than the rule's. */
-static void choose_panel(product *q)
+/* The length of pieces of k, where it is one loop. */
+static int64_t terms_of(const product *q)
 {
     const int32_t all = q->K <= INT32_MAX ? (int32_t)q->K : 4096;
-    const int32_t lengths[] = {256, 512, 128, 1024, 2048, 4096, 64, all, 0};
+    const int32_t others[] = {256, 512, 128, 1024, 2048, 4096, 64, all, 0};
     if (q->nred != 1)
-        return;
-    const int64_t length = dc_sketch_knob(q->s, DC_KNOB_PANEL_K, q->block_k, lengths, q->K);
-    if (length != q->block_k)
-        q->block_k = piece_of(q->K, length);
+        return q->K;
+    int64_t terms = q->left == PACKED ? DC_TUNE_PANEL_K / 4 : DC_TUNE_PANEL_K;
+    if (q->way == STREAMED)
+        terms = q->M < 3 ? DC_TUNE_STREAM_ROWS * q->M : DC_TUNE_STREAM_K;
+    const int64_t rule = piece_of(q->K, terms);
+    const int64_t length = dc_sketch_knob(q->s, DC_KNOB_PANEL_K, rule, others, q->K);
+    return length == rule ? rule : piece_of(q->K, length);
 }
 
-/*
- * Work items: a power of two of them where there is work, along n first, as long as two panels are
- * left; by single panels where each is packed, since along m each would be packed again. Sums that
- * wait between pieces of k fill half of L2 at most.
- */
-static void blocks_of(product *q)
+/* m or n in so many parts of whole tiles. */
+typedef struct side {
+    int64_t extent, tile, parts;
+} side;
+
+typedef struct
+    items { /* work items: so many outside of m and n, and altogether so many that are wanted */
+    side m, n;
+    int64_t outside, wanted;
+} items;
+
+static int64_t part_of(const side *x)
 {
-    const int64_t columns = q->vectors * q->lanes;
-    int64_t outer = 1, along_n = 1, along_m = 1;
+    const int64_t each = (x->extent + x->parts - 1) / x->parts;
+    return (each + x->tile - 1) / x->tile * x->tile;
+}
+
+/* The same, or less, where only divisors cut the axis: whole tiles still, unless there are none, as of dot products. */
+static int64_t block_of(const side *x, bool whole)
+{
+    int64_t part = whole ? dc_min_i64(part_of(x), x->extent) : part_of(x);
+    while (whole && x->extent % part != 0)
+        part -= x->extent % x->tile == 0 ? x->tile : 1;
+    return part;
+}
+
+/* Parts of so many. */
+static void cut(side *x, int64_t size)
+{
+    x->parts = (x->extent + size - 1) / size;
+}
+
+/* Halves of halves, until they are no longer than that. */
+static void bound(side *x, int64_t most)
+{
+    while (part_of(x) > dc_max_i64(most, x->tile))
+        x->parts *= 2;
+}
+
+/* The same, while there are fewer work items than wanted, and so much is left. */
+static void share(const items *w, side *x, int64_t least)
+{
+    while (w->outside * w->m.parts * w->n.parts < w->wanted && x->extent / (2 * x->parts) >= least)
+        x->parts *= 2;
+}
+
+/* A power of two of work items where there is work. */
+static items items_of(const product *q)
+{
+    items w = {{q->M, q->rows, 1}, {q->N, width(q), 1}, 1, 1};
     for (int i = 0; i < q->nout; i++)
-        outer *= dc_sketch_extent(q->s, q->out[i]);
-    const double work = (double)outer * (double)q->M * (double)q->N * (double)q->K;
+        w.outside *= dc_sketch_extent(q->s, q->out[i]);
+    const double work = (double)w.outside * (double)q->M * (double)q->N * (double)q->K;
     const int64_t rule = work >= DC_TUNE_SHARED_WORK   ? DC_TUNE_WORK_ITEMS
                          : work >= DC_TUNE_PAIRED_WORK ? 2
                                                        : 1;
-    const int64_t want = dc_sketch_knob(q->s, DC_KNOB_ITEMS, rule,
-                                        (const int32_t[]){4, 8, 16, 32, 64, 2, 1, 0}, INT32_MAX);
-    int64_t room = INT64_MAX, most_n = INT64_MAX;
-    q->block_k = q->K;
-    if (q->way == STREAMED) {
-        q->block_k = piece_of(q->K, q->M < 3 ? DC_TUNE_STREAM_ROWS * q->M : DC_TUNE_STREAM_K);
-        most_n = fetches_ahead(q) ? DC_TUNE_FETCHED_COLUMNS : DC_TUNE_STREAM_COLUMNS + columns;
-    } else if (q->nred == 1) {
-        q->block_k = piece_of(q->K, q->left == PACKED ? DC_TUNE_PANEL_K / 4 : DC_TUNE_PANEL_K);
-    }
-    choose_panel(q);
-    if ((q->block_k < q->K || q->has_outer || q->left == PACKED) && q->way != STREAMED) {
-        room = (int64_t)q->s->t->l2 / 2 / 4;
-        most_n = (q->left == PACKED ? 16 : 4) * columns;
-    }
-    while (q->left == PACKED && part_of(q->M, along_m, q->rows) > DC_TUNE_PANEL_K / 4)
-        along_m *= 2;
-    while (q->left == WIDENED && part_of(q->M, along_m, q->rows) > q->rows &&
-           part_of(q->M, along_m, q->rows) * q->block_k * 4 > (int64_t)q->s->t->l2 / 4)
-        along_m *= 2;
-    while (ways[q->way].by_rows && outer * along_m < want && q->M / (2 * along_m) >= q->rows)
-        along_m *= 2;
+    w.wanted = dc_sketch_knob(q->s, DC_KNOB_ITEMS, rule,
+                              (const int32_t[]){4, 8, 16, 32, 64, 2, 1, 0}, INT32_MAX);
+    return w;
+}
+
+/* Is each panel a work item? Along m it would be packed again. */
+static bool cuts_panels(const product *q, const items *w)
+{
+    return q->way == PANELS && q->block_k == q->K && w->outside < w->wanted &&
+           w->wanted >= DC_TUNE_WORK_ITEMS && q->N <= DC_TUNE_MOST_ITEMS * width(q);
+}
+
+/*
+ * Work items, along n first, as long as two panels are left; a and b are cut by what is copied of them, then by threads
+ * that share them, then by sums that wait. Rows of sums that are all there wait to be stored: they are not bounded.
+ */
+static void blocks_of(product *q)
+{
+    const int64_t l2 = (int64_t)q->s->t->l2;
+    const bool streams = q->way == STREAMED;
+    items w = items_of(q);
+    q->block_k = terms_of(q);
+    const bool waits = !streams && (q->block_k < q->K || q->has_outer || q->left == PACKED);
     if (q->way == WHOLE_ROWS)
-        along_m = (q->M + q->rows - 1) / q->rows;
-    if (ways[q->way].packs && q->block_k == q->K && outer < want &&
-        q->N <= DC_TUNE_MOST_ITEMS * columns && want >= DC_TUNE_WORK_ITEMS)
-        along_n = (q->N + columns - 1) / columns;
+        cut(&w.m, q->rows);
     if (q->way == WIDE)
-        along_n = (q->N + DC_TUNE_WIDE_PANELS * columns - 1) / (DC_TUNE_WIDE_PANELS * columns);
-    const int64_t least = q->way == STREAMED && q->bounded ? DC_TUNE_STREAM_PANELS : 2;
-    while (outer * along_n * along_m < want && q->N / (2 * along_n) >= least * columns)
-        along_n *= 2;
-    while (part_of(q->N, along_n, columns) > most_n)
-        along_n *= 2;
-    while (outer * along_n * along_m < want && q->M / (2 * along_m) >= q->rows)
-        along_m *= 2;
-    q->block_n = dc_min_i64(part_of(q->N, along_n, columns), q->N);
-    while (q->block_n * part_of(q->M, along_m, q->rows) > room &&
-           part_of(q->M, along_m, q->rows) > q->rows)
-        along_m *= 2;
-    q->block_m = part_of(q->M, along_m, q->rows);
-    if (q->whole_m)
-        q->block_m = dividing_part(q->M, q->block_m, q->rows);
-    if (q->whole_n)
-        q->block_n = dividing_part(q->N, q->block_n, columns);
+        cut(&w.n, DC_TUNE_WIDE_PANELS * width(q));
+    if (cuts_panels(q, &w))
+        cut(&w.n, width(q));
+    if (q->left == PACKED)
+        bound(&w.m, DC_TUNE_PANEL_K / 4);
+    if (q->left == WIDENED)
+        bound(&w.m, l2 / 4 / 4 / q->block_k);
+    if (ways[q->way].by_rows)
+        share(&w, &w.m, q->rows);
+    share(&w, &w.n, (streams && q->bounded ? DC_TUNE_STREAM_PANELS : 2) * width(q));
+    if (streams)
+        bound(&w.n, fetches_ahead(q) ? DC_TUNE_FETCHED_COLUMNS : DC_TUNE_STREAM_COLUMNS + width(q));
+    if (waits)
+        bound(&w.n, (q->left == PACKED ? 16 : 4) * width(q));
+    share(&w, &w.m, q->rows);
+    if (waits)
+        bound(&w.m, l2 / 2 / 4 / dc_min_i64(part_of(&w.n), q->N));
+    q->block_m = block_of(&w.m, q->whole_m);
+    q->block_n = dc_min_i64(block_of(&w.n, q->whole_n), q->N);
 }
 
 /* Doing it ------------------------------------------------------------------------------------- */
@@ -581,7 +616,7 @@ static bool make_tiles(product *q)
 {
     if (q->has_m)
         TRY(dc_do_split(q->s, q->m, q->rows, &q->tm));
-    TRY(dc_do_split(q->s, q->n, q->vectors * q->lanes, &q->tn));
+    TRY(dc_do_split(q->s, q->n, width(q), &q->tn));
     if (!q->has_m)
         return true;
     TRY(dc_do_reorder(q->s, q->tn.o, q->tm.i));
