@@ -216,6 +216,21 @@ static int epilogue_reads(const product *q)
     return n;
 }
 
+/*
+ * The outer of two loops of a sum: its iterations are pieces, so that the inner one is packed as the only one
+ * would be. A gradient of weights adds up examples and tokens, which are strided behind attention.
+ */
+static void take_outer(product *q)
+{
+    if (q->nred != 2 || !q->has_m || q->K < DC_TUNE_OUTER_K || q->K > 2 * DC_TUNE_PANEL_K ||
+        !q->b.plain)
+        return;
+    q->has_outer = true;
+    q->outer = q->red[0];
+    q->red[0] = q->red[1];
+    q->nred = 1;
+}
+
 /* Choosing sizes ------------------------------------------------------------------------------- */
 
 /*
@@ -260,7 +275,6 @@ static void tile_of(product *q)
 {
     const int64_t registers = q->s->t->vector_registers;
     tiles all = {.n = 0};
-    q->lanes = dc_sketch_lanes(q->s, q->N);
     while (q->whole_n && q->N % q->lanes != 0)
         q->lanes /= 2;
     const int64_t most = dc_min_i64((q->N + q->lanes - 1) / q->lanes, DC_TUNE_TILE_VECTORS);
@@ -271,12 +285,6 @@ static void tile_of(product *q)
     const int64_t tile = dc_sketch_knob(q->s, DC_KNOB_TILE, all.tile[0], all.tile, INT32_MAX);
     q->rows = tile / 100;
     q->vectors = tile % 100;
-}
-
-/* Columns of a register tile. */
-static int64_t width(const product *q)
-{
-    return q->vectors * q->lanes;
 }
 
 /* Pieces of k of about that length: equal ones, if nearly as long ones are, since a tail is tested for. */
@@ -320,6 +328,15 @@ static bool fetches_ahead(const product *q)
            q->b.bytes > (int64_t)q->s->t->l2 / 8;
 }
 
+/* Few rows, both operands along the sum, which is long enough for vectors: see jit/schedule/schedule_dots.c. */
+static bool is_dots(const product *q)
+{
+    if (q->nred != 1 || !q->a.k.unit || !q->b.k.unit || q->b.n.unit || q->N <= 1 ||
+        q->M > 2 * DC_TUNE_DOT_ROWS || q->K < q->s->lanes)
+        return false;
+    return asked(q, DC_KNOB_DOTS, q->M <= dc_min_i64(DC_TUNE_DOT_ROWS, q->K / q->s->lanes));
+}
+
 /*
  * Rows of b for all columns, some at a time, to sums that wait in caches: few rows of a do not pay for packing it. Where a
  * may have few rows, since their number is known at run time, that is chosen, too; with many it takes about as long.
@@ -333,6 +350,12 @@ static bool is_streamed(const product *q)
     if (q->nred != 1 || q->b.n.strided)
         return false;
     return q->M > 2 * DC_TUNE_STREAM_LEFT ? rule : asked(q, DC_KNOB_STREAM, rule);
+}
+
+/* Columns of a register tile. */
+static int64_t width(const product *q)
+{
+    return q->vectors * q->lanes;
 }
 
 /* Can an operand be packed at all: a parameter, of which each element is used several times? */
@@ -405,6 +428,23 @@ static bool is_widened(const product *q)
            dc_dtype_size((dc_dtype)a->dtype) == 2 && q->nred == 1 && q->has_m && q->a.k.unit &&
            q->rows > 1 && !ways[q->way].by_rows && q->K >= q->lanes &&
            q->N >= DC_TUNE_WIDEN_PANELS * width(q);
+}
+
+static void choose_way(product *q)
+{
+    q->lanes = dc_sketch_lanes(q->s, q->N);
+    if (q->way == DOTS) {
+        q->rows = q->M;
+        q->vectors = 1;
+        return;
+    }
+    q->bounded = dc_stmt_has_limits(q->s->k->root);
+    q->way = is_streamed(q) ? STREAMED : IN_PLACE;
+    tile_of(q);
+    if (q->way != STREAMED)
+        q->way = way_of(q);
+    if (is_widened(q))
+        q->left = WIDENED;
 }
 
 /* The length of pieces of k, where it is one loop. */
@@ -596,21 +636,6 @@ static bool make_pieces(product *q, int64_t count, uint32_t m, uint32_t n)
     return hoist(q, q->piece, m, n) && make_apart(q, m, n);
 }
 
-/*
- * The outer of two loops of a sum: its iterations are pieces, so that the inner one is packed as the only one
- * would be. A gradient of weights adds up examples and tokens, which are strided behind attention.
- */
-static void take_outer(product *q)
-{
-    if (q->nred != 2 || !q->has_m || q->K < DC_TUNE_OUTER_K || q->K > 2 * DC_TUNE_PANEL_K ||
-        !q->b.plain)
-        return;
-    q->has_outer = true;
-    q->outer = q->red[0];
-    q->red[0] = q->red[1];
-    q->nred = 1;
-}
-
 /* Panels and register tiles: tn.o, tm.o, tm.i, tn.i. */
 static bool make_tiles(product *q)
 {
@@ -690,99 +715,87 @@ static bool make_registers(product *q)
     return !q->has_m || dc_do_unroll(q->s, q->tm.i);
 }
 
-static bool apply(product *q)
+/* The next panel of b is fetched while one is multiplied, unless panels are packed. */
+static void fetch_ahead(product *q, bool pieces)
 {
-    const bool pieces =
-        q->block_k < q->K || q->way == WHOLE_ROWS || q->has_outer || q->left != READ;
-    if (!make_work_items(q) || (q->has_outer && !hoist(q, q->outer, q->m, q->n)) ||
-        (pieces && !make_pieces(q, q->block_k, q->m, q->n)) || (q->left != READ && !pack_a(q)) ||
-        !make_tiles(q))
-        return false;
-    uint32_t loop = q->has_m && !ways[q->way].by_rows ? q->tm.o : q->tn.o;
-    if (!pieces && q->apart) {
-        if (!make_pieces(q, dc_sketch_extent(q->s, q->red[0]), q->tm.i, q->tn.i))
-            return false;
-        loop = q->piece;
-    }
-    for (int i = 0; i < q->nred; i++)
-        if (!hoist(q, q->red[i], q->tm.i, q->tn.i))
-            return false;
-    if (ways[q->way].packs && !pack_b(q))
-        return false;
-    if ((pieces || q->apart) && !make_sums(q, loop))
-        return false;
-    if (!make_registers(q))
-        return false;
-    /* the next panel of b is fetched while one is multiplied, unless panels are packed */
-    if (!(ways[q->way].packs && !q->bounded ? dc_sketch_grid(q->s) : dc_sketch_grid_outer(q->s)))
-        return false;
     if (!ways[q->way].packs && q->has_m)
         prefetch_b(q);
     else if (pieces && fetches_ahead(q))
         dc_do_prefetch(q->s, q->b.buf, q->piece, q->red[0], 1);
-    return true;
 }
 
-/* Few rows, both operands along the sum, which is long enough for vectors: see jit/schedule/schedule_dots.c. */
-static bool is_dots(const product *q)
+static bool apply(product *q)
 {
-    if (q->nred != 1 || !q->a.k.unit || !q->b.k.unit || q->b.n.unit || q->N <= 1 ||
-        q->M > 2 * DC_TUNE_DOT_ROWS || q->K < q->s->lanes)
-        return false;
-    const bool rule = q->M <= dc_min_i64(DC_TUNE_DOT_ROWS, q->K / q->s->lanes);
-    return asked(q, DC_KNOB_DOTS, rule);
+    const bool packs = ways[q->way].packs;
+    const bool pieces =
+        q->block_k < q->K || q->way == WHOLE_ROWS || q->has_outer || q->left != READ;
+    TRY(make_work_items(q));
+    if (q->has_outer)
+        TRY(hoist(q, q->outer, q->m, q->n));
+    if (pieces)
+        TRY(make_pieces(q, q->block_k, q->m, q->n));
+    if (q->left != READ)
+        TRY(pack_a(q));
+    TRY(make_tiles(q));
+    if (q->apart && !pieces) /* the only one, of each tile */
+        TRY(make_pieces(q, dc_sketch_extent(q->s, q->red[0]), q->tm.i, q->tn.i));
+    for (int i = 0; i < q->nred; i++)
+        TRY(hoist(q, q->red[i], q->tm.i, q->tn.i));
+    if (packs)
+        TRY(pack_b(q));
+    if (pieces || q->apart)
+        TRY(make_sums(q, !pieces                             ? q->piece
+                         : q->has_m && !ways[q->way].by_rows ? q->tm.o
+                                                             : q->tn.o));
+    TRY(make_registers(q));
+    TRY(packs && !q->bounded ? dc_sketch_grid(q->s) : dc_sketch_grid_outer(q->s));
+    fetch_ahead(q, pieces);
+    return true;
 }
 
 static bool schedule_dots(product *q)
 {
-    dc_dots d = {.k = q->red[0], .M = q->M, .apart = q->apart};
-    q->rows = q->M;
-    q->vectors = 1;
-    q->lanes = dc_sketch_lanes(q->s, q->N);
-    blocks_of(q);
-    d.block = q->block_n;
-    if (!make_work_items(q))
-        return false;
-    d.has_m = q->has_m;
-    d.streamed = fetches_ahead(q) ? q->b.buf : 0;
-    d.m = q->m;
-    d.n = q->n;
+    TRY(make_work_items(q));
+    const dc_dots d = {.m = q->m,
+                       .n = q->n,
+                       .k = q->red[0],
+                       .M = q->M,
+                       .block = q->block_n,
+                       .has_m = q->has_m,
+                       .streamed = fetches_ahead(q) ? q->b.buf : 0,
+                       .apart = q->apart};
     return dc_schedule_dots(q->s, &d);
+}
+
+/* Its operands and loops; false where there is no contraction, or rows of b that no vectors go along. */
+static bool read_product(product *q, dc_sketch *s, const dc_shape *p)
+{
+    dc_shape turned;
+    *q = (product){.s = s};
+    if (p->nout == 0 || dc_sketch_extent(s, p->out[p->nout - 1]) < 2)
+        return false;
+    if (turn_shape(s, p, &turned, &q->nturned) && read_operands(q, &turned) && q->has_m) {
+        p = &turned;
+    } else {
+        *q = (product){.s = s};
+        if (!read_operands(q, p))
+            return false;
+    }
+    read_axes(q, p);
+    take_outer(q);
+    q->way = is_dots(q) ? DOTS : IN_PLACE;
+    return q->has_m || q->b.n.unit || q->way == DOTS;
 }
 
 bool dc_schedule_product(dc_sketch *s, dc_shape *p, bool *is)
 {
-    product q = {.s = s};
-    dc_shape turned;
-    *is = false;
-    if (p->nout == 0 || dc_sketch_extent(s, p->out[p->nout - 1]) < 2)
-        return true;
-    if (turn_shape(s, p, &turned, &q.nturned) && read_operands(&q, &turned) && q.has_m) {
-        *is = true;
-        p = &turned;
-    } else {
-        q = (product){.s = s};
-        *is = read_operands(&q, p);
-    }
+    product q;
+    *is = read_product(&q, s, p);
     if (!*is)
         return true;
-    read_axes(&q, p);
-    if (!q.has_m && !q.b.n.unit && !is_dots(&q)) { /* rows of the matrix that no vectors go along */
-        *is = false;
-        return true;
-    }
     const int epilogue = epilogue_cost(s->k);
     q.apart = epilogue > 0 && asked(&q, DC_KNOB_APART, epilogue > DC_TUNE_EPILOGUE_OPS);
-    take_outer(&q);
-    if (is_dots(&q))
-        return schedule_dots(&q);
-    q.bounded = dc_stmt_has_limits(s->k->root);
-    q.way = is_streamed(&q) ? STREAMED : IN_PLACE;
-    tile_of(&q);
-    if (q.way != STREAMED)
-        q.way = way_of(&q);
-    if (is_widened(&q))
-        q.left = WIDENED;
+    choose_way(&q);
     blocks_of(&q);
-    return apply(&q);
+    return q.way == DOTS ? schedule_dots(&q) : apply(&q);
 }
