@@ -1,22 +1,16 @@
 /*
- * Schedules of contractions by rule (jit/schedule/schedule.h): reductions of a * b where b depends on the last
- * output axis n and a does not. From the outside in:
+ * Schedules of contractions by rule (jit/schedule/schedule.h): reductions of a * b where b depends on the last output axis n
+ * and a does not. A product is read (read_product), then it is decided how it reads b and a (choose_way: the enums below) and
+ * how large its pieces of k and work items are (blocks_of), then moves follow (apply). From the outside in:
  *
  *   work items   blocks of m x n, numbered by one axis (fuse), each computed by one thread: threads
  *                share no accumulators and no packed panels
  *   k.o          where the reduction is long, in pieces; the accumulators of a block wait in a local
- *   n.i.o        panels as wide as a register tile; a panel of b is packed here where b is large, or
- *                is strided along n, so that all m read it from L2; or all panels of a work item are packed
- *                before, where few rows and short reductions use each of them little
- *   m.i.o        register tiles; rows of a are read in place, by broadcast; where a lies across memory, along
- *                m, a block of it is packed for each piece of k, and converted where a has 16 bits. Where b fits into
- *                L2 as it is, m.i.o is outside of n.i.o, and an epilogue that reads several
- *                matrices (an optimiser's update) follows after all columns of its rows: it
- *                reads each matrix contiguously, not tile by tile
+ *   n.i.o        panels as wide as a register tile; one of b is packed here, so that all m read it from L2
+ *   m.i.o        register tiles; the block of a that they read is packed before n.i.o
  *   k            one vector row of b, one element of each row of a, all products
  *
- * Which sizes: see tile_of and blocks_of. They depend on shapes and the target alone, so results
- * depend on nothing else.
+ * Sizes depend on shapes and the target alone, and so do results.
  */
 #include "jit/base/tuning.h"
 #include "jit/nest/nest_access.h"
@@ -25,64 +19,51 @@
 #include <string.h>
 
 typedef struct operand {
-    bool
-        plain; /* a parameter that nothing else in the kernel reads, or is made of one and of less */
+    bool plain; /* a parameter, or made of one and of less, that nothing else in the kernel reads */
     bool computed; /* it is made of it: by casts, by scales */
     uint32_t buf;
-    dc_strides all_n;   /* of all loads */
-    dc_strides m, n, k; /* of that of the parameter */
-    int64_t bytes, count;
+    dc_strides all_n;    /* of all loads */
+    dc_strides m, n, k;  /* of that of the parameter */
+    int64_t bytes, size; /* in all; of an element */
 } operand;
 
-/* How b is read, which decides the order of loops: which ways pack b, and which go by rows first, is in `ways`. */
+/* How b is read, and so which loops are outside of which. */
 typedef enum way {
-    DOTS,       /* along k, by both operands: jit/schedule/schedule_dots.c */
-    STREAMED,   /* some rows of b at a time, along all columns of a work item */
-    IN_PLACE,   /* panels of b where they lie */
-    BY_ROWS,    /* the same, all panels for each row of tiles, since b stays in L2 */
-    WHOLE_ROWS, /* the same, and then the epilogue of these rows */
-    PANELS,     /* panels of b, packed one by one */
-    WIDE,       /* several of them packed together, along memory */
+    DOTS,     /* along k, as a is: jit/schedule/schedule_dots.c */
+    STREAMED, /* some rows at a time, along all columns of a work item, to sums that wait in caches */
+    IN_PLACE,   /* panels where they lie, each by all rows of a work item */
+    BY_ROWS,    /* all panels where they lie, for each row of tiles: m.i.o is outside of n.i.o */
+    WHOLE_ROWS, /* the same; an epilogue that reads matrices follows, which goes along memory */
+    PANELS,     /* panels that are packed */
+    WIDE,       /* the same, all of a work item before, along memory */
 } way;
 
-typedef enum left {          /* how a is read */
-                    READ,    /* in place, by broadcast */
-                    PACKED,  /* a block for each piece of k, turned */
-                    WIDENED, /* the same as it lies, since it is made of 16-bit floats */
-} left;
+/* How a is read: in place, by broadcast; a block for each piece of k, turned; the same, converted as it lies. */
+typedef enum left { READ, PACKED, WIDENED } left;
 
 typedef struct product {
     dc_sketch *s;
     uint32_t m, n, red[DC_SHAPE_AXES], out[DC_SHAPE_AXES]; /* axes; out: outside of m and n */
-    uint32_t outer;                                        /* see take_outer */
+    uint32_t outer;                                        /* see take_outer; or DC_NO_AXIS */
     int nturned;     /* axes of b between m and n: they go outside of m */
     uint32_t piece;  /* the loop over pieces of red[0] */
     dc_split tm, tn; /* m and n in register tiles */
     uint32_t sum;    /* the buffer */
     int nred, nout;
-    bool has_outer;
     bool has_m;
     int64_t M, N, K;
     operand a, b;                      /* left, right */
-    int64_t lanes, rows, vectors;      /* register tile */
+    int64_t lanes, rows, columns;      /* register tile */
     int64_t block_m, block_n, block_k; /* of a work item */
-    bool whole_m,
-        whole_n;  /* only divisors cut the axis: integers that positions are made of lie along it */
-    bool bounded; /* how many rows there are, or terms, is known at run time */
-    bool apart;   /* the epilogue has loops of its own */
+    bool whole_m, whole_n; /* only divisors cut it: along it lie integers that places are made of */
+    bool bounded;          /* how many rows there are, or terms, is known at run time */
+    bool apart;            /* the epilogue has loops of its own */
     way way;
     left left;
 } product;
 
-static const struct {
-    bool packs;   /* b */
-    bool by_rows; /* register tiles follow one another along n, not along m */
-} ways[] = {
-    [PANELS] = {.packs = true},
-    [WIDE] = {.packs = true},
-    [BY_ROWS] = {.by_rows = true},
-    [WHOLE_ROWS] = {.by_rows = true},
-};
+static const bool packs[WIDE + 1] = {[PANELS] = true, [WIDE] = true};
+static const bool by_rows[WIDE + 1] = {[BY_ROWS] = true, [WHOLE_ROWS] = true};
 
 #define TRY(...)            \
     do {                    \
@@ -112,8 +93,8 @@ static operand operand_of(const product *q, const dc_shape *p, dc_vx v)
         f.k = dc_strides_of(k, load, p->red[p->nred - 1]);
     f.buf = k->vx.at[load].buf;
     f.plain = dc_sketch_loads(k, f.buf) == 1;
-    f.count = k->buf.at[f.buf].count;
-    f.bytes = f.count * (int64_t)dc_dtype_size((dc_dtype)k->buf.at[f.buf].dtype);
+    f.size = (int64_t)dc_dtype_size((dc_dtype)k->buf.at[f.buf].dtype);
+    f.bytes = k->buf.at[f.buf].count * f.size;
     return f;
 }
 
@@ -157,13 +138,6 @@ static bool turn_shape(const dc_sketch *s, const dc_shape *p, dc_shape *out, int
     return true;
 }
 
-/* Is it cut by its divisors alone? */
-static bool is_whole(product *q, uint32_t axis)
-{
-    dc_nest_edit v = {.k = q->s->k, .tmp = &q->s->k->arena};
-    return dc_nest_picks_along(&v, axis);
-}
-
 static void read_axes(product *q, const dc_shape *p)
 {
     q->n = p->out[p->nout - 1];
@@ -172,10 +146,12 @@ static void read_axes(product *q, const dc_shape *p)
     q->M = q->has_m ? dc_sketch_extent(q->s, q->m) : 1;
     q->nout = p->nout - 1 - q->has_m;
     memcpy(q->out, p->out, sizeof q->out);
+    q->outer = DC_NO_AXIS;
     q->nred = p->nred;
     memcpy(q->red, p->red, sizeof q->red);
-    q->whole_m = q->has_m && is_whole(q, q->m);
-    q->whole_n = is_whole(q, q->n);
+    dc_nest_edit v = {.k = q->s->k, .tmp = &q->s->k->arena};
+    q->whole_m = q->has_m && dc_nest_picks_along(&v, q->m);
+    q->whole_n = dc_nest_picks_along(&v, q->n);
     q->sum = p->add->put[0].buf;
     q->K = dc_sketch_extent(q->s, p->red[p->nred - 1]);
 }
@@ -197,22 +173,18 @@ static int epilogue_cost(const dc_kernel *k)
     return all;
 }
 
-/* Is it a matrix that is read where its results are stored? */
-static bool reads_matrix(const product *q, const dc_vx_node *x)
-{
-    dc_kernel *k = q->s->k;
-    bool affine = true;
-    return x->kind == DC_VX_LOAD && k->buf.at[x->buf].scope == DC_SCOPE_PARAM &&
-           dc_ix_stride(k, x->at, q->n, &affine) == 1 &&
-           dc_ix_stride(k, x->at, q->m, &affine) == q->N && affine;
-}
-
-/* How many of them the epilogue reads: for Adam's update three. */
+/* Matrices that are read where results are stored, as the epilogue does: for Adam's update three. */
 static int epilogue_reads(const product *q)
 {
+    dc_kernel *k = q->s->k;
     int n = 0;
-    for (uint32_t v = 1; v < q->s->k->vx.n; v++)
-        n += reads_matrix(q, &q->s->k->vx.at[v]);
+    for (uint32_t v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *x = &k->vx.at[v];
+        bool affine = true;
+        n += x->kind == DC_VX_LOAD && k->buf.at[x->buf].scope == DC_SCOPE_PARAM &&
+             dc_ix_stride(k, x->at, q->n, &affine) == 1 &&
+             dc_ix_stride(k, x->at, q->m, &affine) == q->N && affine;
+    }
     return n;
 }
 
@@ -225,7 +197,6 @@ static void take_outer(product *q)
     if (q->nred != 2 || !q->has_m || q->K < DC_TUNE_OUTER_K || q->K > 2 * DC_TUNE_PANEL_K ||
         !q->b.plain)
         return;
-    q->has_outer = true;
     q->outer = q->red[0];
     q->red[0] = q->red[1];
     q->nred = 1;
@@ -251,24 +222,22 @@ static int64_t tile_cost(const product *q, int64_t r, int64_t v)
 
 /* Tiles by their cost, the cheapest first; of equals the first one. */
 typedef struct tiles {
-    int64_t cost[DC_KNOB_VALUES];
+    int64_t cost[DC_KNOB_VALUES + 1];
     int32_t tile[DC_KNOB_VALUES + 1]; /* rows and vectors as the knob has them; 0 behind the last */
     int n;
 } tiles;
 
 static void add_tile(tiles *t, int64_t cost, int64_t rows, int64_t vectors)
 {
-    int at = t->n < DC_KNOB_VALUES ? t->n++ : DC_KNOB_VALUES;
+    int at = t->n;
     for (; at > 0 && t->cost[at - 1] > cost; at--) {
-        if (at == DC_KNOB_VALUES)
-            continue;
         t->cost[at] = t->cost[at - 1];
         t->tile[at] = t->tile[at - 1];
     }
-    if (at == DC_KNOB_VALUES)
-        return;
     t->cost[at] = cost;
     t->tile[at] = (int32_t)(100 * rows + vectors);
+    t->n = t->n < DC_KNOB_VALUES ? t->n + 1 : t->n;
+    t->tile[t->n] = 0;
 }
 
 static void tile_of(product *q)
@@ -284,7 +253,7 @@ static void tile_of(product *q)
                 add_tile(&all, tile_cost(q, r, v), r, v);
     const int64_t tile = dc_sketch_knob(q->s, DC_KNOB_TILE, all.tile[0], all.tile, INT32_MAX);
     q->rows = tile / 100;
-    q->vectors = tile % 100;
+    q->columns = tile % 100 * q->lanes;
 }
 
 /* Pieces of k of about that length: equal ones, if nearly as long ones are, since a tail is tested for. */
@@ -299,22 +268,17 @@ static int64_t piece_of(int64_t k, int64_t length)
     return k <= 2 * length ? k : (k + least - 1) / least;
 }
 
-/* Of an element of b, and of what the product reads of it. */
-static int64_t element_bytes(const product *q)
-{
-    return q->b.bytes / dc_max_i64(q->b.count, 1);
-}
-
+/* Of b, as far as the product reads it. */
 static int64_t right_bytes(const product *q)
 {
-    return q->N * q->K * element_bytes(q);
+    return q->N * q->K * q->b.size;
 }
 
 /* Does b leave L2 too little room, and are its rows apart? */
 static bool is_large(const product *q)
 {
     return right_bytes(q) > (int64_t)q->s->t->l2 * 5 / 8 &&
-           q->N * element_bytes(q) >= DC_TUNE_PANEL_STRIDE;
+           q->N * q->b.size >= DC_TUNE_PANEL_STRIDE;
 }
 
 /*
@@ -323,15 +287,13 @@ static bool is_large(const product *q)
  */
 static bool fetches_ahead(const product *q)
 {
-    const dc_buffer *b = &q->s->k->buf.at[q->b.buf];
-    return !q->has_m && dc_dtype_size((dc_dtype)b->dtype) == 2 &&
-           q->b.bytes > (int64_t)q->s->t->l2 / 8;
+    return !q->has_m && q->b.size == 2 && q->b.bytes > (int64_t)q->s->t->l2 / 8;
 }
 
 /* Few rows, both operands along the sum, which is long enough for vectors: see jit/schedule/schedule_dots.c. */
 static bool is_dots(const product *q)
 {
-    if (q->nred != 1 || !q->a.k.unit || !q->b.k.unit || q->b.n.unit || q->N <= 1 ||
+    if (q->nred != 1 || !q->a.k.unit || !q->b.k.unit || q->b.n.unit ||
         q->M > 2 * DC_TUNE_DOT_ROWS || q->K < q->s->lanes)
         return false;
     return asked(q, DC_KNOB_DOTS, q->M <= dc_min_i64(DC_TUNE_DOT_ROWS, q->K / q->s->lanes));
@@ -343,101 +305,81 @@ static bool is_dots(const product *q)
  */
 static bool is_streamed(const product *q)
 {
-    const bool few = q->M <= DC_TUNE_STREAM_LEFT ||
-                     (q->M <= DC_TUNE_STREAM_BOUNDED &&
-                      q->N * element_bytes(q) % DC_TUNE_STREAM_CLASH != 0 && q->bounded);
-    const bool rule = few && (is_large(q) || fetches_ahead(q));
+    const bool maybe = q->bounded && q->M <= DC_TUNE_STREAM_BOUNDED &&
+                       q->N * q->b.size % DC_TUNE_STREAM_CLASH != 0;
+    const bool rule = (maybe || q->M <= DC_TUNE_STREAM_LEFT) && (is_large(q) || fetches_ahead(q));
     if (q->nred != 1 || q->b.n.strided)
         return false;
     return q->M > 2 * DC_TUNE_STREAM_LEFT ? rule : asked(q, DC_KNOB_STREAM, rule);
 }
 
-/* Columns of a register tile. */
-static int64_t width(const product *q)
+/* Does a lie across memory? Its rows are as strided as one step of k is from the next. */
+static bool can_pack_a(const product *q)
 {
-    return q->vectors * q->lanes;
+    return q->a.plain && q->nred == 1 && q->has_m && q->a.m.unit && q->a.k.strided && q->rows > 1;
 }
 
-/* Can an operand be packed at all: a parameter, of which each element is used several times? */
-static bool can_pack(const product *q, const operand *x)
+/* What a search asks for, as far as there is that packing. */
+static int64_t packing_of(const product *q, bool can_a, bool can_b, bool a, bool b)
 {
-    return x->plain && q->nred == 1 && q->way != STREAMED && q->M >= 2;
-}
-
-/* a is packed where it lies across memory: its rows would be as strided as one step of k is from the next. */
-static bool can_turn(const product *q)
-{
-    return can_pack(q, &q->a) && q->has_m && q->a.m.unit && q->a.k.strided && q->rows > 1;
+    const int32_t others[] = {q->b.n.strided ? 2 : 1, can_b ? 2 : 1, can_a && can_b ? 3 : 1,
+                              can_a && !q->b.n.strided ? 4 : 1, 0};
+    return dc_sketch_knob(q->s, DC_KNOB_PACK, a ? (b ? 3 : 4) : 1 + b, others, 4);
 }
 
 /*
- * b is packed where its vectors lie across memory, or where it leaves L2 too little room, its rows are apart and enough
- * rows of a share a panel. a is packed where it is large. A search may ask for another packing, as far as there is one.
+ * Is b packed? Where its vectors lie across memory, or where it leaves L2 too little room, its rows are apart and enough
+ * rows of a share a panel. a is packed where it is large.
  */
 static bool choose_packing(product *q)
 {
-    const bool across = q->b.n.strided, can_b = can_pack(q, &q->b), can_a = can_turn(q);
-    const bool b = can_b && (across || is_large(q) || (q->b.computed && q->M >= DC_TUNE_PACK_ROWS));
-    const bool a = can_a && q->M * q->K >= DC_TUNE_LEFT_ELEMENTS &&
+    const bool across = q->b.n.strided, can_a = can_pack_a(q);
+    const bool can_b = q->b.plain && q->nred == 1 && q->M >= 2;
+    const bool a = q->M * q->K >= DC_TUNE_LEFT_ELEMENTS &&
                    (double)q->M * (double)q->N * (double)q->K >= DC_TUNE_LEFT_WORK;
-    const int32_t others[] = {across ? 2 : 1, can_b ? 2 : 1, can_a && can_b ? 3 : 1,
-                              can_a && !across ? 4 : 1, 0};
-    const int64_t rule = a ? (b ? 3 : 4) : 1 + b;
+    const bool b = across || is_large(q) || (q->b.computed && q->M >= DC_TUNE_PACK_ROWS);
     if (!can_a && !can_b)
         return false;
-    const int64_t both = dc_sketch_knob(q->s, DC_KNOB_PACK, rule, others, 4);
-    q->left = both >= 3 && can_a ? PACKED : READ;
-    return both == 2 || both == 3 || across;
+    const int64_t packing = packing_of(q, can_a, can_b, a && can_a, b && can_b);
+    q->left = packing >= 3 && can_a ? PACKED : READ;
+    return packing == 2 || packing == 3 || across;
 }
 
 /* Few rows of a make little of a panel: several are packed together, each row of b for all of them. */
 static bool is_wide(const product *q)
 {
     return !q->b.n.strided && q->left == READ && q->M <= DC_TUNE_WIDE_ROWS &&
-           q->K <= DC_TUNE_WIDE_K && q->N % (DC_TUNE_WIDE_PANELS * width(q)) == 0;
-}
-
-/* Does b stay in L2 as it is, while its rows are apart? */
-static bool is_by_rows(const product *q)
-{
-    return asked(q, DC_KNOB_ORDER,
-                 q->K <= DC_TUNE_PANEL_K && q->N * element_bytes(q) >= DC_TUNE_PANEL_STRIDE &&
-                     right_bytes(q) <= (int64_t)q->s->t->l2 / 2);
-}
-
-static bool is_whole_rows(const product *q)
-{
-    return q->nred == 1 && epilogue_reads(q) >= 2 && q->rows * q->N * 4 <= (int64_t)q->s->t->l2 / 8;
+           q->K <= DC_TUNE_WIDE_K && q->N % (DC_TUNE_WIDE_PANELS * q->columns) == 0;
 }
 
 /* Of what is neither dots nor streamed. */
 static way way_of(product *q)
 {
+    const int64_t l2 = (int64_t)q->s->t->l2;
+    const bool stays = q->K <= DC_TUNE_PANEL_K && q->N * q->b.size >= DC_TUNE_PANEL_STRIDE &&
+                       right_bytes(q) <= l2 / 2; /* b in L2 as it is, while its rows are apart */
     if (choose_packing(q))
         return is_wide(q) ? WIDE : PANELS;
-    if (q->left == PACKED || !q->has_m || !is_by_rows(q))
+    if (q->left == PACKED || !q->has_m || !asked(q, DC_KNOB_ORDER, stays))
         return IN_PLACE;
-    return is_whole_rows(q) ? WHOLE_ROWS : BY_ROWS;
+    const bool wait = q->nred == 1 && q->rows * q->N * 4 <= l2 / 8 && epilogue_reads(q) >= 2;
+    return wait ? WHOLE_ROWS : BY_ROWS;
 }
 
 /* Converting an element of a for each panel of b takes as long as multiplying by it; together they are vectors. */
 static bool is_widened(const product *q)
 {
-    const dc_buffer *a = &q->s->k->buf.at[q->a.buf];
-    return q->left == READ && q->a.plain && q->a.computed &&
-           dc_dtype_size((dc_dtype)a->dtype) == 2 && q->nred == 1 && q->has_m && q->a.k.unit &&
-           q->rows > 1 && !ways[q->way].by_rows && q->K >= q->lanes &&
-           q->N >= DC_TUNE_WIDEN_PANELS * width(q);
+    return q->left == READ && !by_rows[q->way] && q->a.plain && q->a.computed && q->a.size == 2 &&
+           q->nred == 1 && q->has_m && q->a.k.unit && q->rows > 1 && q->K >= q->lanes &&
+           q->N >= DC_TUNE_WIDEN_PANELS * q->columns;
 }
 
 static void choose_way(product *q)
 {
-    q->lanes = dc_sketch_lanes(q->s, q->N);
-    if (q->way == DOTS) {
-        q->rows = q->M;
-        q->vectors = 1;
+    q->lanes = q->columns = dc_sketch_lanes(q->s, q->N);
+    q->rows = q->M;
+    if (q->way == DOTS)
         return;
-    }
     q->bounded = dc_stmt_has_limits(q->s->k->root);
     q->way = is_streamed(q) ? STREAMED : IN_PLACE;
     tile_of(q);
@@ -462,13 +404,11 @@ static int64_t terms_of(const product *q)
     return length == rule ? rule : piece_of(q->K, length);
 }
 
-/* m or n in so many parts of whole tiles. */
-typedef struct side {
+typedef struct side { /* m or n: so many parts, of whole tiles */
     int64_t extent, tile, parts;
 } side;
 
-typedef struct
-    items { /* work items: so many outside of m and n, and altogether so many that are wanted */
+typedef struct items { /* so many outside of m and n; so many are wanted in all */
     side m, n;
     int64_t outside, wanted;
 } items;
@@ -488,13 +428,7 @@ static int64_t block_of(const side *x, bool whole)
     return part;
 }
 
-/* Parts of so many. */
-static void cut(side *x, int64_t size)
-{
-    x->parts = (x->extent + size - 1) / size;
-}
-
-/* Halves of halves, until they are no longer than that. */
+/* Halves, and halves of these, until they are no longer than that. */
 static void bound(side *x, int64_t most)
 {
     while (part_of(x) > dc_max_i64(most, x->tile))
@@ -511,7 +445,7 @@ static void share(const items *w, side *x, int64_t least)
 /* A power of two of work items where there is work. */
 static items items_of(const product *q)
 {
-    items w = {{q->M, q->rows, 1}, {q->N, width(q), 1}, 1, 1};
+    items w = {{q->M, q->rows, 1}, {q->N, q->columns, 1}, 1, 1};
     for (int i = 0; i < q->nout; i++)
         w.outside *= dc_sketch_extent(q->s, q->out[i]);
     const double work = (double)w.outside * (double)q->M * (double)q->N * (double)q->K;
@@ -523,41 +457,37 @@ static items items_of(const product *q)
     return w;
 }
 
-/* Is each panel a work item? Along m it would be packed again. */
-static bool cuts_panels(const product *q, const items *w)
-{
-    return q->way == PANELS && q->block_k == q->K && w->outside < w->wanted &&
-           w->wanted >= DC_TUNE_WORK_ITEMS && q->N <= DC_TUNE_MOST_ITEMS * width(q);
-}
-
 /*
- * Work items, along n first, as long as two panels are left; a and b are cut by what is copied of them, then by threads
- * that share them, then by sums that wait. Rows of sums that are all there wait to be stored: they are not bounded.
+ * Work items. First what is computed or packed together is one; a panel that is packed is one by itself, since along m it
+ * would be packed again. Then blocks of a that are copied are to stay in L2; then threads share, along n as long as two
+ * panels are left, and sums that wait between pieces of k fill half of L2 at most.
  */
 static void blocks_of(product *q)
 {
-    const int64_t l2 = (int64_t)q->s->t->l2;
-    const bool streams = q->way == STREAMED;
+    const int64_t l2 = (int64_t)q->s->t->l2, width = q->columns;
+    const int64_t panels = (q->N + width - 1) / width;
     items w = items_of(q);
     q->block_k = terms_of(q);
-    const bool waits = !streams && (q->block_k < q->K || q->has_outer || q->left == PACKED);
+    const bool waits =
+        q->way != STREAMED && (q->block_k < q->K || q->outer != DC_NO_AXIS || q->left == PACKED);
     if (q->way == WHOLE_ROWS)
-        cut(&w.m, q->rows);
+        w.m.parts = (q->M + q->rows - 1) / q->rows;
     if (q->way == WIDE)
-        cut(&w.n, DC_TUNE_WIDE_PANELS * width(q));
-    if (cuts_panels(q, &w))
-        cut(&w.n, width(q));
+        w.n.parts = panels / DC_TUNE_WIDE_PANELS;
+    else if (q->way == PANELS && q->block_k == q->K && w.outside < w.wanted &&
+             w.wanted >= DC_TUNE_WORK_ITEMS && panels <= DC_TUNE_MOST_ITEMS)
+        w.n.parts = panels;
     if (q->left == PACKED)
         bound(&w.m, DC_TUNE_PANEL_K / 4);
     if (q->left == WIDENED)
         bound(&w.m, l2 / 4 / 4 / q->block_k);
-    if (ways[q->way].by_rows)
+    if (by_rows[q->way])
         share(&w, &w.m, q->rows);
-    share(&w, &w.n, (streams && q->bounded ? DC_TUNE_STREAM_PANELS : 2) * width(q));
-    if (streams)
-        bound(&w.n, fetches_ahead(q) ? DC_TUNE_FETCHED_COLUMNS : DC_TUNE_STREAM_COLUMNS + width(q));
+    share(&w, &w.n, (q->way == STREAMED && q->bounded ? DC_TUNE_STREAM_PANELS : 2) * width);
+    if (q->way == STREAMED)
+        bound(&w.n, fetches_ahead(q) ? DC_TUNE_FETCHED_COLUMNS : DC_TUNE_STREAM_COLUMNS + width);
     if (waits)
-        bound(&w.n, (q->left == PACKED ? 16 : 4) * width(q));
+        bound(&w.n, (q->left == PACKED ? 16 : 4) * width);
     share(&w, &w.m, q->rows);
     if (waits)
         bound(&w.m, l2 / 2 / 4 / dc_min_i64(part_of(&w.n), q->N));
@@ -584,11 +514,10 @@ static bool make_work_items(product *q)
 {
     uint32_t outer[DC_SHAPE_AXES + 2];
     dc_split m = {0}, n;
-    int count = 0;
+    int count = q->nout;
+    memcpy(outer, q->out, sizeof q->out);
     for (int i = q->nout - q->nturned; i < q->nout; i++)
         TRY(dc_do_reorder(q->s, q->out[i], q->m));
-    for (int i = 0; i < q->nout; i++)
-        outer[count++] = q->out[i];
     if (q->has_m) {
         TRY(dc_do_split_full(q->s, q->m, q->block_m, &m));
         outer[count++] = m.o;
@@ -616,24 +545,22 @@ static bool hoist(product *q, uint32_t red, uint32_t m, uint32_t n)
     return !q->has_m || dc_do_reorder(q->s, red, m);
 }
 
-/* Loop distribution: initialization and epilogue get loops of their own, in vectors along n. */
-static bool make_apart(product *q, uint32_t m, uint32_t n)
+/*
+ * The reduction in pieces of so many terms; the loop over pieces goes outside of m and n. Initialization and epilogue get
+ * loops of their own, in vectors along n.
+ */
+static bool make_pieces(product *q, int64_t terms, uint32_t m, uint32_t n)
 {
+    dc_split pieces;
     uint32_t own;
+    TRY(dc_do_split_full(q->s, q->red[0], terms, &pieces));
+    q->piece = pieces.o;
+    q->red[0] = pieces.i;
+    TRY(hoist(q, q->piece, m, n));
     if (q->has_m)
         TRY(dc_do_part(q->s, m, q->red[0], &own));
     TRY(dc_do_part(q->s, n, q->red[0], &own));
     return make_lanes(q, own, false);
-}
-
-/* The reduction in pieces of `count` terms; the loop over pieces goes outside of m and n. */
-static bool make_pieces(product *q, int64_t count, uint32_t m, uint32_t n)
-{
-    dc_split pieces;
-    TRY(dc_do_split_full(q->s, q->red[0], count, &pieces));
-    q->piece = pieces.o;
-    q->red[0] = pieces.i;
-    return hoist(q, q->piece, m, n) && make_apart(q, m, n);
 }
 
 /* Panels and register tiles: tn.o, tm.o, tm.i, tn.i. */
@@ -641,11 +568,9 @@ static bool make_tiles(product *q)
 {
     if (q->has_m)
         TRY(dc_do_split(q->s, q->m, q->rows, &q->tm));
-    TRY(dc_do_split(q->s, q->n, width(q), &q->tn));
-    if (!q->has_m)
-        return true;
-    TRY(dc_do_reorder(q->s, q->tn.o, q->tm.i));
-    return ways[q->way].by_rows || dc_do_reorder(q->s, q->tn.o, q->tm.o);
+    TRY(dc_do_split(q->s, q->n, q->columns, &q->tn));
+    return !q->has_m || (dc_do_reorder(q->s, q->tn.o, q->tm.i) &&
+                         (by_rows[q->way] || dc_do_reorder(q->s, q->tn.o, q->tm.o)));
 }
 
 /* Accumulators that wait in a local are kept in registers in each iteration of `loop`: copied in, and out. */
@@ -667,15 +592,14 @@ static bool make_sums(product *q, uint32_t loop)
  */
 static bool pack_b(product *q)
 {
-    const uint32_t wide[3] = {q->tn.o, q->red[0], q->tn.i}, k = q->red[0];
+    const uint32_t dims[3] = {q->tn.o, q->red[0], q->tn.i}, k = q->red[0];
+    const bool wide = q->way == WIDE;
     uint32_t made;
     dc_split rows;
-    if (q->way == WIDE)
-        TRY(dc_do_pack(q->s, q->b.buf, q->s->k->root->axis, wide, 3, &made));
-    else
-        TRY(dc_do_pack(q->s, q->b.buf, q->tn.o, wide + 1, 2, &made));
+    TRY(dc_do_pack(q->s, q->b.buf, wide ? q->s->k->root->axis : q->tn.o, dims + !wide, 2 + wide,
+                   &made));
     TRY(make_lanes(q, dc_sketch_copy_of(q->s, made, q->tn.i, 0), true));
-    if (q->way == WIDE)
+    if (wide)
         TRY(dc_do_reorder(q->s, dc_sketch_copy_of(q->s, made, k, 0),
                           dc_sketch_copy_of(q->s, made, q->tn.o, 0)));
     if (q->b.n.unit)
@@ -701,86 +625,66 @@ static bool pack_a(product *q)
  * Rows of b are read in short pieces a row apart, which the machine does not prefetch by itself: while one panel is
  * multiplied, the next one comes into L2. Where b is there already, it costs nothing that could be measured.
  */
-static void prefetch_b(product *q)
+static void prefetch_b(product *q, bool pieces)
 {
-    const bool rule = right_bytes(q) >= DC_TUNE_PREFETCH_RIGHT && !ways[q->way].by_rows;
-    const int level = dc_sketch_level(q->s, rule ? 2 : 0);
+    const bool rule = right_bytes(q) >= DC_TUNE_PREFETCH_RIGHT && !by_rows[q->way];
+    const bool panels = q->has_m && !packs[q->way];
+    const int level = panels ? dc_sketch_level(q->s, rule ? 2 : 0) : pieces && fetches_ahead(q);
     if (level > 0) /* where it does not apply, it is left out */
-        dc_do_prefetch(q->s, q->b.buf, q->tn.o, q->red[0], level);
-}
-
-static bool make_registers(product *q)
-{
-    TRY(make_lanes(q, q->tn.i, true));
-    return !q->has_m || dc_do_unroll(q->s, q->tm.i);
-}
-
-/* The next panel of b is fetched while one is multiplied, unless panels are packed. */
-static void fetch_ahead(product *q, bool pieces)
-{
-    if (!ways[q->way].packs && q->has_m)
-        prefetch_b(q);
-    else if (pieces && fetches_ahead(q))
-        dc_do_prefetch(q->s, q->b.buf, q->piece, q->red[0], 1);
+        dc_do_prefetch(q->s, q->b.buf, panels ? q->tn.o : q->piece, q->red[0], level);
 }
 
 static bool apply(product *q)
 {
-    const bool packs = ways[q->way].packs;
     const bool pieces =
-        q->block_k < q->K || q->way == WHOLE_ROWS || q->has_outer || q->left != READ;
+        q->block_k < q->K || q->way == WHOLE_ROWS || q->outer != DC_NO_AXIS || q->left != READ;
     TRY(make_work_items(q));
-    if (q->has_outer)
+    if (q->outer != DC_NO_AXIS)
         TRY(hoist(q, q->outer, q->m, q->n));
     if (pieces)
         TRY(make_pieces(q, q->block_k, q->m, q->n));
     if (q->left != READ)
         TRY(pack_a(q));
     TRY(make_tiles(q));
-    if (q->apart && !pieces) /* the only one, of each tile */
+    uint32_t waiting = q->has_m && !by_rows[q->way] ? q->tm.o : q->tn.o;
+    if (q->apart && !pieces) {
         TRY(make_pieces(q, dc_sketch_extent(q->s, q->red[0]), q->tm.i, q->tn.i));
+        waiting = q->piece;
+    }
     for (int i = 0; i < q->nred; i++)
         TRY(hoist(q, q->red[i], q->tm.i, q->tn.i));
-    if (packs)
+    if (packs[q->way])
         TRY(pack_b(q));
-    if (pieces || q->apart)
-        TRY(make_sums(q, !pieces                             ? q->piece
-                         : q->has_m && !ways[q->way].by_rows ? q->tm.o
-                                                             : q->tn.o));
-    TRY(make_registers(q));
-    TRY(packs && !q->bounded ? dc_sketch_grid(q->s) : dc_sketch_grid_outer(q->s));
-    fetch_ahead(q, pieces);
+    if (q->apart || pieces)
+        TRY(make_sums(q, waiting));
+    TRY(make_lanes(q, q->tn.i, true));
+    if (q->has_m)
+        TRY(dc_do_unroll(q->s, q->tm.i));
+    TRY(packs[q->way] && !q->bounded ? dc_sketch_grid(q->s) : dc_sketch_grid_outer(q->s));
+    prefetch_b(q, pieces);
     return true;
 }
 
-static bool schedule_dots(product *q)
+static bool apply_dots(product *q)
 {
     TRY(make_work_items(q));
-    const dc_dots d = {.m = q->m,
-                       .n = q->n,
-                       .k = q->red[0],
-                       .M = q->M,
-                       .block = q->block_n,
-                       .has_m = q->has_m,
-                       .streamed = fetches_ahead(q) ? q->b.buf : 0,
-                       .apart = q->apart};
-    return dc_schedule_dots(q->s, &d);
+    return dc_schedule_dots(q->s, &(dc_dots){q->m, q->n, q->red[0], q->M, q->block_n, q->has_m,
+                                             fetches_ahead(q) ? q->b.buf : 0, q->apart});
 }
 
 /* Its operands and loops; false where there is no contraction, or rows of b that no vectors go along. */
 static bool read_product(product *q, dc_sketch *s, const dc_shape *p)
 {
-    dc_shape turned;
+    dc_shape other;
     *q = (product){.s = s};
     if (p->nout == 0 || dc_sketch_extent(s, p->out[p->nout - 1]) < 2)
         return false;
-    if (turn_shape(s, p, &turned, &q->nturned) && read_operands(q, &turned) && q->has_m) {
-        p = &turned;
-    } else {
+    if (turn_shape(s, p, &other, &q->nturned) && read_operands(q, &other) && q->has_m)
+        p = &other;
+    else
         *q = (product){.s = s};
-        if (!read_operands(q, p))
-            return false;
-    }
+    if (q->nturned == 0 && !read_operands(q, p))
+        return false;
     read_axes(q, p);
     take_outer(q);
     q->way = is_dots(q) ? DOTS : IN_PLACE;
@@ -797,5 +701,5 @@ bool dc_schedule_product(dc_sketch *s, dc_shape *p, bool *is)
     q.apart = epilogue > 0 && asked(&q, DC_KNOB_APART, epilogue > DC_TUNE_EPILOGUE_OPS);
     choose_way(&q);
     blocks_of(&q);
-    return q.way == DOTS ? schedule_dots(&q) : apply(&q);
+    return q.way == DOTS ? apply_dots(&q) : apply(&q);
 }
