@@ -293,7 +293,7 @@ static bool fetches_ahead(const product *q)
 /* Few rows, both operands along the sum, which is long enough for vectors: see jit/schedule/schedule_dots.c. */
 static bool is_dots(const product *q)
 {
-    if (q->nred != 1 || !q->a.k.unit || !q->b.k.unit || q->b.n.unit ||
+    if (q->nred != 1 || q->outer != DC_NO_AXIS || !q->a.k.unit || !q->b.k.unit || q->b.n.unit ||
         q->M > 2 * DC_TUNE_DOT_ROWS || q->K < q->s->lanes)
         return false;
     return asked(q, DC_KNOB_DOTS, q->M <= dc_min_i64(DC_TUNE_DOT_ROWS, q->K / q->s->lanes));

@@ -38,6 +38,17 @@ static const char product[] =
     "        acc[0] add= mul(x0[48*m + k], x1[40*k + n])\n"
     "      out0[40*m + n] = sub(mul(acc[0], 2:f32), x2[40*m + n])\n"
     "}\n";
+static const char outer[] =
+    "kernel outer(out0: f32[60] out, x0: f32[1152], x1: f32[1920]) strict {\n"
+    "  local acc: f32[1]\n"
+    "  for m in 6\n"
+    "    for n in 10\n"
+    "      acc[0] = 0:f32\n"
+    "      for z in 2 reduce\n"
+    "        for k in 96 reduce\n"
+    "          acc[0] add= mul(x0[576*z + 96*m + k], x1[960*z + 96*n + k])\n"
+    "      out0[10*m + n] = acc[0]\n"
+    "}\n";
 static const char picked[] =
     "kernel picked(out0: f32[208] out, x0: f32[64], x1: f32[3328], x2: f32[104]) strict {\n"
     "  local acc: f32[1]\n"
@@ -250,8 +261,8 @@ static void test_tiles(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const texts[] = {dots, product,    picked, columns,
-                                        map,  transposed, sums,   conv};
+    static const char *const texts[] = {dots, outer,      product, picked, columns,
+                                        map,  transposed, sums,    conv};
     static const dc_target narrow = {.name = "narrow", .vector_bytes = 16, .vector_registers = 16};
     const uint64_t seed = rng_seed(argc, argv, 1);
     nest_open();
