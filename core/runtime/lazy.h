@@ -13,7 +13,7 @@
  * - `value` is set once. With it, a node that reads no parameter drops its operands and is a leaf
  *   from then on (`dropped`); one that does keeps them for as long as it lives, for gradients.
  * - Which nodes share a program depends on the structure of the expression and on sizes, not on what was collected or
- *   computed before. Whether it is compiled or interpreted depends on these and on how often it has been computed: on no
+ *   computed before; one may serve for many sizes (core/runtime/realize_general.c). Whether it is compiled or interpreted depends on these and on how often it has been computed: on no
  *   clock, thread or cache, so a script gives the same bits each time. In a steady context (dc_rt.steady) it depends on
  *   structure and sizes alone.
  * - Nothing here recurses over an expression: chains may be as long as memory allows.

@@ -345,29 +345,17 @@ static int call_module(lua_State *L, const char *module, const char *name)
     return 1;
 }
 
-int dc_fnreport_report(lua_State *L)
-{
-    lua_settop(L, 2);
-    return call_module(L, "deepc.report", "report");
-}
+#define FROM_REPORT(name, nargs)                      \
+    int dc_fnreport_##name(lua_State *L)              \
+    {                                                 \
+        lua_settop(L, nargs);                         \
+        return call_module(L, "deepc.report", #name); \
+    }
 
-int dc_fnreport_explain(lua_State *L)
-{
-    lua_settop(L, 1);
-    return call_module(L, "deepc.report", "explain");
-}
-
-int dc_fnreport_kernels(lua_State *L)
-{
-    lua_settop(L, 1);
-    return call_module(L, "deepc.report", "kernels");
-}
-
-int dc_fnreport_plan(lua_State *L)
-{
-    lua_settop(L, 1);
-    return call_module(L, "deepc.report", "plan");
-}
+FROM_REPORT(report, 2)
+FROM_REPORT(explain, 1)
+FROM_REPORT(kernels, 1)
+FROM_REPORT(plan, 1)
 
 int dc_fnreport_dot(lua_State *L)
 {
