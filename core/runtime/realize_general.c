@@ -237,9 +237,12 @@ static bool takes_sizes(dc_op op)
     return false;
 }
 
-/* `want` is made of the words of n, `attr` are those of its attributes. TYPE or VALUE where there is none. */
+/*
+ * `want` is made of the words of n, `attr` are those of its attributes; is_size: a constant is a size, whose bits tell nothing.
+ * TYPE or VALUE where there is none.
+ */
 static dc_status write_node(const dc_realize_task *t, dc_func *f, const dc_lazy *n, dc_ref *ref,
-                            const dc_type *want, const int64_t *attr)
+                            const dc_type *want, const int64_t *attr, bool is_size)
 {
     dc_ref *in = DC_NEW_ARRAY(&t->j->scratch, dc_ref, n->nin);
     bool sized = is_bounded(want);
@@ -248,7 +251,7 @@ static dc_status write_node(const dc_realize_task *t, dc_func *f, const dc_lazy 
         const dc_type of = dc_node_type(f, in[k]);
         sized = sized || is_bounded(&of);
     }
-    if (n->op == DC_OP_CONST && dc_extent_is(attr[0])) {
+    if (n->op == DC_OP_CONST && is_size) {
         ref[n->number] = count(f, attr[0], want);
         return DC_OK;
     }
@@ -261,9 +264,10 @@ static dc_status write_node(const dc_realize_task *t, dc_func *f, const dc_lazy 
 }
 
 /* The function of the expression with these words for its sizes and attributes. */
-static dc_status write_func(const dc_realize_task *t, dc_module *m, const int64_t *word,
-                            dc_func **out)
+static dc_status write_func(const dc_realize_task *t, dc_module *m, const dc_lazy_general *g,
+                            const int64_t *word, dc_func **out)
 {
+    const int64_t *first = word;
     dc_func *f = *out = dc_func_new(m, "lazy");
     dc_ref *ref = DC_NEW_ARRAY(&t->j->scratch, dc_ref, t->walk.order.n + 1);
     for (uint32_t i = 0; i < t->walk.order.n; i++) {
@@ -279,7 +283,7 @@ static dc_status write_func(const dc_realize_task *t, dc_module *m, const int64_
         }
         word += n->nin;
         dc_func_from(f, n->where, n->path);
-        DC_TRY(write_node(t, f, n, ref, &type, word));
+        DC_TRY(write_node(t, f, n, ref, &type, word, g->slope[word - first] != 0));
         word += n->nattr;
     }
     dc_func_from(f, NULL, NULL);
@@ -316,7 +320,7 @@ static dc_status build(const dc_realize_task *t, const uint64_t *other, dc_lazy_
     dc_module_defer(j, m);
     m->extents = g->table;
     dc_func *lowered, *f;
-    dc_status status = write_func(t, m, word, &f);
+    dc_status status = write_func(t, m, g, word, &f);
     if (status == DC_OK) {
         keep_types(g, f);
         status = dc_bounded_lower(j, f, g->nleaf, &g->size, &lowered);

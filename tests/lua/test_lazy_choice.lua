@@ -66,6 +66,21 @@ function TestChoice:test_a_size_beyond_the_bound()
   lu.assertAlmostEquals(form(90000), sum, 1e-5 * sum)
 end
 
+-- The bits of 2.0 of f64 are those of a size that is known at run time.
+function TestChoice:test_constants_of_f64()
+  local x = (dc.iota "f64[300000]" * 1e-5):clone()
+  local function form(n) return (x[{ { 1, 60000 + n } }]:sinh() + x[{ { 1, 60000 + n } }]:pow(2.5)):sum():item() end
+  local values = {}
+  local stats = spent(function()
+    for n = 1, 60 do values[n] = form(n) end
+  end)
+  lu.assertTrue(stats.lazy_general <= 1)
+  for n = 1, 60 do
+    local got = form(n)
+    lu.assertAlmostEquals(got, values[n], 1e-9 * got)
+  end
+end
+
 -- Sizes that are in no line, and operations that need a fixed size, are the interpreter's.
 function TestChoice:test_sizes_that_no_program_is_made_for()
   local x = dc.rand("f32[300000]", { seed = 4 }):clone()
