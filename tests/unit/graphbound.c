@@ -8,7 +8,7 @@
  *   unit   half an ulp of a float in 1..2 (2^-24 of f32); tiny is the smallest subnormal, which
  *          bounds the rounding of results that underflow
  *
- * A node of a 16-bit float may be rounded to f32, or to its dtype, or both. The values themselves are
+ * A node of a short float may be rounded to f32, or to its dtype, or both. The values themselves are
  * rounded as f64 is, so for f64 every rounding counts twice.
  *
  * Error terms of second order in u are covered by SLACK. See Higham, Accuracy and Stability of
@@ -58,6 +58,15 @@ static double sum_unit(dc_dtype t)
 static double sum_end(dc_dtype t, double v, double e)
 {
     return is_short(t) && isfinite(e) ? unit(t) * (fabs(v) + e) + tiny(t) : 0;
+}
+
+/*
+ * Of values that are combined one after the other, each result rounded to dtype t: what n roundings add, relative to
+ * what they are of. It is more than n u where u is not small: 256 roundings to bf16 multiply by e.
+ */
+static double rounded_often(dc_dtype t, double n)
+{
+    return expm1(n * log1p(unit(t)));
 }
 
 typedef struct analysis {
@@ -569,13 +578,28 @@ static bool known_index(const analysis *x, dc_ref r, void **out)
     return known;
 }
 
-/* As of reductions: the largest bound; of products with their own bounds less those without, and roundings. */
+/* How many elements are scattered to each place. */
+static dc_status updates_of(const analysis *x, dc_ref r, const void *index, double *out)
+{
+    const dc_node *n = dc_node_at(x->f, r);
+    const int64_t m = dc_node_count(dc_node_at(x->f, n->in[2]));
+    double *ones = numbers(x, m);
+    for (int64_t i = 0; i < m; i++)
+        ones[i] = 1;
+    return apply(x, DC_OP_SCATTER_ADD, r,
+                 (const double *const[]){numbers(x, dc_node_count(n)), index, ones}, out);
+}
+
+/*
+ * As of reductions: the largest bound; of products with their own bounds less those without, and roundings. One that
+ * underflows is off by the smallest number, and what comes behind it makes that larger.
+ */
 static dc_status combined_bound(const analysis *x, dc_ref r, const void *index)
 {
     const dc_node *n = dc_node_at(x->f, r);
-    const int64_t count = dc_node_count(n), terms = dc_node_count(dc_node_at(x->f, n->in[1])) + 1;
+    const int64_t count = dc_node_count(n);
     const dc_dtype t = dtype_of(x, r);
-    double *size[2][4], *got[4], *e = x->bound[r];
+    double *size[2][4], *got[4], *updates = numbers(x, count), *e = x->bound[r];
     for (int k = 0; k < 4; k++)
         got[k] = numbers(x, count);
     for (int o = 0; o < 2; o++) {
@@ -595,23 +619,27 @@ static dc_status combined_bound(const analysis *x, dc_ref r, const void *index)
     for (int k = 0; k < 4; k++)
         DC_TRY(apply(x, DC_OP_SCATTER_MUL, r,
                      (const double *const[]){size[0][k], index, size[1][k]}, got[k]));
+    DC_TRY(updates_of(x, r, index, updates));
     for (int64_t i = 0; i < count; i++) {
-        const bool tame = isfinite(got[1][i]) && got[2][i] < (double)FLT_MAX &&
+        const double more = rounded_often(t, updates[i]);
+        const double under = (1 + more) * updates[i] * tiny(t) * got[2][i];
+        const bool tame = isfinite(got[1][i]) &&
+                          (1 + more) * got[2][i] + under <= fmin(largest(t), (double)FLT_MAX) &&
                           got[3][i] > 0x1p-120 && e[i] < INFINITY;
         if (!dc_dtype_is_float(t) || n->op != DC_OP_SCATTER_MUL)
             e[i] = e[i] <= 0                                          ? 0
                    : dc_dtype_is_float(t) && isfinite(x->value[r][i]) ? e[i]
                                                                       : INFINITY;
         else
-            e[i] = tame ? (got[1][i] - got[0][i] + (double)terms * 2 * unit(t) * got[1][i] +
-                           (double)terms * tiny(t)) *
-                              SLACK
-                        : INFINITY;
+            e[i] = tame ? (got[1][i] - got[0][i] + more * got[1][i] + under) * SLACK : INFINITY;
     }
     return DC_OK;
 }
 
-/* Bounds go where the elements go; a sum rounds once for each integer, at most. */
+/*
+ * Bounds go where the elements go; a sum rounds once for each element that comes to a place: where it is not brought
+ * to f32, to its dtype, beyond whose largest number it may be on its way, whatever it is at its end.
+ */
 static dc_status index_bound(const analysis *x, dc_ref r)
 {
     const dc_node *n = dc_node_at(x->f, r);
@@ -619,7 +647,7 @@ static dc_status index_bound(const analysis *x, dc_ref r)
     const dc_dtype t = dtype_of(x, r);
     const bool floats = dc_dtype_is_float(t), sums = n->op == DC_OP_SCATTER_ADD;
     const double *in[3];
-    double *size[3], *total = numbers(x, count), *e = x->bound[r];
+    double *size[3], *total = numbers(x, count), *updates = numbers(x, count), *e = x->bound[r];
     void *index;
     if (!known_index(x, n->in[1], &index)) {
         for (int64_t i = 0; i < count; i++)
@@ -639,13 +667,18 @@ static dc_status index_bound(const analysis *x, dc_ref r)
         in[k] = size[k];
     }
     DC_TRY(apply(x, (dc_op)n->op, r, in, total));
-    const double terms = (double)dc_node_count(dc_node_at(x->f, n->in[1]));
-    const double step = floats ? unit(t) : 0; /* where it is not brought to f32, each is rounded */
-    const double least = floats && is_short(t) ? (terms + 1) * tiny(t) : 0;
-    for (int64_t i = 0; sums && i < count; i++)
-        e[i] = !floats                      ? (e[i] > 0 ? INFINITY : 0)
-               : total[i] < (double)FLT_MAX ? (e[i] + terms * step * total[i] + least) * SLACK
-                                            : INFINITY;
+    if (sums)
+        DC_TRY(updates_of(x, r, index, updates));
+    for (int64_t i = 0; sums && i < count; i++) {
+        if (!floats) {
+            e[i] = e[i] > 0 ? INFINITY : 0;
+            continue;
+        }
+        const double more = rounded_often(t, updates[i]);
+        const double under = is_short(t) ? (1 + more) * updates[i] * tiny(t) : 0;
+        const bool tame = (1 + more) * total[i] + under <= fmin(largest(t), (double)FLT_MAX);
+        e[i] = tame ? (e[i] + more * total[i] + under) * SLACK : INFINITY;
+    }
     return DC_OK;
 }
 
@@ -680,13 +713,14 @@ static dc_status running_bound(const analysis *x, dc_ref r)
     }
     for (int k = 0; k < 4; k++)
         DC_TRY(apply(x, DC_OP_RUN, r, (const double *const[]){size[k]}, got[k]));
+    const double more = rounded_often(t, (double)terms);
     for (int64_t i = 0; i < count; i++) {
         const double off = sum ? got[0][i] : got[1][i] - got[0][i];
-        const bool tame = isfinite(got[1][i]) && got[1][i] < (double)FLT_MAX &&
-                          (sum || (got[2][i] < (double)FLT_MAX && got[3][i] > 0x1p-120));
-        e[i] =
-            tame ? (off + (double)terms * 2 * unit(t) * got[1][i] + (double)terms * tiny(t)) * SLACK
-                 : (double)INFINITY;
+        const double most_there = sum ? got[1][i] : got[2][i];
+        const double under = (1 + more) * (double)terms * tiny(t) * (sum ? 1 : got[2][i]);
+        const bool tame = isfinite(got[1][i]) && (sum || got[3][i] > 0x1p-120) &&
+                          (1 + more) * most_there + under <= fmin(largest(t), (double)FLT_MAX);
+        e[i] = tame ? (off + more * got[1][i] + under) * SLACK : (double)INFINITY;
     }
     return DC_OK;
 }

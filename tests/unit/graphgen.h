@@ -8,7 +8,7 @@
  *
  * graphgen_bound is a running error analysis: the wide interpreter gives every node's value, and a
  * bound on the distance of any legal evaluation follows node by node from the bounds of the
- * operands, the slope of the operation and one rounding. Legal is: every operation rounded once (of 16-bit
+ * operands, the slope of the operation and one rounding. Legal is: every operation rounded once (of short
  * floats to f32, or to the dtype too) or contracted to FMA, transcendental ones within 2 ulp, sums and products of reductions and dot in
  * any order. Where the analysis cannot tell (a comparison of values closer than their bounds, an
  * overflow within reach, an integer made from such a value) the bound is infinite and nothing is

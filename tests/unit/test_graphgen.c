@@ -148,12 +148,79 @@ static void by_hand(void)
     dc_module_free(m);
 }
 
+enum { PLACES = 4, UPDATES = 24 };
+
+static void fill(rng *r, dc_dtype t, double most, int n, char *out)
+{
+    for (int i = 0; i < n; i++)
+        dc_bits_store(t, out + (size_t)i * dc_dtype_size(t),
+                      dc_bits_of(t, rng_uniform(r, -most, most)));
+}
+
+/* Elements scattered one by one, each result rounded to the dtype, as devices may that bring none to f32. */
+static void scatter_by_one(dc_op op, dc_dtype t, const int32_t *at, const char *y, int n, char *x)
+{
+    const size_t size = dc_dtype_size(t);
+    for (int i = 0; i < n; i++) {
+        char *to = x + (size_t)at[i] * size;
+        const double a = dc_value_of(t, dc_bits_load(t, to));
+        const double b = dc_value_of(t, dc_bits_load(t, y + (size_t)i * size));
+        dc_bits_store(t, to, dc_bits_of(t, op == DC_OP_SCATTER_ADD ? a + b : a * b));
+    }
+}
+
+/* Numbers up to `most`; returns how many results are known. */
+static int scattered(dc_op op, dc_dtype t, double most, rng *r)
+{
+    double value[PLACES], bound[PLACES];
+    int32_t at[UPDATES];
+    char x[2 * PLACES], y[2 * UPDATES];
+    const int n = 1 + rng_below(r, UPDATES);
+    int known_here = 0;
+    dc_module *m = dc_module_new();
+    dc_func *f = dc_func_new(m, "scattered");
+    const dc_type tx = dc_type_make(t, 1, (const int64_t[]){PLACES});
+    const dc_type ty = dc_type_make(t, 1, (const int64_t[]){n});
+    const dc_type ti = dc_type_make(DC_I32, 1, (const int64_t[]){n});
+    const dc_ref a = dc_graph_param(f, &tx, "x"), i = dc_graph_param(f, &ti, "i"),
+                 b = dc_graph_param(f, &ty, "y");
+    DC_PUSH(f->result, dc_graph_scatter(f, op, a, i, b, 0, 0));
+    for (int k = 0; k < n; k++)
+        at[k] = rng_below(r, 1 + rng_below(r, PLACES));
+    fill(r, t, most, PLACES, x);
+    fill(r, t, most, n, y);
+    CHECK_EQ(graphgen_bound(&job, f, (const void *const[]){x, at, y}, (double *const[]){value},
+                            (double *const[]){bound}),
+             DC_OK);
+    scatter_by_one(op, t, at, y, n, x);
+    CHECK_EQ(graphgen_differs(t, x, value, bound, PLACES, 1), -1);
+    for (int k = 0; k < PLACES; k++)
+        known_here += isfinite(bound[k]);
+    dc_module_free(m);
+    return known_here;
+}
+
+/* What is within reach at the end may be beyond the largest number, or below the smallest one, on its way. */
+static void by_one(uint64_t seed)
+{
+    static const dc_dtype shorts[] = {DC_F16, DC_BF16};
+    static const dc_op ops[] = {DC_OP_SCATTER_ADD, DC_OP_SCATTER_MUL};
+    rng r = {seed};
+    for (size_t i = 0; i < DC_COUNTOF(shorts) * DC_COUNTOF(ops); i++) {
+        int known_there = 0;
+        for (int k = 0; k < 400; k++)
+            known_there += scattered(ops[i % 2], shorts[i / 2], ldexp(1, k % 16), &r);
+        CHECK(known_there > 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t seed = rng_seed(argc, argv, 1);
     const uint64_t n = argc > 2 ? strtoull(argv[2], NULL, 0) : 800;
     dc_job_init(&job, NULL, NULL);
     by_hand();
+    by_one(seed);
     for (uint64_t i = 0; i < n; i++) {
         check_seed(seed + i, false);
         check_seed(seed + i, true);
