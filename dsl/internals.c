@@ -400,7 +400,7 @@ static int l_autocast(lua_State *L)
     const char *name = lua_tostring(L, 1);
     dc_dtype t = DC_BOOL;
     if (name != NULL)
-        luaL_argcheck(L, dc_dtype_find(name, strlen(name), &t) && dc_dtype_is_short(t), 1,
+        luaL_argcheck(L, dc_dtype_find(name, strlen(name), &t) && dc_dtype_is_half(t), 1,
                       "a 16-bit float");
     d->autocast = (uint8_t)t;
     if (was == DC_BOOL)

@@ -164,7 +164,7 @@ static int l_ops(lua_State *L)
     return 1;
 }
 
-/* dc.dtypes(): the element types as a list of { name, kind, bits, signed, exponent, fraction }. */
+/* dc.dtypes(): the element types as a list of { name, kind, bits, signed, exponent, fraction, finite }. */
 static int l_dtypes(lua_State *L)
 {
     static const char *const kinds[] = {[DC_KIND_BOOL] = "bool",
@@ -175,13 +175,15 @@ static int l_dtypes(lua_State *L)
     lua_createtable(L, DC_DTYPE__ALL, 0);
     for (int t = 0; t < DC_DTYPE__ALL; t++) {
         const dc_kind kind = dc_dtype_kind((dc_dtype)t);
-        lua_createtable(L, 0, 6);
+        lua_createtable(L, 0, 7);
         lua_pushstring(L, dc_dtype_name((dc_dtype)t));
         lua_setfield(L, -2, "name");
         lua_pushstring(L, kinds[kind]);
         lua_setfield(L, -2, "kind");
         lua_pushboolean(L, kind != DC_KIND_BOOL && kind != DC_KIND_UINT);
         lua_setfield(L, -2, "signed");
+        lua_pushboolean(L, dc_dtype_is_finite((dc_dtype)t));
+        lua_setfield(L, -2, "finite");
         dc_binding_set_number(L, "bits", dc_dtype_bits((dc_dtype)t));
         dc_binding_set_number(L, "exponent", dc_dtype_exponent((dc_dtype)t));
         dc_binding_set_number(L, "fraction", dc_dtype_fraction((dc_dtype)t));

@@ -127,7 +127,17 @@ static void of_f32(const float *src, dc_dtype to, void *dst, size_t n)
             d[i] = src[i];
 }
 
-/* The pairs without f32. */
+/* Each pattern of 8 bits as f32, where there are so many elements that this pays. */
+static void of_bytes(dc_dtype from, const uint8_t *src, float *dst, size_t n)
+{
+    float value[256];
+    for (uint32_t p = 0; p < DC_COUNTOF(value); p++)
+        value[p] = dc_bits_f32((uint32_t)dc_bits_cast(from, DC_F32, p));
+    for (size_t i = 0; i < n; i++)
+        dst[i] = value[src[i]];
+}
+
+/* All other pairs. */
 static void other(dc_dtype from, const char *src, dc_dtype to, char *dst, size_t n)
 {
     const size_t m = dc_dtype_size(from), k = dc_dtype_size(to);
@@ -139,9 +149,11 @@ void dc_convert(dc_dtype from, const void *src, dc_dtype to, void *dst, size_t n
 {
     if (from == to)
         memcpy(dst, src, n * dc_dtype_size(from));
-    else if (to == DC_F32)
+    else if (to == DC_F32 && dc_dtype_is_short(from) && !dc_dtype_is_half(from) && n >= 256)
+        of_bytes(from, src, dst, n);
+    else if (to == DC_F32 && dc_dtype_bits(from) >= 16)
         to_f32(from, src, dst, n);
-    else if (from == DC_F32)
+    else if (from == DC_F32 && dc_dtype_bits(to) >= 16)
         of_f32(src, to, dst, n);
     else
         other(from, src, to, dst, n);

@@ -36,12 +36,22 @@ static bool dtype_of(const char *text, size_t n, dc_npy_header *out)
     return false;
 }
 
+/* NULL: the format has none. */
 static const char *code_of(dc_dtype t)
 {
-    size_t i = 0;
-    while (codes[i].dtype != t)
-        i++;
-    return codes[i].code;
+    for (size_t i = 0; i < DC_COUNTOF(codes); i++)
+        if (codes[i].dtype == t)
+            return codes[i].code;
+    return NULL;
+}
+
+dc_status dc_npy_check(dc_job *j, const char *path, const dc_npy_item *item)
+{
+    const dc_dtype t = (dc_dtype)item->type.dtype;
+    if (code_of(t) != NULL)
+        return DC_OK;
+    return dc_path_fail(j, DC_ERR_FORMAT, path, "NumPy's files have no %s; :cast \"f32\" first",
+                        dc_dtype_name(t));
 }
 
 /* ---- headers ---------------------------------------------------------------------------------- */
@@ -406,6 +416,7 @@ dc_status dc_npy_write(dc_job *j, const char *path, const dc_npy_item *item)
 {
     char head[DC_NPY_ROOM];
     dc_outfile *f;
+    DC_TRY(dc_npy_check(j, path, item));
     DC_TRY(dc_outfile_open(j, path, &f));
     DC_TRY(dc_outfile_write(f, head, dc_npy_header_write(&item->type, head)));
     DC_TRY(dc_outfile_write(f, item->data, dc_type_bytes(&item->type)));

@@ -54,6 +54,8 @@ typedef struct dc_npy_item {
     const void *data; /* on the host */
 } dc_npy_item;
 
+/* FORMAT for a dtype that the format does not have. */
+dc_status dc_npy_check(dc_job *j, const char *path, const dc_npy_item *item);
 /* Whole files or none (core/base/outfile.h). */
 dc_status dc_npy_write(dc_job *j, const char *path, const dc_npy_item *item);
 dc_status dc_npz_write(dc_job *j, const char *path, const dc_npy_item *item, uint32_t n,

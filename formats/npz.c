@@ -287,6 +287,8 @@ dc_status dc_npz_write(dc_job *j, const char *path, const dc_npy_item *item, uin
                        bool compress)
 {
     writer w = {.job = j, .path = path, .entry = DC_NEW_ARRAY(&j->scratch, dc_zip_entry, n + 1)};
+    for (uint32_t i = 0; i < n; i++)
+        DC_TRY(dc_npy_check(j, path, &item[i]));
     DC_TRY(dc_outfile_open(j, path, &w.f));
     for (uint32_t i = 0; i < n; i++)
         DC_TRY(put_item(&w, &item[i], compress, &w.entry[i]));

@@ -31,24 +31,6 @@ UNPACK(q6_k)
 
 /* ---- floats of 8 bits (OCP 8-bit floating point specification) -------------------------------- */
 
-/* Four bits of exponent; no infinities, all ones are NaN. */
-static void unpack_f8_e4m3(const unsigned char *p, float *to, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t size = p[i] & 0x7f, sign = (uint32_t)(p[i] & 0x80) << 24;
-        const float v = size == 0x7f ? dc_bits_f32(0x7fc00000)
-                        : size >= 8  ? dc_bits_f32((size << 20) + (120u << 23))
-                                     : (float)size * 0.001953125f;
-        to[i] = dc_bits_f32(dc_f32_bits(v) | sign);
-    }
-}
-
-static void unpack_f8_e5m2(const unsigned char *p, float *to, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] = dc_float_of_half((uint32_t)p[i] << 8);
-}
-
 /* As AMD and Graphcore have them: no infinities and no -0, whose pattern is NaN. */
 static float f8_fnuz(uint32_t p, int fraction, int bias)
 {
@@ -178,12 +160,15 @@ static const dc_packing packings[] = {
     {"q4_k", 256, 144, unpack_q4_k, NULL},
     {"q5_k", 256, 176, unpack_q5_k, NULL},
     {"q6_k", 256, 210, unpack_q6_k, NULL},
-    {"f8_e4m3", 1, 1, unpack_f8_e4m3, NULL},
-    {"f8_e5m2", 1, 1, unpack_f8_e5m2, NULL},
     {"f8_e4m3fnuz", 1, 1, unpack_f8_e4m3fnuz, NULL},
     {"f8_e5m2fnuz", 1, 1, unpack_f8_e5m2fnuz, NULL},
     {"f8_e8m0", 1, 1, unpack_f8_e8m0, NULL},
 };
+
+const char *dc_packing_codes(dc_dtype t)
+{
+    return t == DC_F8E4M3FN ? "f8_e4m3" : t == DC_F8E5M2 ? "f8_e5m2" : NULL;
+}
 
 const dc_packing *dc_packing_find(const char *name)
 {

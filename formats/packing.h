@@ -8,7 +8,7 @@
 #ifndef DC_FORMATS_PACKING_H
 #define DC_FORMATS_PACKING_H
 
-#include "core/base/base.h"
+#include "core/base/type.h"
 
 typedef struct dc_packing {
     const char *name;         /* "q4_1" */
@@ -28,6 +28,8 @@ uint8_t dc_f8_e5m2_of_float(float x);
 enum { DC_PACKING_MOST = 256 }; /* elements of a block */
 
 const dc_packing *dc_packing_find(const char *name); /* or NULL */
+/* What layers call codes of this element type, as which they have it; NULL: none has. */
+const char *dc_packing_codes(dc_dtype t);
 
 /* Of n elements, a multiple of a block's. */
 static inline size_t dc_packing_bytes(const dc_packing *p, size_t n)

@@ -67,20 +67,20 @@ void dc_safetensors_defer(dc_job *j, dc_st_file *f)
 /* ---- dtypes ---------------------------------------------------------------------------------- */
 
 static const char *const dtype_name[] = {
-#define DTYPE(id, name, kind, bits, exponent, fraction) #id,
+#define DTYPE(id, name, kind, bits, exponent, fraction, finite) #id,
 #include "core/base/dtype.def"
 };
 
 const char *dc_safetensors_dtype(dc_dtype t)
 {
-    return dtype_name[t];
+    return t == DC_F8E4M3FN ? "F8_E4M3" : t == DC_F8E5M2 ? "F8_E5M2" : dtype_name[t];
 }
 
 /* C128 is ours: the format has C64, of two F32, and no other complex type. */
 static bool find_dtype(const char *name, dc_dtype *out)
 {
     for (int t = 0; t < DC_DTYPE__ALL; t++)
-        if (strcmp(dtype_name[t], name) == 0) {
+        if (strcmp(dc_safetensors_dtype((dc_dtype)t), name) == 0) {
             *out = (dc_dtype)t;
             return true;
         }
@@ -89,11 +89,8 @@ static bool find_dtype(const char *name, dc_dtype *out)
 
 const char *dc_safetensors_packing(const char *dtype)
 {
-    static const char *const names[][2] = {{"F8_E4M3", "f8_e4m3"},
-                                           {"F8_E5M2", "f8_e5m2"},
-                                           {"F8_E8M0", "f8_e8m0"},
-                                           {"F8_E4M3FNUZ", "f8_e4m3fnuz"},
-                                           {"F8_E5M2FNUZ", "f8_e5m2fnuz"}};
+    static const char *const names[][2] = {
+        {"F8_E8M0", "f8_e8m0"}, {"F8_E4M3FNUZ", "f8_e4m3fnuz"}, {"F8_E5M2FNUZ", "f8_e5m2fnuz"}};
     for (size_t i = 0; i < DC_COUNTOF(names); i++)
         if (strcmp(dtype, names[i][0]) == 0)
             return names[i][1];

@@ -411,7 +411,7 @@ dc_status dc_tensor_file_bytes(const dc_tensor_file *f, dc_job *j, const dc_file
 dc_status dc_tensor_file_numbers(const dc_tensor_file *f, dc_job *j, const dc_file_tensor *t,
                                  size_t from, size_t n, const unsigned char *codes)
 {
-    if (t->packing == NULL || strcmp(t->packing->name, "f8_e4m3") != 0)
+    if (t->type.dtype != DC_F8E4M3FN)
         return DC_OK;
     unsigned found = 0;
     for (size_t i = 0; i < n; i++)

@@ -362,7 +362,8 @@ local function scale_tensors(path, file, choice, tensors)
     local x, scale = tensors[ours], scales[name]
     if x and scale then
       float8.check_scale("load", path, file, name, scale)
-      tensors[ours] = float8.scaled(x, core.file_take(file, { scale }, { false })[1]):cast(x.dtype)
+      local y = float8.scaled(x, core.file_take(file, { scale }, { false })[1])
+      tensors[ours] = x.dtype:find "^f8" and y or y:cast(x.dtype)
     elseif beside[name] then
       tensors[ours] = nil
     end
@@ -427,11 +428,15 @@ end
 -- How a tensor is to be read - nil: not at all; false: as it is - what is told of it, or nil, and a note.
 local function how_to_take(file, name, o)
   local format, shape, _, dtype, packing, asks, _, why = core.file_about(file, name)
-  if packing and o.packed then
+  local is_float8 = dtype and dtype:find "^f8" ~= nil
+  if packing and o.packed and not is_float8 then
     return "packed", { type = packing, shape = shape }
   elseif not dtype or asks and not o.cast then
     return nil, format, ("load: tensor '%s' is left out: %s"):format(name, why or ("dtype '%s' is not read%s"):format(
       format, asks and "; { cast = true } makes f32 of it" or ""))
+  end
+  if is_float8 and o.cast == true then
+    return "f32"
   end
   return core.is_float(dtype) and type(o.cast) == "string" and o.cast or false
 end

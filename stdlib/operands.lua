@@ -50,10 +50,11 @@ function core.is_integer(dtype)
 end
 local is_float = core.is_float
 
--- Of floats of 16 bits?
-local function is_short(dtype)
-  return is_float(dtype) and of_dtype[dtype].bits == 16
+-- Of floats that are stored alone, and computed with as f32?
+function core.is_short(dtype)
+  return is_float(dtype) and of_dtype[dtype].bits < 32
 end
+local is_short = core.is_short
 
 -- Refuses what is no tensor of floats.
 function core.check_floats(op, x, what)

@@ -54,7 +54,7 @@ local function steps(op, first, last, n, dtype)
   check_end(op, "last number", last)
   check_count(op, n)
   dtype = dtype_of(op, first, last, dtype)
-  local wide = (dtype == "f16" or dtype == "bf16") and "f32" or dtype
+  local wide = core.is_short(dtype) and "f32" or dtype
   local function widened(v) return core.kind(v) and v:cast(wide) or v end
   first, last = widened(first), widened(last)
   local i = dc.iota(("%s[%d]"):format(wide, n))
@@ -121,7 +121,7 @@ function ranges.arange(first, stop, step, dtype)
   local whole = math.type(first) == "integer" and math.type(stop) == "integer" and math.type(step) == "integer"
   dtype = dtype or whole and "i32" or "f32"
   check_count(op, n)
-  local wide = (dtype == "f16" or dtype == "bf16") and "f32" or dtype
+  local wide = core.is_short(dtype) and "f32" or dtype
   local i = dc.iota(("%s[%d]"):format(core.is_float(dtype) and wide or "i64", n))
   local y = i * step + first
   check_fits(op, dtype, n > 0 and { first, first + (n - 1) * step } or {})

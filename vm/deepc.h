@@ -396,7 +396,9 @@ typedef enum dc_dtype {
     DC_F16,  /* IEEE 754 binary16 */
     DC_BF16, /* the upper half of an F32 */
     DC_F32,
-    DC_F64
+    DC_F64,
+    DC_F8E4M3FN, /* OCP E4M3: no infinities, NaN is 0x7f and 0xff, 448 the largest */
+    DC_F8E5M2    /* OCP E5M2: the upper half of an F16 */
 } dc_dtype;
 #endif
 

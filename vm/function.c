@@ -24,7 +24,9 @@ ORDER(F16, 9);
 ORDER(BF16, 10);
 ORDER(F32, 11);
 ORDER(F64, 12);
-_Static_assert(DC_DTYPE__COUNT == 13 && DC_MAX_RANK == 8, "element types are in vm/deepc.h too");
+ORDER(F8E4M3FN, 13);
+ORDER(F8E5M2, 14);
+_Static_assert(DC_DTYPE__COUNT == 15 && DC_MAX_RANK == 8, "element types are in vm/deepc.h too");
 
 /* ---- life ------------------------------------------------------------------------------------ */
 

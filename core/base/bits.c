@@ -43,8 +43,19 @@ static double bits_double(uint64_t u)
 
 uint64_t dc_bits_infinity(dc_dtype t)
 {
-    const int fraction = dc_dtype_fraction(t);
+    const int fraction = dc_dtype_is_finite(t) ? 0 : dc_dtype_fraction(t);
     return (((uint64_t)1 << (dc_dtype_bits(t) - 1)) - 1) >> fraction << fraction;
+}
+
+uint64_t dc_bits_nan(dc_dtype t)
+{
+    return dc_bits_infinity(t) | (uint64_t)1 << (dc_dtype_fraction(t) - 1);
+}
+
+bool dc_bits_is_nan(dc_dtype t, uint64_t bits)
+{
+    const uint64_t size = bits & (((uint64_t)1 << (dc_dtype_bits(t) - 1)) - 1);
+    return size > dc_bits_infinity(t) - dc_dtype_is_finite(t);
 }
 
 /* x / 2^n, to nearest, ties to even. */
@@ -60,15 +71,15 @@ static uint64_t shift_even(uint64_t x, int n)
 static uint64_t round_double(dc_dtype t, double v)
 {
     const int fraction = dc_dtype_fraction(t), width = dc_dtype_bits(t);
-    const int bias = (1 << (width - 2 - fraction)) - 1;
+    const int bias = dc_dtype_bias(t), most = bias + dc_dtype_is_finite(t);
     const uint64_t u = double_bits(v), infinity = dc_bits_infinity(t);
     const uint64_t sign = u >> 63 << (width - 1);
     const uint64_t size = u & INT64_MAX, part = u & (((uint64_t)1 << DOUBLE_FRACTION) - 1);
     const int exponent = (int)(size >> DOUBLE_FRACTION) - DOUBLE_BIAS;
     const int cut = DOUBLE_FRACTION - fraction;
     if (isnan(v))
-        return sign | infinity | (uint64_t)1 << (fraction - 1) | part >> cut;
-    if (exponent > bias)
+        return sign | dc_bits_nan(t) | part >> cut;
+    if (exponent > most)
         return sign | infinity;
     if (exponent <= -DOUBLE_BIAS)
         return sign; /* zero, or less than any of this format */
@@ -76,13 +87,15 @@ static uint64_t round_double(dc_dtype t, double v)
     if (exponent < 1 - bias)
         return sign | shift_even(digits, cut + 1 - bias - exponent);
     /* the leading digit adds 1 to the exponent; a carry goes on to it, and to infinity */
-    return sign | (((uint64_t)(exponent + bias - 1) << fraction) + shift_even(digits, cut));
+    const uint64_t size_there =
+        ((uint64_t)(exponent + bias - 1) << fraction) + shift_even(digits, cut);
+    return sign | (size_there < infinity ? size_there : infinity);
 }
 
 static double widen(dc_dtype t, uint64_t bits)
 {
     const int fraction = dc_dtype_fraction(t), width = dc_dtype_bits(t);
-    const int bias = (1 << (width - 2 - fraction)) - 1;
+    const int bias = dc_dtype_bias(t);
     const uint64_t size = bits & (((uint64_t)1 << (width - 1)) - 1);
     const uint64_t sign = bits >> (width - 1) << 63;
     const uint64_t part = size & (((uint64_t)1 << fraction) - 1);

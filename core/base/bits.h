@@ -12,7 +12,10 @@
  */
 int dc_bits_width(dc_dtype t);                         /* bits in arithmetic: 1 of bool */
 uint64_t dc_bits_canonical(dc_dtype t, uint64_t bits); /* cut to the width, extended again */
-uint64_t dc_bits_infinity(dc_dtype t);                 /* of a float; with more, NaN */
+/* Of floats: the first pattern beyond the largest number, which is infinity or, without infinities, NaN. */
+uint64_t dc_bits_infinity(dc_dtype t);
+uint64_t dc_bits_nan(dc_dtype t); /* the quiet one, without other bits */
+bool dc_bits_is_nan(dc_dtype t, uint64_t bits);
 uint64_t dc_bits_of(dc_dtype t, double v); /* saturates, truncates, NaN to 0, as :cast does */
 double dc_value_of(dc_dtype t, uint64_t bits);
 uint64_t dc_bits_load(dc_dtype t, const void *at);

@@ -18,10 +18,10 @@
 
 static const struct dtype_row {
     const char *name;
-    uint8_t kind, bits, exponent, fraction;
+    uint8_t kind, bits, exponent, fraction, finite;
 } dtypes[] = {
-#define DTYPE(id, name, kind, bits, exponent, fraction) \
-    [DC_##id] = {name, DC_KIND_##kind, bits, exponent, fraction},
+#define DTYPE(id, name, kind, bits, exponent, fraction, finite) \
+    [DC_##id] = {name, DC_KIND_##kind, bits, exponent, fraction, finite},
 #include "core/base/dtype.def"
 };
 
@@ -55,16 +55,46 @@ int dc_dtype_exponent(dc_dtype t)
     return dtypes[t].exponent;
 }
 
+int dc_dtype_bias(dc_dtype t)
+{
+    return (1 << (dtypes[t].exponent - 1)) - 1;
+}
+
+bool dc_dtype_is_finite(dc_dtype t)
+{
+    return dtypes[t].finite != 0;
+}
+
 const char *dc_dtype_elsewhere(const char *s, size_t n)
 {
     static const char *const names[][2] = {
-        {"float32", "f32"},  {"float", "f32"},     {"float64", "f64"},   {"double", "f64"},
-        {"float16", "f16"},  {"half", "f16"},      {"bfloat16", "bf16"}, {"int8", "i8"},
-        {"char", "i8"},      {"int16", "i16"},     {"short", "i16"},     {"int32", "i32"},
-        {"int", "i32"},      {"int64", "i64"},     {"long", "i64"},      {"uint8", "u8"},
-        {"byte", "u8"},      {"uint16", "u16"},    {"uint32", "u32"},    {"uint64", "u64"},
-        {"boolean", "bool"}, {"complex64", "c64"}, {"cfloat", "c64"},    {"complex128", "c128"},
+        {"float32", "f32"},
+        {"float", "f32"},
+        {"float64", "f64"},
+        {"double", "f64"},
+        {"float16", "f16"},
+        {"half", "f16"},
+        {"bfloat16", "bf16"},
+        {"int8", "i8"},
+        {"char", "i8"},
+        {"int16", "i16"},
+        {"short", "i16"},
+        {"int32", "i32"},
+        {"int", "i32"},
+        {"int64", "i64"},
+        {"long", "i64"},
+        {"uint8", "u8"},
+        {"byte", "u8"},
+        {"uint16", "u16"},
+        {"uint32", "u32"},
+        {"uint64", "u64"},
+        {"boolean", "bool"},
+        {"complex64", "c64"},
+        {"cfloat", "c64"},
+        {"complex128", "c128"},
         {"cdouble", "c128"},
+        {"float8_e4m3fn", "f8e4m3fn"},
+        {"float8_e5m2", "f8e5m2"},
     };
     for (size_t i = 0; i < DC_COUNTOF(names); i++)
         if (strlen(names[i][0]) == n && memcmp(names[i][0], s, n) == 0)

@@ -11,7 +11,7 @@
 #include "core/base/base.h"
 
 typedef enum dc_dtype {
-#define DTYPE(id, name, kind, bits, exponent, fraction) DC_##id,
+#define DTYPE(id, name, kind, bits, exponent, fraction, finite) DC_##id,
 #include "core/base/dtype.def"
     DC_DTYPE__ALL,
     DC_DTYPE__COUNT = DC_C64 /* those that nodes and kernels have */
@@ -31,7 +31,9 @@ int dc_dtype_bits(dc_dtype t);
 size_t dc_dtype_size(dc_dtype t); /* bytes of one element */
 /* Bits of a float behind the point, as stored: 10, 7, 23, 52. Of the others 0. */
 int dc_dtype_fraction(dc_dtype t);
-int dc_dtype_exponent(dc_dtype t); /* of its exponent: 5, 8, 8, 11 */
+int dc_dtype_exponent(dc_dtype t);   /* of its exponent: 5, 8, 8, 11 */
+int dc_dtype_bias(dc_dtype t);       /* what is added to it: 15, 127, 127, 1023 */
+bool dc_dtype_is_finite(dc_dtype t); /* a float without infinities, and with one NaN */
 bool dc_dtype_find(const char *name, size_t n, dc_dtype *out);
 /* What the dtype of this name in other libraries is called, "f32" for "float32"; or NULL. */
 const char *dc_dtype_elsewhere(const char *s, size_t n);
@@ -53,9 +55,15 @@ static inline bool dc_dtype_is_smooth(dc_dtype t)
 {
     return dc_dtype_is_float(dc_dtype_part(t));
 }
-static inline bool dc_dtype_is_short(dc_dtype t) /* a float of 16 bits */
+/* A float that memory has and nothing computes with: f32 is computed with, and rounded once where it is stored. */
+static inline bool dc_dtype_is_short(dc_dtype t)
 {
-    return t == DC_F16 || t == DC_BF16;
+    return dc_dtype_is_float(t) && dc_dtype_bits(t) < 32;
+}
+/* One of 16 bits, for which machines have instructions. */
+static inline bool dc_dtype_is_half(dc_dtype t)
+{
+    return dc_dtype_is_float(t) && dc_dtype_bits(t) == 16;
 }
 static inline bool dc_dtype_is_signed(dc_dtype t) /* an integer with a sign */
 {

@@ -188,10 +188,7 @@ dc_status dc_random_fold(dc_job *j, dc_func *f, dc_val i, dc_val key[2])
 /* Bits of the mantissa, the hidden one included. */
 static int precision(dc_dtype t)
 {
-    const double next = dc_value_of(t, dc_bits_of(t, 1 + 0x1p-10));
-    if (dc_dtype_bits(t) > 16)
-        return dc_dtype_bits(t) == 64 ? 53 : 24;
-    return next == 1 ? 8 : 11;
+    return dc_dtype_fraction(t) + 1;
 }
 
 /* What to compute in: 16-bit floats in f32. */

@@ -138,7 +138,7 @@ DEFINE_ALL(u16, uint16_t, uint16_t, uint32_t, uint32_t, 0, 0, UINT16_MAX)
 DEFINE_ALL(u32, uint32_t, uint32_t, uint32_t, uint32_t, 0, 0, UINT32_MAX)
 DEFINE_ALL(u64, uint64_t, uint64_t, uint64_t, uint64_t, 0, 0, UINT64_MAX)
 
-/* ---- floats of 16 bits --------------------------------------------------------------------------- */
+/* ---- short floats -------------------------------------------------------------------------------- */
 
 static double combine(dc_run_kind kind, double a, double b)
 {
@@ -156,26 +156,28 @@ static double combine(dc_run_kind kind, double a, double b)
     return MIN(a, b);
 }
 
-static void short_column(const dc_look *look, dc_dtype t, dc_run_kind kind, const uint16_t *x,
-                         uint16_t *out, int64_t n, int64_t step)
+static void short_column(const dc_look *look, dc_dtype t, dc_run_kind kind, const char *x,
+                         char *out, int64_t n, int64_t step)
 {
     static const double first[] = {-0.0, 1, (double)-INFINITY, (double)INFINITY};
     double acc = first[kind];
     DC_LOOK_PIECES (look, at, end, n)
         for (int64_t i = at; i < end; i++) {
-            acc = combine(kind, acc, dc_value_of(t, x[i * step]));
-            out[i * step] = (uint16_t)dc_bits_of(t, acc);
+            acc = combine(kind, acc, dc_value_of(t, dc_bits_load(t, x + i * step)));
+            dc_bits_store(t, out + i * step, dc_bits_of(t, acc));
         }
 }
 
 static void shorts(const dc_look *look, dc_dtype t, dc_run_kind kind, const void *x, void *out,
                    int64_t rows, int64_t n, int64_t q, int64_t count, bool reverse)
 {
-    const int64_t from = reverse ? (n - 1) * q : 0, step = reverse ? -q : q;
+    const int64_t from = reverse ? (n - 1) * q : 0, size = (int64_t)dc_dtype_size(t);
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t k = 0; k < count; k++)
-            short_column(look, t, kind, (const uint16_t *)x + r * n * q + from + k,
-                         (uint16_t *)out + r * n * q + from + k, n, step);
+        for (int64_t k = 0; k < count; k++) {
+            const int64_t at = (r * n * q + from + k) * size;
+            short_column(look, t, kind, (const char *)x + at, (char *)out + at, n,
+                         (reverse ? -q : q) * size);
+        }
 }
 
 /* ---- the operation ------------------------------------------------------------------------------- */

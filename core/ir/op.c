@@ -110,10 +110,11 @@ uint64_t dc_op_identity(dc_op reduction, dc_dtype t)
         return 0;
     if (reduction == DC_OP_PROD)
         return dc_bits_of(t, 1);
+    const uint64_t most = dc_dtype_is_finite(t) ? dc_bits_infinity(t) - 1 : dc_bits_of(t, INFINITY);
     if (reduction == DC_OP_MAXR)
-        return flt ? dc_bits_of(t, -INFINITY) : dc_dtype_is_signed(t) ? top : 0;
+        return flt ? most | top : dc_dtype_is_signed(t) ? top : 0;
     if (reduction == DC_OP_MINR)
-        return flt ? dc_bits_of(t, INFINITY) : dc_dtype_is_signed(t) ? ~top : ones;
+        return flt ? most : dc_dtype_is_signed(t) ? ~top : ones;
     DC_BUG("%d is not a reduction", (int)reduction);
 }
 

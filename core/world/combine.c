@@ -6,6 +6,8 @@
  */
 #include "core/world/combine.h"
 
+#include "core/base/bits.h"
+
 #include <string.h>
 
 enum { BLOCK = 512 };
@@ -54,6 +56,19 @@ static inline uint16_t f16_of_f32(float x)
     const uint32_t number = ((u >> 13) & 0x7c00) + (u & 0xfff);
     return (uint16_t)(sign >> 16 | (size > 0xff000000 ? 0x7e00 : number));
 }
+
+/* Of 8 bits; of f8e4m3fn what overflows is NaN. */
+#define EIGHT(t, id)                                    \
+    static inline float f32_of_##t(uint8_t x)           \
+    {                                                   \
+        return (float)dc_value_of(DC_##id, x);          \
+    }                                                   \
+    static inline uint8_t t##_of_f32(float x)           \
+    {                                                   \
+        return (uint8_t)dc_bits_of(DC_##id, (double)x); \
+    }
+EIGHT(f8e4m3fn, F8E4M3FN)
+EIGHT(f8e5m2, F8E5M2)
 
 #define SAME(x)  (x)
 #define TRUTH(x) ((uint8_t)((x) != 0))
@@ -193,24 +208,27 @@ PLAIN(prod_c64s, c64, prod_c64)
 PLAIN(sum_c128s, c128, sum_c128)
 PLAIN(prod_c128s, c128, prod_c128)
 
-/* Floats of 16 bits: to themselves, to f32, from f32. */
-#define SHORT(t, op, OP)                                                                \
-    LOOP(op##_##t, uint16_t, f32_of_##t, float, OP, uint16_t, AS(t##_of_f32, uint16_t)) \
-    LOOP(op##_##t##_f32, uint16_t, f32_of_##t, float, OP, float, AS_IT_IS(float))       \
-    LOOP(op##_f32_##t, float, SAME, float, OP, uint16_t, AS(t##_of_f32, uint16_t))
+/* Short floats: to themselves, to f32, from f32. */
+#define SHORT_OP(t, word, op, OP)                                             \
+    LOOP(op##_##t, word, f32_of_##t, float, OP, word, AS(t##_of_f32, word))   \
+    LOOP(op##_##t##_f32, word, f32_of_##t, float, OP, float, AS_IT_IS(float)) \
+    LOOP(op##_f32_##t, float, SAME, float, OP, word, AS(t##_of_f32, word))
+#define SHORT(t, word)              \
+    SHORT_OP(t, word, sum, SUM)     \
+    SHORT_OP(t, word, prod, PROD)   \
+    SHORT_OP(t, word, max, max_f32) \
+    SHORT_OP(t, word, min, min_f32)
 
-SHORT(f16, sum, SUM)
-SHORT(f16, prod, PROD)
-SHORT(f16, max, max_f32)
-SHORT(f16, min, min_f32)
-SHORT(bf16, sum, SUM)
-SHORT(bf16, prod, PROD)
-SHORT(bf16, max, max_f32)
-SHORT(bf16, min, min_f32)
+SHORT(f16, uint16_t)
+SHORT(bf16, uint16_t)
+SHORT(f8e4m3fn, uint8_t)
+SHORT(f8e5m2, uint8_t)
 
 /* ---- the table ------------------------------------------------------------------------------------- */
 
 enum { NOP = 4 };
+
+_Static_assert(DC_DTYPE__ALL == 17, "each element type has its loops in these tables");
 
 /* clang-format off */
 static dc_combine_fn *const same[DC_DTYPE__ALL][NOP] = { /* sum, prod, max, min */
@@ -227,18 +245,25 @@ static dc_combine_fn *const same[DC_DTYPE__ALL][NOP] = { /* sum, prod, max, min 
     [DC_BF16] = {sum_bf16, prod_bf16, max_bf16, min_bf16},
     [DC_F32]  = {sum_f32, prod_f32, max_f32s, min_f32s},
     [DC_F64]  = {sum_f64, prod_f64, max_f64s, min_f64s},
+    [DC_F8E4M3FN] = {sum_f8e4m3fn, prod_f8e4m3fn, max_f8e4m3fn, min_f8e4m3fn},
+    [DC_F8E5M2]   = {sum_f8e5m2, prod_f8e5m2, max_f8e5m2, min_f8e5m2},
     [DC_C64]  = {sum_c64s, prod_c64s, NULL, NULL},
     [DC_C128] = {sum_c128s, prod_c128s, NULL, NULL},
 };
 
-static dc_combine_fn *const widening[2][NOP] = { /* of f16, of bf16 */
-    {sum_f16_f32, prod_f16_f32, max_f16_f32, min_f16_f32},
-    {sum_bf16_f32, prod_bf16_f32, max_bf16_f32, min_bf16_f32},
+/* Of short floats: to f32, and back. */
+static dc_combine_fn *const widening[DC_DTYPE__COUNT][NOP] = {
+    [DC_F16]      = {sum_f16_f32, prod_f16_f32, max_f16_f32, min_f16_f32},
+    [DC_BF16]     = {sum_bf16_f32, prod_bf16_f32, max_bf16_f32, min_bf16_f32},
+    [DC_F8E4M3FN] = {sum_f8e4m3fn_f32, prod_f8e4m3fn_f32, max_f8e4m3fn_f32, min_f8e4m3fn_f32},
+    [DC_F8E5M2]   = {sum_f8e5m2_f32, prod_f8e5m2_f32, max_f8e5m2_f32, min_f8e5m2_f32},
 };
 
-static dc_combine_fn *const rounding[2][NOP] = {
-    {sum_f32_f16, prod_f32_f16, max_f32_f16, min_f32_f16},
-    {sum_f32_bf16, prod_f32_bf16, max_f32_bf16, min_f32_bf16},
+static dc_combine_fn *const rounding[DC_DTYPE__COUNT][NOP] = {
+    [DC_F16]      = {sum_f32_f16, prod_f32_f16, max_f32_f16, min_f32_f16},
+    [DC_BF16]     = {sum_f32_bf16, prod_f32_bf16, max_f32_bf16, min_f32_bf16},
+    [DC_F8E4M3FN] = {sum_f32_f8e4m3fn, prod_f32_f8e4m3fn, max_f32_f8e4m3fn, min_f32_f8e4m3fn},
+    [DC_F8E5M2]   = {sum_f32_f8e5m2, prod_f32_f8e5m2, max_f32_f8e5m2, min_f32_f8e5m2},
 };
 /* clang-format on */
 
@@ -248,5 +273,5 @@ dc_combine_fn *dc_combine_find(dc_combine op, dc_dtype from, dc_dtype to)
               "%s combined to %s", dc_dtype_name(from), dc_dtype_name(to));
     if (from == to)
         return same[from][op];
-    return dc_dtype_is_short(from) ? widening[from == DC_BF16][op] : rounding[to == DC_BF16][op];
+    return dc_dtype_is_short(from) ? widening[from][op] : rounding[to][op];
 }

@@ -59,6 +59,8 @@ static bool is_combined_alike(const dc_exchange *x, int64_t n)
     switch (x->dtype) {
     case DC_I16:
     case DC_U16:
+    case DC_F8E4M3FN:
+    case DC_F8E5M2:
     case DC_C128:
         return false;
     case DC_F16:

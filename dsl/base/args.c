@@ -324,7 +324,8 @@ bool dc_args_fits(lua_State *L, int idx, dc_dtype t, uint64_t *bits)
     if (dc_dtype_is_smooth(t)) {
         const double v = lua_tonumber(L, idx);
         *bits = dc_bits_of(t, v);
-        return !isfinite(v) || isfinite(dc_value_of(t, *bits));
+        const double there = dc_value_of(t, *bits);
+        return isnan(v) || (isinf(v) ? isinf(there) : isfinite(there));
     }
     if (lua_isinteger(L, idx)) { /* 64 bits, exact */
         *bits = (uint64_t)lua_tointeger(L, idx);

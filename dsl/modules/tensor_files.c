@@ -295,7 +295,9 @@ static int l_about(lua_State *L)
     else
         lua_pushnil(L);
     lua_pushstring(L, t->unread ? NULL : dc_dtype_name((dc_dtype)t->type.dtype));
-    lua_pushstring(L, t->packing != NULL ? t->packing->name : NULL);
+    lua_pushstring(L, t->packing != NULL ? t->packing->name
+                      : t->unread        ? NULL
+                                         : dc_packing_codes((dc_dtype)t->type.dtype));
     lua_pushboolean(L, t->asks);
     lua_pushinteger(L, t->parts);
     lua_pushstring(L, t->why);
@@ -608,9 +610,9 @@ static dc_tensor_form form_at(lua_State *L, const dc_file_tensor *t)
     for (int i = 0; i < 3; i++)
         if (strcmp(how, laid[i]) == 0)
             return (dc_tensor_form)(DC_FORM_WORDS + i);
+    const char *codes = dc_packing_codes((dc_dtype)t->type.dtype);
     if (strncmp(how, "f8_", 3) == 0)
-        return t->packing != NULL && strcmp(how, t->packing->name) == 0 ? DC_FORM_CODES
-                                                                        : DC_FORM_PLAIN;
+        return codes != NULL && strcmp(how, codes) == 0 ? DC_FORM_CODES : DC_FORM_PLAIN;
     return lua_toboolean(L, -1) && t->type.rank == 2 ? DC_FORM_TURNED : DC_FORM_PLAIN;
 }
 

@@ -99,7 +99,7 @@ static dc_status number(dc_job *j, dc_func *f, const dc_operand *in, dc_val *out
     return dc_build_bits(j, f, &in->type, in->bits, out);
 }
 
-/* The 16-bit type that all float operands have, else `none`: mixed ones are the operation's error. */
+/* The short float that all float operands have, else `none`: mixed ones are the operation's error. */
 static dc_dtype short_float(const dc_apply *a, const dc_val *in, dc_dtype none)
 {
     dc_dtype found = none;
@@ -107,14 +107,14 @@ static dc_dtype short_float(const dc_apply *a, const dc_val *in, dc_dtype none)
         const dc_dtype t = (dc_dtype)in[i].type.dtype;
         if (!dc_dtype_is_float(t))
             continue;
-        if (dc_dtype_bits(t) != 16 || (found != none && found != t))
+        if (!dc_dtype_is_short(t) || (found != none && found != t))
             return none;
         found = t;
     }
     return found;
 }
 
-/* Steps that round to 16 bits each would add up to something else than a kernel, which rounds at its end. */
+/* Steps that round to short floats each would add up to something else than a kernel, which rounds at its end. */
 static dc_status build_once(dc_job *j, dc_func *f, const dc_apply *a, const dc_val *in, dc_val *out)
 {
     const dc_dtype t = a->once ? short_float(a, in, DC_F32) : DC_F32;
@@ -142,7 +142,7 @@ static dc_status build_narrow(dc_job *j, dc_func *f, const dc_apply *a, const dc
     for (int i = 0; i < a->n; i++) {
         const dc_dtype t = (dc_dtype)in[i].type.dtype;
         wide = wide || t == DC_F32;
-        if (t != DC_F32 && !dc_dtype_is_short(t))
+        if (t != DC_F32 && !dc_dtype_is_half(t))
             return build_once(j, f, a, in, out);
     }
     if (!wide)

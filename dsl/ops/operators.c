@@ -429,10 +429,35 @@ int dc_ops_composite(lua_State *L)
     return 1;
 }
 
-/* x:cast "f32" */
+/* x:cast "f32"  x:cast("f8e4m3fn", { saturate = true }) */
+typedef struct casting {
+    dc_dtype to;
+    bool saturates;
+} casting;
+
+/* The largest number of `to`, or that less than 0, as one of `from` that is no larger in size. */
+static double most_of(dc_dtype from, dc_dtype to, double sign)
+{
+    const double most = dc_value_of(to, dc_bits_infinity(to) - 1);
+    const uint64_t bits = dc_bits_of(from, sign * most);
+    return dc_value_of(from, fabs(dc_value_of(from, bits)) > most ? bits - 1 : bits);
+}
+
+/* What is beyond the largest number becomes that one; NaN stays NaN. */
 static dc_status build_cast(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    return dc_build_cast(j, f, in[0], *(const dc_dtype *)arg, out);
+    const casting *c = arg;
+    const dc_dtype from = (dc_dtype)in[0].type.dtype;
+    dc_val x = in[0], limit;
+    if (c->saturates && from != DC_BOOL) {
+        DC_TRY(dc_ops_number(j, f, x, most_of(from, c->to, 1), &limit));
+        DC_TRY(dc_ops_2(j, f, DC_OP_MIN, x, limit, &x));
+        if (dc_dtype_kind(from) != DC_KIND_UINT) {
+            DC_TRY(dc_ops_number(j, f, x, most_of(from, c->to, -1), &limit));
+            DC_TRY(dc_ops_2(j, f, DC_OP_MAX, x, limit, &x));
+        }
+    }
+    return dc_build_cast(j, f, x, c->to, out);
 }
 
 static int l_cast(lua_State *L)
@@ -451,7 +476,18 @@ static int l_cast(lua_State *L)
             &(dc_blame){.hint = here != NULL ? lua_pushfstring(L, "x:cast \"%s\"", here) : NULL});
     }
     static const int at[1] = {1};
-    dc_apply a = {.build = build_cast, .arg = &t};
+    casting c = {.to = t};
+    dc_apply a = {.build = build_cast, .arg = &c};
+    lua_settop(L, 3);
+    dc_args_options(L, d, 3, "cast", (const char *const[]){"saturate", NULL});
+    c.saturates =
+        lua_istable(L, 3) && lua_getfield(L, 3, "saturate") != LUA_TNIL && lua_toboolean(L, -1);
+    const dc_type *of = dc_handle_type(dc_handle_check(L, d, 1, "cast"));
+    if (c.saturates && (!dc_dtype_is_float(t) || dc_dtype_is_complex((dc_dtype)of->dtype)))
+        dc_error_raisef(
+            L, d, DC_ERR_ARG, "cast",
+            "saturate is for casts to floats; integers saturate, complex numbers do not");
+    lua_settop(L, 1);
     dc_apply_operands(L, d, &a, "cast", at, 1);
     dc_apply_run(L, d, &a);
     return 1;
@@ -482,7 +518,7 @@ static int l_matmul(lua_State *L)
 }
 
 static const dc_binding others[] = {
-    {"cast", l_cast, 2, DC_IN_BOTH},
+    {"cast", l_cast, 3, DC_IN_BOTH},
     {"matmul", l_matmul, 3, DC_IN_BOTH},
 };
 

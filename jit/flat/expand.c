@@ -6,7 +6,7 @@
 #include <math.h>
 
 /* The dtype of the same width whose comparisons and shifts are unsigned. */
-static dc_dtype unsigned_of(dc_dtype t)
+dc_dtype dc_expand_word(dc_dtype t)
 {
     switch (dc_bits_width(t)) {
     case 8:
@@ -24,7 +24,7 @@ static dc_dtype unsigned_of(dc_dtype t)
 /* All bits of a float but its sign. */
 static dc_fv without_sign(const use *u, dc_fv a)
 {
-    const dc_dtype un = unsigned_of(u->t);
+    const dc_dtype un = dc_expand_word(u->t);
     const uint64_t most = UINT64_MAX >> (65 - dc_dtype_bits(u->t));
     return op2(u, DC_K_AND, as(u, a, un), bits(u, un, most));
 }
@@ -62,7 +62,7 @@ static dc_fv expand_abs(const use *u)
  */
 static dc_fv expand_floor(const use *u)
 {
-    const dc_dtype un = unsigned_of(u->t);
+    const dc_dtype un = dc_expand_word(u->t);
     const dc_fv a = u->in[0], big = flt(u, ldexp(1, dc_dtype_fraction(u->t)));
     const dc_fv sign_bit = bits(u, un, (uint64_t)1 << (dc_dtype_bits(u->t) - 1));
     const dc_fv pattern = as(u, a, un), size = as(u, without_sign(u, a), u->t);
@@ -78,7 +78,7 @@ static dc_fv expand_cast(const use *u)
 {
     if (u->to == DC_BOOL && dc_dtype_is_short(u->t)) { /* true for NaN too */
         const dc_fv size = without_sign(u, u->in[0]);
-        return op2(u, DC_K_NE, size, bits(u, DC_U16, 0));
+        return op2(u, DC_K_NE, size, bits(u, dc_expand_word(u->t), 0));
     }
     if (u->to == DC_BOOL && u->t != DC_BOOL)
         return op2(u, DC_K_NE, u->in[0], bits(u, u->t, 0));
@@ -96,7 +96,7 @@ static dc_fv expand_cast(const use *u)
 static dc_fv shift(const use *u, dc_kop op, bool keeps_sign)
 {
     const int w = dc_dtype_bits(u->t);
-    const dc_dtype un = unsigned_of(u->t);
+    const dc_dtype un = dc_expand_word(u->t);
     const dc_fv fits = op2(u, DC_K_LT, as(u, u->in[1], un), bits(u, un, (uint64_t)w));
     const dc_fv most = bits(u, u->t, keeps_sign ? (uint64_t)w - 1 : 0);
     const dc_fv r = op2(u, op, u->in[0], pick(u, fits, u->in[1], most));
@@ -127,7 +127,7 @@ static dc_fv extreme_const(const use *u, bool max, dc_fv x, dc_fv c, bool tie_is
 
 static dc_fv extreme_float(const use *u, bool max)
 {
-    const dc_dtype un = unsigned_of(u->t);
+    const dc_dtype un = dc_expand_word(u->t);
     const uint64_t negative_zero = (uint64_t)1 << (dc_dtype_bits(u->t) - 1);
     for (int n = 0; n < 2; n++) {
         uint64_t p;
@@ -269,7 +269,7 @@ static dc_fv expand_rem(const use *u)
 dc_fv dc_expand_round(const use *u)
 {
     const int width = dc_dtype_bits(u->t);
-    const dc_dtype un = unsigned_of(u->t);
+    const dc_dtype un = dc_expand_word(u->t);
     const dc_fv a = u->in[0], pattern = as(u, a, un);
     const dc_fv sign_bit = bits(u, un, (uint64_t)1 << (width - 1));
     const dc_fv sign = op2(u, DC_K_AND, pattern, sign_bit);

@@ -13,9 +13,9 @@
  *   expand_log.c   log, log2, log10, the cube root
  *   expand_gamma.c lgamma, digamma of f32; expand_gamma_f64.c of f64
  *   expand_pow.c   powers
- *   expand_half.c  conversions of 16-bit floats
+ *   expand_half.c  conversions of floats of 16 and 8 bits
  *
- * Functions of floats see f32 and f64 only: 16-bit floats are memory (jit/lower/lower.c).
+ * Functions of floats see f32 and f64 only: shorter ones are memory (jit/lower/lower.c).
  */
 #ifndef DC_JIT_FLAT_EXPAND_IMPL_H
 #define DC_JIT_FLAT_EXPAND_IMPL_H
@@ -186,6 +186,7 @@ static inline dc_fv apply_to(const use *u, dc_fv (*expand)(const use *u), dc_fv 
     return expand(&inner);
 }
 
+dc_dtype dc_expand_word(dc_dtype t); /* the unsigned integer of its width */
 dc_fv dc_expand_exp(const use *u);
 dc_fv dc_expand_half_exp(const use *u,
                          dc_fv x); /* exp(x) / 2 for x from 0 on; overflows where that does */
@@ -247,7 +248,7 @@ dc_fv dc_expand_lgamma_f64(const use *u);
 dc_fv dc_expand_digamma_f64(const use *u);
 dc_fv dc_expand_round(const use *u);
 
-/* From f16 or bf16 to f32; to one of them from any other number, which is rounded once. */
+/* From a short float to f32; to one of them from any other number, which is rounded once. */
 dc_fv dc_expand_widen(const use *u, dc_fv x, dc_dtype from);
 dc_fv dc_expand_pattern(const use *u, dc_fv pattern); /* of f16, as u16; to f32 */
 dc_fv dc_expand_shorten(const use *u, dc_fv x, dc_dtype to);

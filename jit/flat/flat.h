@@ -78,6 +78,10 @@ static inline bool dc_ftype_is_short(int type)
 {
     return type != DC_INDEX && dc_dtype_is_short((dc_dtype)type);
 }
+static inline bool dc_ftype_is_half(int type)
+{
+    return type != DC_INDEX && dc_dtype_is_half((dc_dtype)type);
+}
 static inline bool dc_ftype_is_number(int type) /* a float that is computed with */
 {
     return dc_ftype_is_float(type) && !dc_ftype_is_short(type);

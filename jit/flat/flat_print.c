@@ -95,7 +95,7 @@ bool dc_flat_print_float(dc_dtype t, const char *s, size_t n, uint64_t *bits)
     uint64_t m = 0, e = 0;
     if (n - at == 3 && memcmp(s + at, "inf", 3) == 0) {
         *bits = sign | infinity;
-        return true;
+        return !dc_dtype_is_finite(t);
     }
     const size_t whole = read_digits(s + at, n - at, &m);
     at += whole;

@@ -173,7 +173,7 @@ static const char *check_leaf(const check *c, const dc_finst *i)
 /* How many matrices of 8 rows of 16 bytes a value has 4 bytes in each lane of; 0: none. */
 static int matrices_of(const dc_finst *i)
 {
-    if (!dc_ftype_is_short(i->type) && i->type != DC_F32 && i->type != DC_I8)
+    if (!dc_ftype_is_half(i->type) && i->type != DC_F32 && i->type != DC_I8)
         return 0;
     const size_t bytes = i->lanes * dc_dtype_size((dc_dtype)i->type);
     return bytes == 4 || bytes == 8 || bytes == 16 ? (int)bytes / 4 : 0;
@@ -188,7 +188,7 @@ static const char *check_ldmatrix(const check *c, const dc_finst *i)
         return "a matrix that no 32 lanes share";
     if (matrices_of(i) == 0)
         return "one, two or four matrices are loaded";
-    if (i->imm != 0 && i->imm != (i->type == DC_F32 ? 2 : dc_ftype_is_short(i->type) ? 1 : 0))
+    if (i->imm != 0 && i->imm != (i->type == DC_F32 ? 2 : dc_ftype_is_half(i->type) ? 1 : 0))
         return "elements of that type are not transposed or rounded";
     if (i->in[0] == 0 || !is_index(dc_finst_at(c->f, i->in[0]), 1) || i->in[1] != 0 ||
         i->in[2] != 0)
@@ -214,7 +214,7 @@ static const char *check_mma(const check *c, const dc_finst *i, const dc_finst *
 static const char *check_matrix(const check *c, const dc_finst *i)
 {
     const dc_buffer *b = i->buf < c->f->buf.n ? &c->f->buf.at[i->buf] : NULL;
-    if (b == NULL || i->type != b->dtype || !dc_ftype_is_short(i->type) || i->lanes != 1)
+    if (b == NULL || i->type != b->dtype || !dc_ftype_is_half(i->type) || i->lanes != 1)
         return "no matrix of that type";
     if (b->scope != DC_SCOPE_GROUP || !b->atoms)
         return "a matrix that is not in atoms";
@@ -327,7 +327,7 @@ static const char *check_conv(const check *c, const dc_finst *i, const dc_finst 
                       (a->type == DC_F32 && (i->type == DC_F16 || i->type == DC_BF16));
     if (i->op == DC_K_CONVERT && (dc_ftype_is_short(a->type) || dc_ftype_is_short(i->type)) &&
         !half)
-        return "a conversion of 16-bit floats";
+        return "a conversion of short floats";
     return NULL;
 }
 
@@ -343,7 +343,7 @@ static const char *check_same(const dc_kop_row *row, const dc_finst *i, const dc
     if (i->op == DC_K_DP4A && i->type != DC_U32)
         return "bytes of what is no u32";
     if (dc_ftype_is_short(i->type))
-        return "arithmetic on 16-bit floats";
+        return "arithmetic on short floats";
     return row->llvm[dc_kop_column(i->type)][0] != '\0' ? NULL : "an operand of a type without it";
 }
 

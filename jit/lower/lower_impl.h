@@ -40,9 +40,9 @@ typedef struct lowering {
     dc_ix loop[DC_MAX_RANK]; /* of a convolution: positions of its loops (jit/lower/lower_conv.c) */
     dc_ref right;            /* an input that a dot's right operand reads as right_buf; 0: none */
     uint32_t right_buf;
-    bool updates_only;       /* what the group changes a part of is there already */
-    bool divides;            /* a store is at a place that has divisions in it */
-    dc_pred guard;           /* range tests of the paddings above */
+    bool updates_only; /* what the group changes a part of is there already */
+    bool divides;      /* a store is at a place that has divisions in it */
+    dc_pred guard;     /* range tests of the paddings above */
 } lowering;
 
 static inline lower_fact *dc_lower_fact(const lowering *w, dc_ref r)
@@ -66,6 +66,12 @@ typedef struct nest { /* loops, the outermost first */
 static inline dc_dtype dc_lower_computed(dc_dtype t)
 {
     return dc_dtype_is_short(t) ? DC_F32 : t;
+}
+
+/* Of a reduction to dtype t, in which nothing is beyond what t has. */
+static inline uint64_t dc_lower_identity(dc_op reduction, dc_dtype t)
+{
+    return dc_bits_cast(t, dc_lower_computed(t), dc_op_identity(reduction, t));
 }
 
 /* lower_value.c: the value of r at a position: one index for each of its dims. */

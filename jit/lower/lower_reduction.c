@@ -137,7 +137,7 @@ accumulation dc_lower_accumulate(lowering *w, dc_ref r, dc_vx term)
         snprintf(name, sizeof name, "acc%u", k->buf.n);
     const uint32_t acc = dc_buffer_new(k, name, t, 1, DC_SCOPE_LOCAL, DC_MODE_OUT);
     const accumulation x = {dc_stmt_set(k, 1), dc_stmt_set(k, 1)};
-    const uint64_t identity = dc_op_identity(is_product ? DC_OP_SUM : n->op, t);
+    const uint64_t identity = dc_lower_identity(is_product ? DC_OP_SUM : (dc_op)n->op, n->dtype);
     x.init->put[0] = (dc_put){acc, zero, dc_vx_const(k, t, identity)};
     const dc_vx in[2] = {dc_vx_load(k, acc, zero, (dc_pred){0}), dc_lower_cast(w, term, t)};
     x.add->put[0] = (dc_put){acc, zero, dc_vx_op(k, combine, t, in, 2)};

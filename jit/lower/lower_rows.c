@@ -205,7 +205,8 @@ static void begin_sums(row *x)
         const dc_dtype t = dc_lower_computed(n->dtype);
         snprintf(name, sizeof name, "sum%u", w->k->buf.n);
         const uint32_t acc = dc_buffer_new(w->k, name, t, count, DC_SCOPE_LOCAL, DC_MODE_OUT);
-        set->put[i] = (dc_put){acc, w->column, dc_vx_const(w->k, t, dc_op_identity(n->op, t))};
+        set->put[i] = (dc_put){acc, w->column,
+                               dc_vx_const(w->k, t, dc_lower_identity((dc_op)n->op, n->dtype))};
         dc_lower_fact(w, g->partial[i])->buf = acc;
         dc_lower_fact(w, g->partial[i])->is_local = true;
     }

@@ -14,11 +14,6 @@ enum { MAX_POWER = 22, MAX_DIGITS = 9 };
 
 /* Floats ------------------------------------------------------------------------------------- */
 
-static uint64_t quiet_nan(dc_dtype t)
-{
-    return dc_bits_infinity(t) | (uint64_t)1 << (dc_dtype_fraction(t) - 1);
-}
-
 static uint64_t sign_bit(dc_dtype t)
 {
     return (uint64_t)1 << (dc_dtype_bits(t) - 1);
@@ -57,7 +52,7 @@ static void print_decimal(uint64_t m, int e, dc_text *out)
 static void print_hexadecimal(dc_dtype t, uint64_t bits, dc_text *out)
 {
     const int fraction = dc_dtype_fraction(t), exponent = (int)(bits >> fraction);
-    const int bias = (1 << (dc_dtype_bits(t) - 2 - fraction)) - 1;
+    const int bias = dc_dtype_bias(t);
     char digit[20];
     int n = snprintf(digit, sizeof digit, "%013" PRIx64,
                      bits << (52 - fraction) & (((uint64_t)1 << 52) - 1));
@@ -87,8 +82,8 @@ static void digits_of(double x, int n, uint64_t *m, int *e)
 static void print_float(dc_dtype t, uint64_t bits, dc_text *out)
 {
     const uint64_t infinity = dc_bits_infinity(t), size = bits & ~sign_bit(t);
-    if (size > infinity) {
-        if (bits == quiet_nan(t))
+    if (dc_bits_is_nan(t, bits)) {
+        if (bits == dc_bits_nan(t))
             dc_text_puts(out, "nan");
         else
             dc_text_printf(out, "nan(0x%0*" PRIx64 ")", dc_dtype_bits(t) / 4, bits);
@@ -223,11 +218,13 @@ static const char *to_float(const number *x, dc_dtype t, uint64_t *bits)
     const uint64_t sign = sign_bit(t), infinity = dc_bits_infinity(t);
     switch (x->kind) {
     case INF:
+        if (dc_dtype_is_finite(t))
+            return "its dtype has no infinity";
         *bits = infinity | (x->negative ? sign : 0);
         return NULL;
     case NAN_BITS:
-        *bits = x->hex ? x->m : quiet_nan(t);
-        return *bits <= sign + (sign - 1) && (*bits & ~sign) > infinity && !x->too_long
+        *bits = x->hex ? x->m : dc_bits_nan(t);
+        return *bits <= sign + (sign - 1) && dc_bits_is_nan(t, *bits) && !x->too_long
                    ? NULL
                    : "not the bits of a NaN";
     case FINITE:

@@ -16,7 +16,7 @@ const char *dc_c_text_type(const dc_c_text *r, int type, bool memory)
     if (type == DC_BOOL && memory)
         return "u8";
     if (dc_ftype_is_short(type))
-        return "u16";
+        return dc_dtype_bits((dc_dtype)type) == 8 ? "u8" : "u16";
     return dc_dtype_name((dc_dtype)type);
 }
 
@@ -36,7 +36,7 @@ static void put_decimal(dc_c_text *r, double size)
 void dc_c_text_float(dc_c_text *r, dc_dtype t, uint64_t bits)
 {
     const int width = dc_dtype_bits(t), fraction = dc_dtype_fraction(t);
-    const int bias = (1 << (width - 2 - fraction)) - 1;
+    const int bias = dc_dtype_bias(t);
     const uint64_t magnitude = bits & (UINT64_MAX >> (65 - width));
     const double size = dc_value_of(t, magnitude);
     const int exponent = (int)(magnitude >> fraction);

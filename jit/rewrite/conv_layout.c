@@ -360,7 +360,7 @@ static bool takes_vectors(const turning *w, dc_ref images, const dc_conv *c, int
                           double products)
 {
     const dc_node *x = dc_node_at(w->to, images);
-    return w->matrices && dc_dtype_is_short((dc_dtype)x->dtype) && c->groups == 1 &&
+    return w->matrices && dc_dtype_is_half((dc_dtype)x->dtype) && c->groups == 1 &&
            c->batch_groups == 1 && taps >= DC_TUNE_CONV_ADDED_TAPS &&
            products >= DC_TUNE_CONV_ADDED_WORK;
 }

@@ -158,7 +158,7 @@ static bool is_aligned(const dc_node *a, size_t size)
 /* Are there matrix instructions for such operands (jit/nest/matrix_tiles.def)? */
 static bool has_matrices(dc_dtype t)
 {
-    return dc_dtype_is_short(t) || t == DC_I8;
+    return dc_dtype_is_half(t) || t == DC_I8;
 }
 
 static product read_product(const dc_func *f, const dc_node *n, const dc_dot *d, const dc_target *t)

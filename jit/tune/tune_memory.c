@@ -177,10 +177,7 @@ dc_status dc_tune_memory_fill(const dc_tune_memory *m, dc_job *j, uint32_t first
 /* Of numbers that two orders of summation give: relative to the largest of them, since terms are all positive. */
 static double bound_of(dc_dtype t, int64_t terms)
 {
-    const double unit = t == DC_F64   ? 0x1p-53
-                        : t == DC_F32 ? 0x1p-24
-                        : t == DC_F16 ? 0x1p-11
-                                      : 0x1p-8;
+    const double unit = ldexp(1, -1 - dc_dtype_fraction(t));
     const double sum = t == DC_F64 ? unit : 0x1p-24;
     return 2 * unit + 2 * (double)terms * sum;
 }

@@ -282,7 +282,8 @@ function dc.flush_denormals(on) end
 function dc.ops() end
 
 ---The element types in their order: `name`, `kind` ("bool", "integer", "float" or "complex"), `bits` of an element,
----`signed`, and bits of the `exponent` and `fraction` of floats as they are stored, 0 of the others.
+---`signed`, bits of the `exponent` and `fraction` of floats as they are stored, 0 of the others, and `finite`, whether
+---they are floats without infinities.
 ---
 ---    for _, t in ipairs(dc.dtypes()) do print(t.name, t.kind, t.bits) end
 ---@return table[]

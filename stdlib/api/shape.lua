@@ -82,14 +82,17 @@ function Tensor:slice(ranges) end
 function Tensor:put(index, value, axis) end
 
 ---The same values in another dtype. Floats to integers truncate and saturate, NaN gives 0; integers
----wrap.
+---wrap. Floats are rounded once, to the nearest, ties to even; what is beyond the largest number becomes infinity, or
+---NaN in f8e4m3fn, which has no infinity; with saturate = true that number.
 ---
 ---    dc.tensor { 1.7 }:cast "i32"
+---    dc.tensor { 1000 }:cast("f8e4m3fn", { saturate = true })
 ---
----Errors: DC0101 for what is no dtype.
+---Errors: DC0101 for what is no dtype; for saturate where there is no float to saturate to.
 ---@param dtype string "f32"
+---@param options? { saturate?: boolean }
 ---@return deepc.Tensor
-function Tensor:cast(dtype) end
+function Tensor:cast(dtype, options) end
 dc.cast = Tensor.cast
 
 ---Other names of dims; false takes one away.

@@ -15,8 +15,8 @@
 ---@field _VERSION string "0.1.0"
 local dc = {}
 
----The type of a tensor as text: a dtype (bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128) and
----sizes, each with a name if wanted: "f32[batch=64, 784]", "i32[10]", "f32[]" for a scalar.
+---The type of a tensor as text: a dtype (bool i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32
+---f64 c64 c128) and sizes, each with a name if wanted: "f32[batch=64, 784]", "i32[10]", "f32[]" for a scalar.
 ---@alias deepc.Type string
 
 ---An axis: from 1, from the end if negative, or its name.

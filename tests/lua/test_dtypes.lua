@@ -28,6 +28,165 @@ function TestDtypes:test_sums_of_short_floats_have_more_digits()
   end
 end
 
+-- ---- floats of 8 bits ----
+
+-- The largest exponent of e4m3 is one of numbers, but for NaN.
+local EIGHT = { f8e4m3fn = { bits = 3, bias = 7, most = 0x7e }, f8e5m2 = { bits = 2, bias = 15, most = 0x7b } }
+
+local function number_of(t, code)
+  local e, m = (code & 127) >> t.bits, code & ((1 << t.bits) - 1)
+  local size = (e > 0 and 1 + m / (1 << t.bits) or m / (1 << t.bits)) * 2.0 ^ ((e > 0 and e or 1) - t.bias)
+  if code & 127 > t.most then
+    size = t.most == 0x7b and code & 127 == 0x7c and math.huge or 0 / 0
+  end
+  return code > 127 and -size or size
+end
+
+local function bits_of(v)
+  return string.unpack("<i8", string.pack("<d", v))
+end
+
+-- The code of a double by the definition: the nearest number, of two that are as near the one with an even code; the
+-- number behind the largest is one of them. A NaN is any.
+local function code_of(t, v, saturates)
+  local size, low, high = math.abs(v), 0, t.most
+  local sign = bits_of(v) < 0 and 128 or 0
+  if v ~= v then
+    return nil
+  end
+  while low < high do
+    local middle = (low + high + 1) // 2
+    if number_of(t, middle) <= size then
+      low = middle
+    else
+      high = middle - 1
+    end
+  end
+  local here = number_of(t, low)
+  local step = low < t.most and number_of(t, low + 1) - here or here - number_of(t, low - 1)
+  if size - here > step / 2 or size - here == step / 2 and low % 2 == 1 then
+    low = low + 1
+  end
+  return low > t.most and saturates and t.most | sign or low > t.most and t.most == 0x7e and -1 or low | sign
+end
+
+local function check_codes(dtype, x, got, values, saturates)
+  local t, bytes = EIGHT[dtype], got:bytes()
+  lu.assertEquals({ got.dtype, #bytes }, { dtype, #values })
+  for i, v in ipairs(values) do
+    local want, code = code_of(t, v, saturates), bytes:byte(i)
+    local right = code == want
+    if want == nil or want == -1 then
+      right = number_of(t, code) ~= number_of(t, code)
+    end
+    if not right then
+      lu.fail(("%s of %s %.17g: code %d, not %s"):format(dtype, x.dtype, v, code, want))
+    end
+  end
+end
+
+function TestDtypes:test_all_floats_of_8_bits()
+  local codes = {}
+  for i = 0, 255 do
+    codes[i + 1] = string.char(i)
+  end
+  for dtype, t in pairs(EIGHT) do
+    local x = dc.frombytes(table.concat(codes), dtype .. "[256]")
+    for _, wide in ipairs { "f16", "bf16", "f32", "f64" } do
+      local f = dc.fn(("f(v: %s[256]) -> %s[256]"):format(dtype, wide), function(v) return v:cast(wide) end)
+      for _, y in ipairs { x:cast(wide), f(x) } do
+        local got = y:cast "f64":totable()
+        for i = 0, 255 do
+          local want = number_of(t, i)
+          lu.assertTrue(want ~= want and got[i + 1] ~= got[i + 1] or bits_of(want) == bits_of(got[i + 1]), i)
+        end
+        local back = y:cast(dtype)
+        lu.assertTrue((back:eq(x) | x:ne(x) & back:ne(back)):all():item())
+      end
+    end
+  end
+end
+
+-- Every f16, and f32 and f64 at and beside the middle of two neighbours: rounded once.
+function TestDtypes:test_floats_are_rounded_to_8_bits()
+  local halves = dc.iota("i32[65536]"):cast("u16"):half_float():cast("f16")
+  for dtype, t in pairs(EIGHT) do
+    local near = { 0.0, -0.0, 1e-30, -1e-300, 1e30, -1e300, math.huge, -math.huge, 0 / 0 }
+    for code = 0, t.most do
+      local a = number_of(t, code)
+      local b = code < t.most and number_of(t, code + 1) or 2 * a - number_of(t, code - 1)
+      for _, v in ipairs { (a + b) / 2, b } do
+        local bits = bits_of(v)
+        for _, beside in ipairs { 0, 1, -1, 1 << 29, -(1 << 29) } do
+          local w = string.unpack("<d", string.pack("<i8", bits + beside))
+          near[#near + 1], near[#near + 2] = w, -w
+        end
+      end
+    end
+    for _, x in ipairs { halves, dc.tensor(near, "f64"), dc.tensor(near, "f64"):cast "f32" } do
+      local values = x:cast "f64":totable()
+      for _, saturates in ipairs { false, true } do
+        local function cast(v) return v:cast(dtype, { saturate = saturates }) end
+        local f = dc.fn(("f(v: %s[%d]) -> %s[%d]"):format(x.dtype, #x, dtype, #x), function(v) return cast(v) end)
+        check_codes(dtype, x, cast(x), values, saturates)
+        check_codes(dtype, x, f(x), values, saturates)
+      end
+    end
+    local whole = { 0, 1, 17, -17, 232, 240, 248, 464, 465, -465, 57344, 61439, 61440, 61441, -70000, 1 << 40 }
+    local x = dc.tensor(whole, "i64")
+    check_codes(dtype, x, x:cast(dtype), x:cast "f64":totable())
+    check_codes(dtype, x, x:cast(dtype, { saturate = true }), x:cast "f64":totable(), true)
+  end
+  local bytes = dc.tensor({ -128, 127 }, "i8"):cast("f8e4m3fn", { saturate = true })
+  lu.assertEquals(bytes:cast "f32":totable(), { -128, 128 })
+  lu.assertEquals(dc.tensor({ 70000, -1e9 }, "f32"):cast("f16", { saturate = true }):totable(), { 65504, -65504 })
+  check.fails("1000 does not fit f8e4m3fn", dc.full, "f8e4m3fn[]", 1000)
+  check.fails("inf does not fit f8e4m3fn", dc.full, "f8e4m3fn[]", 1 / 0)
+  check.fails("saturate is for casts to floats", dc.cast, dc.ones "f32[2]", "i8", { saturate = true })
+end
+
+-- Sums of products are f32 where that is asked for; the operands are stored in 8 bits.
+function TestDtypes:test_products_of_floats_of_8_bits()
+  for dtype in pairs(EIGHT) do
+    for _, size in ipairs { { 3, 5, 7 }, { 1, 300, 140 }, { 33, 64, 48 }, { 128, 256, 96 } } do
+      local m, k, n = table.unpack(size)
+      local function digits(rows, columns, seed)
+        return ((dc.iota(rows * columns) * (6 + seed)) % 9 - 4):reshape(rows, columns):cast "f32"
+      end
+      local a, b = digits(m, k, 1), digits(k, n, 2)
+      local x, y, want = a:cast(dtype):clone(), b:cast(dtype):clone(), a:matmul(b)
+      local sig = ("f(p: %s[%d, %d], q: %s[%d, %d]) -> f32[%d, %d]"):format(dtype, m, k, dtype, k, n, m, n)
+      local f = dc.fn(sig, function(p, q) return p:matmul(q, { dtype = "f32" }) end)
+      local g = dc.fn(sig, function(p, q) return p:cast "f32":matmul(q:cast "f32") end)
+      for _, got in ipairs { f(x, y), g(x, y), x:matmul(y, { dtype = "f32" }) } do
+        lu.assertEquals(got.dtype, "f32")
+        lu.assertTrue(got:eq(want):all():item())
+      end
+    end
+  end
+end
+
+-- Other operations are those of f32, rounded once; what moves elements keeps their bits.
+function TestDtypes:test_floats_of_8_bits_are_memory()
+  for dtype in pairs(EIGHT) do
+    local x = dc.tensor({ 0.5, -1.75, 3, 448, -0.0, 12 }, dtype)
+    local y = dc.tensor({ 3, 0.25, -3, 1, 0, 15 }, dtype)
+    local sig = ("f(a: %s[6], b: %s[6]) -> %s[6]"):format(dtype, dtype, dtype)
+    for _, f in ipairs { function(a, b) return a + b end, function(a, b) return a * b - a end,
+      function(a, b) return a:maximum(b) end } do
+      local got, want = dc.fn(sig, function(a, b) return f(a, b) end)(x, y), f(x:cast "f32", y:cast "f32"):cast(dtype)
+      lu.assertEquals(f(x, y).dtype, dtype)
+      lu.assertTrue((got:eq(want) | got:ne(got) & want:ne(want)):all():item())
+    end
+    lu.assertEquals(x:max():item(), 448)
+    lu.assertEquals(dc.concat({ x, y }, 1):reshape(2, 6):transpose():take(dc.tensor({ 3, 0 }, "i32"), 1):totable(),
+      { { 448, 1 }, { 0.5, 3 } })
+    lu.assertEquals(dc.where(x:lt(y), x, y):totable(), { 0.5, -1.75, -3, 1, -0.0, 12 })
+    lu.assertEquals(x:sort():totable()[1], -1.75)
+    lu.assertEquals(dc.linspace(0, 1, 5, dtype):totable(), { 0, 0.25, 0.5, 0.75, 1 })
+  end
+end
+
 function TestDtypes:test_integers_wrap_at_their_width()
   for bits, dtype in pairs { [8] = "i8", [16] = "i16", [32] = "i32" } do
     local top = 2 ^ (bits - 1)

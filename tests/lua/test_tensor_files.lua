@@ -244,9 +244,11 @@ function TestConversions:test_floats_of_8_bits()
   for name, exponent_bits in pairs { F8_E4M3 = 4, F8_E5M2 = 5 } do
     write(at "a", string.pack("<s8", ('{"x":{"dtype":"%s","shape":[16,16],"data_offsets":[0,256]}}'):format(name)) ..
       table.concat(bytes))
-    local t, _, told = dc.load(at "a")
-    lu.assertNil(t.x)
-    lu.assertEquals(told, { x = name })
+    local as_is, _, told = dc.load(at "a")
+    lu.assertEquals({ as_is.x.dtype, told }, { exponent_bits == 4 and "f8e4m3fn" or "f8e5m2" })
+    lu.assertEquals(as_is.x:bytes(), table.concat(bytes))
+    dc.save(at "b", as_is)
+    lu.assertEquals(dc.load(at "b").x:bytes(), table.concat(bytes))
     local got = dc.load(at "a", nil, { cast = true }).x
     lu.assertEquals({ got.dtype, got.shape }, { "f32", { 16, 16 } })
     local flat = got:reshape(256):totable()
@@ -261,7 +263,7 @@ function TestConversions:test_floats_of_8_bits()
     end
   end
   write(at "a", string.pack("<s8", '{"x":{"dtype":"F8_E4M3","shape":[3],"data_offsets":[0,2]}}') .. "ab")
-  fails("tensor 'x' is u8[3], 3 bytes, and has data_offsets 0 to 2", dc.load, at "a")
+  fails("tensor 'x' is f8e4m3fn[3], 3 bytes, and has data_offsets 0 to 2", dc.load, at "a")
 end
 
 function TestConversions:test_by_several_threads()

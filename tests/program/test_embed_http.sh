@@ -178,7 +178,7 @@ finish
 # ---- what does not start ----
 
 run "$host" --port=0 "$dir/h.dcfn"
-check "types that are not served" warns "f16 or bf16"
+check "types that are not served" warns "a float of 16 or 8 bits"
 run "$host" --port=0 "$dir/lists.dcfn"
 check "variants with more arguments than the first" warns "variants 0 and 1 of lists"
 run "$host" --port=0 "$dir/export.lua"

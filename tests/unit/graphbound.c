@@ -29,7 +29,7 @@ static const double SLACK = 1.001, U = 0x1p-24, pi = 3.14159265358979324;
 
 static bool is_short(dc_dtype t)
 {
-    return dc_dtype_is_float(t) && dc_dtype_bits(t) == 16;
+    return dc_dtype_is_short(t);
 }
 
 static double unit(dc_dtype t)
@@ -62,7 +62,7 @@ static double sum_end(dc_dtype t, double v, double e)
 
 /*
  * Of values that are combined one after the other, each result rounded to dtype t: what n roundings add, relative to
- * what they are of. It is more than n u where u is not small: 256 roundings to bf16 multiply by e.
+ * what they are of. It is more than n u where u is not small: 16 roundings to f8e4m3fn multiply by e.
  */
 static double rounded_often(dc_dtype t, double n)
 {
@@ -785,8 +785,9 @@ static void limit(const analysis *x, dc_ref r)
             DC_BUG("a bound of %s is NaN", dc_op_row_of((dc_op)n->op)->name);
     if (!dc_dtype_is_float((dc_dtype)n->dtype))
         return;
+    const bool has_infinity = !dc_dtype_is_finite(dtype_of(x, r));
     for (int64_t i = 0; i < dc_node_count(n); i++)
-        if (isfinite(x->value[r][i]) &&
+        if ((isfinite(x->value[r][i]) || (isinf(x->value[r][i]) && !has_infinity)) &&
             fabs(x->value[r][i]) + x->bound[r][i] > largest(dtype_of(x, r)))
             x->bound[r][i] = INFINITY;
 }

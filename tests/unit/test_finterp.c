@@ -192,7 +192,7 @@ static void test_conversions(void)
             for (size_t a = 0; a < DC_COUNTOF(samples); a++) {
                 const uint64_t in[2] = {pattern_of((dc_dtype)t, samples[a]), 0};
                 const bool half = (t == DC_F16 && to == DC_F32) ||
-                                  (t == DC_F32 && dc_dtype_is_short((dc_dtype)to));
+                                  (t == DC_F32 && dc_dtype_is_half((dc_dtype)to));
                 if (!half && (dc_ftype_is_short(t) || dc_ftype_is_short(to)))
                     continue;
                 uint64_t got, want = dc_bits_cast((dc_dtype)t, (dc_dtype)to, in[0]);

@@ -203,7 +203,7 @@ static int scattered(dc_op op, dc_dtype t, double most, rng *r)
 /* What is within reach at the end may be beyond the largest number, or below the smallest one, on its way. */
 static void by_one(uint64_t seed)
 {
-    static const dc_dtype shorts[] = {DC_F16, DC_BF16};
+    static const dc_dtype shorts[] = {DC_F16, DC_BF16, DC_F8E4M3FN, DC_F8E5M2};
     static const dc_op ops[] = {DC_OP_SCATTER_ADD, DC_OP_SCATTER_MUL};
     rng r = {seed};
     for (size_t i = 0; i < DC_COUNTOF(shorts) * DC_COUNTOF(ops); i++) {

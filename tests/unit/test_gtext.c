@@ -94,7 +94,7 @@ static void test_refused(void)
     CHECK_STR(refused("func f(%2: i32[])"), "line 1: %1 comes next, not %2");
     CHECK_STR(refused("func f(%1: i3[])"), "line 1: type 'i3[]': unknown dtype 'i3'; known are "
                                            "bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, "
-                                           "f32, f64, c64, c128");
+                                           "f32, f64, f8e4m3fn, f8e5m2, c64, c128");
     CHECK_STR(refused("func f(%1: i32[n=3])"),
               "line 1: type 'i32[n=3]': dim 'n' may have no name here");
     CHECK_STR(refused("func f(%1: i32[] \"x)"), "line 1: a string has no end");

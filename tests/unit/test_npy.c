@@ -64,7 +64,10 @@ static void test_every_dtype(void)
     for (int t = 0; t < DC_DTYPE__COUNT; t++)
         for (int rank = 0; rank <= 3; rank++) {
             writing w = {.item = {{.type = dc_type_make((dc_dtype)t, rank, dim), .data = bytes}}};
-            CHECK_EQ(filekit_run(&kit, write_body, &w), DC_OK);
+            const bool has = dc_dtype_size((dc_dtype)t) > 1 || !dc_dtype_is_float((dc_dtype)t);
+            CHECK_EQ(filekit_run(&kit, write_body, &w), has ? DC_OK : DC_E_FILE);
+            if (!has)
+                continue;
             CHECK_EQ(filekit_read(&kit), DC_OK);
             CHECK(dc_type_same(&r.type, &w.item[0].type));
             CHECK_EQ(memcmp(r.data, bytes, dc_type_bytes(&r.type)), 0);

@@ -103,19 +103,20 @@ static void test_canonical(void)
 
 static void test_people(void)
 {
-    static const char written[] = "\n# Sums of rows.\n"
-                                  "kernel rows ( out0 : f32 [ 8 ] out uncached nontemporal, # first the result\n"
-                                  "    x0: f32[64] uncached)   strict {   # strict: no FMA\n"
-                                  "\n"
-                                  "      local acc: f32[1]\n"
-                                  "   for i in 8 grid\r\n"
-                                  "     # a comment at its own indentation\n"
-                                  "         acc[7 - 7] = -0x0p+0:f32\n"
-                                  "         for k in 8 reduce # the row\n"
-                                  "           acc[0] add= mul(x0[i*4*2 + (8*k + 3)/8],\n"
-                                  "               0x1p-1:f32) if k in 9\n"
-                                  "         out0[(64*i + 5)/64] = acc[0]\n"
-                                  "}\n\n# the end";
+    static const char written[] =
+        "\n# Sums of rows.\n"
+        "kernel rows ( out0 : f32 [ 8 ] out uncached nontemporal, # first the result\n"
+        "    x0: f32[64] uncached)   strict {   # strict: no FMA\n"
+        "\n"
+        "      local acc: f32[1]\n"
+        "   for i in 8 grid\r\n"
+        "     # a comment at its own indentation\n"
+        "         acc[7 - 7] = -0x0p+0:f32\n"
+        "         for k in 8 reduce # the row\n"
+        "           acc[0] add= mul(x0[i*4*2 + (8*k + 3)/8],\n"
+        "               0x1p-1:f32) if k in 9\n"
+        "         out0[(64*i + 5)/64] = acc[0]\n"
+        "}\n\n# the end";
     static const char printed[] =
         "kernel rows(out0: f32[8] out uncached nontemporal, x0: f32[64] uncached) strict {\n"
         "  local acc: f32[1]\n"
@@ -219,6 +220,13 @@ static void test_constants(uint64_t seed)
         check_constant(DC_F16, p, NULL);
         check_constant(DC_BF16, p, NULL);
     }
+    for (uint32_t p = 0; p < 256; p++) {
+        check_constant(DC_F8E4M3FN, p, NULL);
+        check_constant(DC_F8E5M2, p, NULL);
+    }
+    check_constant(DC_F8E4M3FN, 0x7e, "450:f8e4m3fn");
+    check_constant(DC_F8E4M3FN, 0x7f, "nan:f8e4m3fn");
+    check_constant(DC_F8E5M2, 0xfc, "-inf:f8e5m2");
     for (int i = 0; i < 20000; i++)
         check_constant(DC_F64, rng_next(&r), NULL);
     check_constant(DC_F16, 0x3c00, "1:f16");

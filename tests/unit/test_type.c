@@ -79,7 +79,7 @@ static void test_refused(void)
 {
     CHECK_STR(parse("f3[2]"), "type 'f3[2]': unknown dtype 'f3'; known are bool, i8, i16, i32, "
                               "i64, u8, u16, u32, u64, f16, bf16, "
-                              "f32, f64, c64, c128");
+                              "f32, f64, f8e4m3fn, f8e5m2, c64, c128");
     CHECK_STR(parse("c64[1, 1, 1, 1, 1, 1, 1, 1]"),
               "type 'c64[1, 1, 1, 1, 1, 1, 1, 1]': more than 7 axes of complex numbers");
     CHECK_STR(parse("f32"), "type 'f32': '[' expected at its end");

@@ -79,8 +79,9 @@ static bool describe(model *m, char *error)
     for (size_t i = 0; i < m->nin + m->nout; i++) {
         const array_kind *kind = i < m->nin ? &m->in[i] : &m->out[i - m->nin];
         if (!tensors_can(kind->type.dtype)) {
-            snprintf(error, TEXT,
-                     "an argument or result is f16 or bf16, which JSON is not read as here");
+            snprintf(
+                error, TEXT,
+                "an argument or result is a float of 16 or 8 bits, which JSON is not read as here");
             return false;
         }
     }

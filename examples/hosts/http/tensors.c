@@ -50,6 +50,8 @@ static size_t width(dc_dtype type)
     case DC_BOOL:
     case DC_F16:
     case DC_BF16:
+    case DC_F8E4M3FN:
+    case DC_F8E5M2:
         break;
     }
     return 1;
@@ -80,6 +82,8 @@ static bool store(dc_dtype type, void *at, size_t i, const json_t *v)
         return json_is_number(v);
     case DC_F16:
     case DC_BF16:
+    case DC_F8E4M3FN:
+    case DC_F8E5M2:
         break;
     }
     return false;
@@ -296,6 +300,8 @@ static int print(dc_dtype type, const void *at, size_t i, char *to, size_t room)
         break;
     case DC_F16:
     case DC_BF16:
+    case DC_F8E4M3FN:
+    case DC_F8E5M2:
         break;
     }
     if (!isfinite(x)) /* JSON has no word for it */

@@ -45,7 +45,7 @@ bool dc_function_argument(const dc_function *, size_t, size_t, const char **, dc
 bool dc_function_result(const dc_function *, size_t, size_t, dc_array *);
 ]]
 
--- By the numbers of dc_dtype; f16 and bf16 have no type of C.
+-- By the numbers of dc_dtype; floats of 16 and 8 bits have no type of C.
 local types = {
   [0] = { name = "bool", c = "uint8_t" },
   { name = "i8", c = "int8_t", low = -2 ^ 7, high = 2 ^ 7 - 1 },
@@ -219,7 +219,7 @@ local function describe(handle, variant, get)
   local list, name, a = {}, ffi.new "const char *[1]", ffi.new "dc_array"
   while get(handle, variant, #list, name, a) do
     local t = types[a.dtype]
-    if not t then error("deepc: an argument or result is f16 or bf16, which is not taken here", 0) end
+    if not t then error("deepc: an argument or result is a float of 16 or 8 bits, which is not taken here", 0) end
     local array = ffi.new("dc_array", a)
     local at = t.array(math.max(1, tonumber(a.bytes)))
     array.data = at

@@ -26,11 +26,21 @@
 static const char *type_name(dc_dtype type)
 {
     static const char *const names[] = {
-        [DC_BOOL] = "bool", [DC_I8] = "i8",   [DC_I16] = "i16", [DC_I32] = "i32", [DC_I64] = "i64",
-        [DC_U8] = "u8",     [DC_U16] = "u16", [DC_U32] = "u32", [DC_U64] = "u64", [DC_F16] = "f16",
-        [DC_BF16] = "bf16", [DC_F32] = "f32", [DC_F64] = "f64",
+        [DC_BOOL] = "bool",     [DC_I8] = "i8",
+        [DC_I16] = "i16",       [DC_I32] = "i32",
+        [DC_I64] = "i64",       [DC_U8] = "u8",
+        [DC_U16] = "u16",       [DC_U32] = "u32",
+        [DC_U64] = "u64",       [DC_F16] = "f16",
+        [DC_BF16] = "bf16",     [DC_F32] = "f32",
+        [DC_F64] = "f64",       [DC_F8E4M3FN] = "f8e4m3fn",
+        [DC_F8E5M2] = "f8e5m2",
     };
     return names[type];
+}
+
+static bool has_text(dc_dtype type)
+{
+    return type != DC_F16 && type != DC_BF16 && type != DC_F8E4M3FN && type != DC_F8E5M2;
 }
 
 static size_t elements(const dc_array *a)
@@ -74,6 +84,8 @@ static bool store(dc_dtype type, void *at, size_t i, const char **text)
         return true;
     case DC_F16:
     case DC_BF16:
+    case DC_F8E4M3FN:
+    case DC_F8E5M2:
         break;
     }
     return false;
@@ -134,6 +146,8 @@ static char *write_text(const dc_array *a, size_t *n)
             break;
         case DC_F16:
         case DC_BF16:
+        case DC_F8E4M3FN:
+        case DC_F8E5M2:
             break;
         }
     }
@@ -224,7 +238,7 @@ static bool read_input(job *j, const call *c, size_t i, dc_array *a)
         a->data = c->in[i].at;
         return true;
     }
-    if (a->dtype == DC_F16 || a->dtype == DC_BF16)
+    if (!has_text(a->dtype))
         return say(j->error, "%.80s is %s, which has no text: give it behind BYTES", name,
                    type_name(a->dtype)),
                false;
@@ -244,7 +258,7 @@ static bool read_input(job *j, const call *c, size_t i, dc_array *a)
 static bool write_output(job *j, const call *c, const dc_array *a)
 {
     blob *b = &j->out[j->nout];
-    if (!c->bytes && (a->dtype == DC_F16 || a->dtype == DC_BF16))
+    if (!c->bytes && !has_text(a->dtype))
         return say(j->error, "a result is %s, which has no text: ask behind BYTES",
                    type_name(a->dtype)),
                false;
