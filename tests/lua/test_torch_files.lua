@@ -173,6 +173,21 @@ function TestPickles:test_good()
   lu.assertEquals(cells.again.x:totable(), { { 1, 2 }, { 3, 4 } })
 end
 
+function TestPickles:test_floats_of_8_bits()
+  local function v3(dtype)
+    return call("torch._utils _rebuild_tensor_v3", storage("1", 4, "UntypedStorage"), int(0), tuple(int(4)),
+      tuple(int(1)), "\x89", ordered(), "ctorch\n" .. dtype .. "\n", "}")
+  end
+  local bytes = "\x38\xc0\x7b\x01"
+  write(at "a", file(dict(text "e4", v3 "float8_e4m3fn", text "e5", v3 "float8_e5m2"), { { "a/data/1", bytes } }))
+  dc.save(at "b", (dc.load(at "a")))
+  for _, t in ipairs { (dc.load(at "a")), (dc.load(at "b")) } do
+    lu.assertEquals({ t.e4.dtype, t.e5.dtype, t.e4:bytes(), t.e5:bytes() }, { "f8e4m3fn", "f8e5m2", bytes, bytes })
+    lu.assertEquals(t.e4:cast "f64":totable(), { 1, -2, 352, 2.0 ^ -9 })
+    lu.assertEquals(t.e5:cast "f64":totable(), { 0.5, -2, 57344, 2.0 ^ -16 })
+  end
+end
+
 -- The values of a file, and what is noted of it.
 local function values(bytes, options)
   write(at "a", bytes)
