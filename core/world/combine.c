@@ -57,18 +57,17 @@ static inline uint16_t f16_of_f32(float x)
     return (uint16_t)(sign >> 16 | (size > 0xff000000 ? 0x7e00 : number));
 }
 
-/* Of 8 bits; of f8e4m3fn what overflows is NaN. */
-#define EIGHT(t, id)                                    \
-    static inline float f32_of_##t(uint8_t x)           \
-    {                                                   \
-        return (float)dc_value_of(DC_##id, x);          \
-    }                                                   \
-    static inline uint8_t t##_of_f32(float x)           \
-    {                                                   \
-        return (uint8_t)dc_bits_of(DC_##id, (double)x); \
+/* Of 8 bits, from their rows; beyond the largest number of one without infinities is NaN. */
+#define FLOAT8(t, ...)                                 \
+    static inline float f32_of_##t(uint8_t x)          \
+    {                                                  \
+        return (float)dc_value_of(DC_##t, x);          \
+    }                                                  \
+    static inline uint8_t t##_of_f32(float x)          \
+    {                                                  \
+        return (uint8_t)dc_bits_of(DC_##t, (double)x); \
     }
-EIGHT(f8e4m3fn, F8E4M3FN)
-EIGHT(f8e5m2, F8E5M2)
+#include "core/base/dtype.def"
 
 #define SAME(x)  (x)
 #define TRUTH(x) ((uint8_t)((x) != 0))
@@ -221,14 +220,20 @@ PLAIN(prod_c128s, c128, prod_c128)
 
 SHORT(f16, uint16_t)
 SHORT(bf16, uint16_t)
-SHORT(f8e4m3fn, uint8_t)
-SHORT(f8e5m2, uint8_t)
+#define FLOAT8(t, ...) SHORT(t, uint8_t)
+#include "core/base/dtype.def"
 
 /* ---- the table ------------------------------------------------------------------------------------- */
 
 enum { NOP = 4 };
 
-_Static_assert(DC_DTYPE__ALL == 17, "each element type has its loops in these tables");
+#define FLOAT8(...) +1
+enum {
+    ROWS8 = 0
+#include "core/base/dtype.def"
+};
+_Static_assert(DC_DTYPE__ALL - ROWS8 == 15,
+               "each other element type has its loops in these tables");
 
 /* clang-format off */
 static dc_combine_fn *const same[DC_DTYPE__ALL][NOP] = { /* sum, prod, max, min */
@@ -245,25 +250,25 @@ static dc_combine_fn *const same[DC_DTYPE__ALL][NOP] = { /* sum, prod, max, min 
     [DC_BF16] = {sum_bf16, prod_bf16, max_bf16, min_bf16},
     [DC_F32]  = {sum_f32, prod_f32, max_f32s, min_f32s},
     [DC_F64]  = {sum_f64, prod_f64, max_f64s, min_f64s},
-    [DC_F8E4M3FN] = {sum_f8e4m3fn, prod_f8e4m3fn, max_f8e4m3fn, min_f8e4m3fn},
-    [DC_F8E5M2]   = {sum_f8e5m2, prod_f8e5m2, max_f8e5m2, min_f8e5m2},
+#define FLOAT8(t, ...) [DC_##t] = {sum_##t, prod_##t, max_##t, min_##t},
+#include "core/base/dtype.def"
     [DC_C64]  = {sum_c64s, prod_c64s, NULL, NULL},
     [DC_C128] = {sum_c128s, prod_c128s, NULL, NULL},
 };
 
 /* Of short floats: to f32, and back. */
 static dc_combine_fn *const widening[DC_DTYPE__COUNT][NOP] = {
-    [DC_F16]      = {sum_f16_f32, prod_f16_f32, max_f16_f32, min_f16_f32},
-    [DC_BF16]     = {sum_bf16_f32, prod_bf16_f32, max_bf16_f32, min_bf16_f32},
-    [DC_F8E4M3FN] = {sum_f8e4m3fn_f32, prod_f8e4m3fn_f32, max_f8e4m3fn_f32, min_f8e4m3fn_f32},
-    [DC_F8E5M2]   = {sum_f8e5m2_f32, prod_f8e5m2_f32, max_f8e5m2_f32, min_f8e5m2_f32},
+    [DC_F16]  = {sum_f16_f32, prod_f16_f32, max_f16_f32, min_f16_f32},
+    [DC_BF16] = {sum_bf16_f32, prod_bf16_f32, max_bf16_f32, min_bf16_f32},
+#define FLOAT8(t, ...) [DC_##t] = {sum_##t##_f32, prod_##t##_f32, max_##t##_f32, min_##t##_f32},
+#include "core/base/dtype.def"
 };
 
 static dc_combine_fn *const rounding[DC_DTYPE__COUNT][NOP] = {
-    [DC_F16]      = {sum_f32_f16, prod_f32_f16, max_f32_f16, min_f32_f16},
-    [DC_BF16]     = {sum_f32_bf16, prod_f32_bf16, max_f32_bf16, min_f32_bf16},
-    [DC_F8E4M3FN] = {sum_f32_f8e4m3fn, prod_f32_f8e4m3fn, max_f32_f8e4m3fn, min_f32_f8e4m3fn},
-    [DC_F8E5M2]   = {sum_f32_f8e5m2, prod_f32_f8e5m2, max_f32_f8e5m2, min_f32_f8e5m2},
+    [DC_F16]  = {sum_f32_f16, prod_f32_f16, max_f32_f16, min_f32_f16},
+    [DC_BF16] = {sum_f32_bf16, prod_f32_bf16, max_f32_bf16, min_f32_bf16},
+#define FLOAT8(t, ...) [DC_##t] = {sum_f32_##t, prod_f32_##t, max_f32_##t, min_f32_##t},
+#include "core/base/dtype.def"
 };
 /* clang-format on */
 

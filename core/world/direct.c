@@ -56,11 +56,11 @@ void dc_world_tell_users(dc_world *w)
 static bool is_combined_alike(const dc_exchange *x, int64_t n)
 {
     const bool adds = x->combine == DC_COMBINE_SUM || x->combine == DC_COMBINE_PROD;
+    if (dc_dtype_is_short(x->dtype) && !dc_dtype_is_half(x->dtype))
+        return false;
     switch (x->dtype) {
     case DC_I16:
     case DC_U16:
-    case DC_F8E4M3FN:
-    case DC_F8E5M2:
     case DC_C128:
         return false;
     case DC_F16:
