@@ -257,6 +257,7 @@ typedef struct dc_lazies { /* of a context: dc_rt.lazy */
     uint64_t used;
     dc_lazy_spent *spent;      /* [DC_LAZY_SPENT], or NULL */
     struct dc_lazy_form *form; /* [DC_LAZY_FORMS], or NULL */
+    uint32_t general;          /* programs for any size that were tried */
     uint64_t rent; /* the sum of what was added to these, before the first compilation */
     bool compiles; /* there has been one */
 } dc_lazies;

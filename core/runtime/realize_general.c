@@ -12,12 +12,15 @@
 #include "core/runtime/realize_impl.h"
 #include "core/transform/bounded.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- forms ------------------------------------------------------------------------------------- */
 
-enum { SIZES = 3, TRIES = 4 };
+enum {
+    SIZES = 3,
+    TRIES = 4,  /* programs for one form, as sizes grow beyond their bounds */
+    MOST = 1000 /* in a context, whose table of sizes has room for others, too (DC_EXTENT_MOST) */
+};
 
 /* An expression without its sizes, and what the interpreter has computed of it. */
 typedef struct dc_lazy_form {
@@ -142,9 +145,10 @@ bool dc_lazy_general_fits(const dc_realize_task *t, const dc_lazy_entry *e)
 /* The dim that differs least is n; -1: none does, or what is no size differs. */
 static int64_t find_variable(const dc_realize_task *t, const uint64_t *other)
 {
-    int64_t least = INT64_MAX, at = -1;
+    uint64_t least = UINT64_MAX;
+    int64_t at = -1;
     for (uint32_t i = 0; i < t->word.n; i++) {
-        const int64_t d = llabs((long long)(t->word.at[i] - other[i]));
+        const uint64_t a = t->word.at[i], b = other[i], d = a > b ? a - b : b - a;
         if (d != 0 && !t->size.at[i])
             return -1;
         if (d != 0 && d < least && t->size.at[i] < DC_LAZY_CONST) {
@@ -339,6 +343,7 @@ dc_status dc_lazy_general_make(const dc_realize_task *t, dc_lazy_entry *e, bool 
     x->sizes = 1;
     x->ns = 0;
     x->tries++;
+    t->rt->lazy->general++;
     e->general = dc_xalloc(sizeof *e->general);
     e->exec = t->rt->lazy_exec;
     e->hash = x->hash;
@@ -373,7 +378,8 @@ bool dc_realize_generalises(dc_realize_task *t, double rent, double price)
     if (find_general(t) != NULL)
         return true;
     dc_lazy_form *x = form_of(t);
-    if (x->tries >= TRIES || memcmp(x->word, t->word.at, t->word.n * sizeof *x->word) == 0)
+    if (x->tries >= TRIES || l->general >= MOST ||
+        memcmp(x->word, t->word.at, t->word.n * sizeof *x->word) == 0)
         return false;
     x->sizes++;
     x->ns += rent < price ? rent : price;

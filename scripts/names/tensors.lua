@@ -163,7 +163,7 @@ f:start, f:ready, Job:poll, Job:result, Job:close | - | - | - | a call in slices
 dc.static | - | - | - | `static_argnums` of jax.jit
 dc.dim | torch.export.Dim | jax.export.symbolic_shape | -
 dc.print | - | jax.debug.print | -
-f:info, f:explain, f:exchanges, f:kernels, f:source, f:plan | -, torch._dynamo.explain, -, -, -, - | jax.stages.Compiled.cost_analysis, -, -, -, jax.stages.Compiled.as_text, jax.stages.Compiled.memory_analysis | -
+f:info, f:explain, f:report, f:exchanges, f:kernels, f:source, f:plan | -, torch._dynamo.explain, -, -, -, -, - | jax.stages.Compiled.cost_analysis, -, -, -, -, jax.stages.Compiled.as_text, jax.stages.Compiled.memory_analysis | -
 f:dot | torch.fx.passes.graph_drawer.FxGraphDrawer | - | -
 dc.tune | - | - | - | `mode="max-autotune"` of torch.compile
 

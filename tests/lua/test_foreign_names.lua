@@ -207,7 +207,7 @@ function TestForeign:test_commands()
   local file = program.quote(write("ok", safetensors('{"__metadata__":{' .. JSON .. ':' .. JSON .. '},' .. JSON
     .. tensor .. '}', ("\0"):rep(8))))
   local odd = program.quote(write("odd", safetensors('{' .. JSON
-    .. ':{"dtype":"F8_E5M2","shape":[2],"data_offsets":[0,2]}}', "\0\0")))
+    .. ':{"dtype":"F8_E8M0","shape":[2],"data_offsets":[0,2]}}', "\0\0")))
   local gg = program.quote(write("gg", gguf({ text(NAME) .. string.pack("<I4", 8) .. text(NAME),
     text(NAME .. "2") .. string.pack("<I4I4I8", 9, 8, 1) .. text(NAME) }, {})))
   local named = program.quote(write(RAW .. ".safetensors", safetensors("{}")))
