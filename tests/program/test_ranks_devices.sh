@@ -208,10 +208,10 @@ accident() {
     check "$2: ends after $took s" test $status -ne 0 -a $status -ne 124 -a $took -lt "$3"
     check "$2: nobody is done" test "$(grep -c done "$dir/out")" -eq 0
 }
-accident 3 kill@1:4 15
+accident 3 kill@1:4 50
 [ $l = mpich ] || check "killed: the others say who" fails sums "ended because rank 1 (host) was killed or has crashed"
-accident 2 kill@0:1 15
-accident 2 fail@1:3 15
+accident 2 kill@0:1 50
+accident 2 fail@1:3 50
 check "NCCL fails: its words and the line" fails sums "all_reduce, sums.lua:4: NCCL: another rank or the network failed (ncclRemoteError)"
 
 # Calls of the driver that fail on one rank.
@@ -233,6 +233,6 @@ for failing in cuEventRecord@1=1 cuEventRecord@3=1 cuEventQuery@1=999 cuLaunchKe
     check "$failing on one rank: both end" test $status -ne 124
 done
 export DEEPC_RANK_SECONDS=3
-accident 2 stop@1:4 30
+accident 2 stop@1:4 50
 check "a rank that is stopped: the other does not wait for ever" fails sums "others have not answered rank 0 (host) for 3 s in all_reduce, sums.lua:4"
 closing
