@@ -2,9 +2,9 @@
 # Ranks that train are killed, one of them at random moments: the others end soon, and started again they go on from the last
 # checkpoint; the losses are those of a run that was never disturbed, bit for bit. Then fewer ranks go on.
 #
-#   test_ranks_kill.sh [KILLS [SEED]]    how often (10), of the moments
+#   test_ranks_kill.sh [KILLS [SEED]]    how often (5), of the moments
 . "$(dirname "$0")/lib.sh"
-kills=${1:-${DEEPC_TEST_KILLS:-10}}
+kills=${1:-${DEEPC_TEST_KILLS:-5}}
 seed=${2:-${DEEPC_TEST_SEED:-$(date +%s)}}
 rank_settings
 export DEEPC_RANK_SECONDS=20
