@@ -123,6 +123,7 @@ end
 
 -- Small ones learn which images are which.
 function TestModelsOfImages:test_train()
+  dc.seed(1) -- whatever DEEPC_SEED is
   local nets = {
     models.resnet { depth = 18, num_classes = 2, width = 8 }, models.resnet { depth = 50, num_classes = 2, width = 4 },
     models.mobilenet_v2 { num_classes = 2, width_mult = 0.1, dropout = 0 },
