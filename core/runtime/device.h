@@ -23,15 +23,15 @@ typedef struct dc_target {
     char triple[64];    /* of the compiler */
     char features[512]; /* of the compiler: "+avx512f,..." */
     char dialect[16];   /* of kernel text: "llvm", "c11", "opencl", "cuda", "flat" */
-    bool simt;   /* a launch is thread groups, not ranges of work items for threads of a pool */
-    bool no_f64; /* it does not compute in f64 */
-    bool half;   /* one instruction converts between f16 and f32 */
-    bool bfloat; /* one instruction rounds f32 to bf16 */
-    bool scales; /* one instruction multiplies 16 f32 by powers of two */
-    bool dp4a;  /* one instruction multiplies four bytes by four and adds the products to 32 bits */
-    bool fused; /* one instruction multiplies and adds floats, with one rounding */
-    bool ranges;      /* one instruction picks the larger of two numbers, -0 below 0 */
-    bool warpgroups;  /* four warps begin products together, wgmma; where the user asks for it */
+    bool simt;       /* a launch is thread groups, not ranges of work items for threads of a pool */
+    bool no_f64;     /* it does not compute in f64 */
+    bool half;       /* one instruction converts between f16 and f32 */
+    bool bfloat;     /* one instruction rounds f32 to bf16 */
+    bool scales;     /* one instruction multiplies 16 f32 by powers of two */
+    bool dp4a;       /* one instruction multiplies four bytes by four and adds the products to 32 bits */
+    bool fused;      /* one instruction multiplies and adds floats, with one rounding */
+    bool ranges;     /* one instruction picks the larger of two numbers, -0 below 0 */
+    bool warpgroups; /* four warps begin products together, wgmma; where the user asks for it */
     int vector_bytes; /* 64 with AVX-512, 32 with AVX2, else 16; 4: no vectors */
     int vector_registers;
     uint32_t buffers; /* parameters of a kernel at most; 0: any number */
@@ -56,7 +56,7 @@ typedef enum dc_command_kind {
     DC_COMMAND_CHECK,
     DC_COMMAND_LOOP, /* the nbody commands that follow, again and again: see dc_command.grid */
     DC_COMMAND_BRANCH, /* bind[0] is a bool: the nbody commands that follow, or the nelse after them */
-    DC_COMMAND_HOST, /* rows 0 to grid - 1 of what core/host computes; bind[0] is its result */
+    DC_COMMAND_HOST,   /* rows 0 to grid - 1 of what core/host computes; bind[0] is its result */
     DC_COMMAND_BUNDLE /* one launch of the nbody LAUNCH commands that follow: none waits for another */
 } dc_command_kind;
 
@@ -88,11 +88,10 @@ typedef struct dc_command {
     uint32_t entry;   /* index into dc_source.entry */
     int64_t grid;     /* LAUNCH: work items. HOST: rows. LOOP: iterations at most */
     uint32_t threads; /* simt: of a group */
-    bool sets; /* LAUNCH, COPY, HOST: writes what outlives the run; not after a CHECK that stops */
-    size_t shared;  /* simt: bytes a group shares, beside the arrays in the text */
-    size_t scratch; /* bytes per thread */
-    uint64_t
-        cost_ns; /* LAUNCH, HOST: an estimate for one thread, so that small ones are not split */
+    bool sets;        /* LAUNCH, COPY, HOST: writes what outlives the run; not after a CHECK that stops */
+    size_t shared;    /* simt: bytes a group shares, beside the arrays in the text */
+    size_t scratch;   /* bytes per thread */
+    uint64_t cost_ns; /* LAUNCH, HOST: an estimate for one thread, so that small ones are not split */
     uint32_t nbind;
     /*
      * LAUNCH: buffers in the order of the kernel's parameters. LOOP: [0] a bool, read before each
@@ -144,13 +143,13 @@ typedef struct dc_run_watch {
  * meanwhile).
  */
 typedef struct dc_run_info {
-    int32_t fault_command;     /* out: the CHECK command that stopped the run, or -1 */
-    int64_t fault_value;       /* out: what it read */
-    uint64_t fault_bits;       /* out: what stood at its bind[1] */
-    bool begun;                /* in and out: set once anything has been given to the device */
+    int32_t fault_command;   /* out: the CHECK command that stopped the run, or -1 */
+    int64_t fault_value;     /* out: what it read */
+    uint64_t fault_bits;     /* out: what stood at its bind[1] */
+    bool begun;              /* in and out: set once anything has been given to the device */
     const dc_run_watch *watch; /* in: NULL, or who hears of each command */
-    uint64_t deadline_ns;      /* in: of dc_clock_ns(); 0 none. At least one command runs */
-    const atomic_bool *stop;   /* in: NULL, or true makes it as if the deadline were reached */
+    uint64_t deadline_ns;    /* in: of dc_clock_ns(); 0 none. At least one command runs */
+    const atomic_bool *stop; /* in: NULL, or true makes it as if the deadline were reached */
     dc_halt *halt;     /* in: NULL, or what ends it in the middle of a launch, with INTERRUPTED */
     const void *block; /* in: the argument block on the host, for devices that take it */
     size_t block_bytes;

@@ -13,7 +13,8 @@
  * - `value` is set once. With it, a node that reads no parameter drops its operands and is a leaf
  *   from then on (`dropped`); one that does keeps them for as long as it lives, for gradients.
  * - Which nodes share a program depends on the structure of the expression and on sizes, not on what was collected or
- *   computed before; one may serve for many sizes (core/runtime/realize_general.c). Whether it is compiled or interpreted depends on these and on how often it has been computed: on no
+ *   computed before; one may serve for many sizes (core/runtime/realize_general.c).
+ *   Whether it is compiled or interpreted depends on these and on how often it has been computed: on no
  *   clock, thread or cache, so a script gives the same bits each time. In a steady context (dc_rt.steady) it depends on
  *   structure and sizes alone.
  * - Nothing here recurses over an expression: chains may be as long as memory allows.
@@ -58,11 +59,9 @@ struct dc_lazy {
     bool dropped; /* LEAF that was an operation */
     bool call;    /* LEAF that is the result of a compiled function */
     bool counts;  /* what the language calls one operation ends here */
-    bool
-        rule; /* made of numbers alone, such as zeros and draws, or given as such: of no device in particular */
-    bool
-        steady; /* of a cell, or kept by a typed function: how it is computed depends on structure and sizes alone */
-    bool part;  /* of the walk `epoch`: a leaf, since it is a part of a value */
+    bool rule;    /* made of numbers alone, such as zeros and draws, or given as such: of no device in particular */
+    bool steady;  /* of a cell, or kept by a typed function: how it is computed depends on structure and sizes alone */
+    bool part;    /* of the walk `epoch`: a leaf, since it is a part of a value */
     uint32_t nin;
     uint32_t index;       /* of PICK */
     uint32_t ops, nodes;  /* pending below, this one included; at most so many (dc_lazy_count) */
@@ -89,8 +88,7 @@ enum {
     DC_LAZY_PENDING = 64,   /* operations: one more without a parameter is realized at once */
     DC_LAZY_NODES = 512,    /* nodes of the op table: the same */
     DC_LAZY_RECIPE = 10000, /* operations of a recipe that stays: one more is an error */
-    DC_LAZY_WORK =
-        4096, /* element operations that the interpreter always does rather than a compiler */
+    DC_LAZY_WORK = 4096, /* element operations that the interpreter always does rather than a compiler */
     DC_LAZY_SMALL =
         16384 /* elements that are copied rather than have a program made for their form */
 };
@@ -158,8 +156,8 @@ typedef struct dc_lazy_arg {
 
 typedef struct dc_lazy_exec {
     /*
-     * f is copied. anywhere: by parameter, its memory begins at any element; NULL: nowhere but where memory does. nsize: so many
-     * parameters at the end are sizes known at run time.
+     * f is copied. anywhere: by parameter, its memory begins at any element; NULL: none does. nsize: so many parameters at the
+     * end are sizes known at run time.
      */
     dc_status (*build)(dc_rt *rt, dc_job *j, const dc_func *f, const bool *anywhere, uint32_t nsize,
                        void **out);
@@ -255,11 +253,11 @@ typedef struct dc_lazies { /* of a context: dc_rt.lazy */
     dc_lazy_entry **entry;    /* programs by structure */
     uint32_t nentry;
     uint64_t used;
-    dc_lazy_spent *spent;      /* [DC_LAZY_SPENT], or NULL */
+    dc_lazy_spent *spent; /* [DC_LAZY_SPENT], or NULL */
     struct dc_lazy_form *form; /* [DC_LAZY_FORMS], or NULL */
-    uint32_t general;          /* programs for any size that were tried */
-    uint64_t rent; /* the sum of what was added to these, before the first compilation */
-    bool compiles; /* there has been one */
+    uint32_t general;     /* programs for any size that were tried */
+    uint64_t rent;        /* the sum of what was added to these, before the first compilation */
+    bool compiles;        /* there has been one */
 } dc_lazies;
 
 dc_lazies *dc_lazy_of(dc_rt *rt);

@@ -128,18 +128,18 @@ static uint64_t word_of(uint8_t size, int64_t number)
                                 : dc_bits_of((dc_dtype)(size - DC_LAZY_CONST), (double)number);
 }
 
-bool dc_lazy_general_fits(const dc_realize_task *t, const dc_lazy_entry *e)
+static bool fits(const dc_realize_task *t, const dc_lazy_entry *e)
 {
     const dc_lazy_general *g = e->general;
     if (g == NULL || e->nword != t->word.n)
         return false;
     const int64_t n = (int64_t)t->word.at[g->n];
-    bool fits = n >= g->lo && n <= g->hi && e->hash == t->form;
-    for (uint32_t i = 0; fits && i < e->nword; i++)
-        fits = t->word.at[i] == (g->slope[i] == 0
+    bool same = n >= g->lo && n <= g->hi && e->hash == t->form;
+    for (uint32_t i = 0; same && i < e->nword; i++)
+        same = t->word.at[i] == (g->slope[i] == 0
                                      ? (uint64_t)g->base[i]
                                      : word_of(t->size.at[i], g->base[i] + g->slope[i] * n));
-    return fits;
+    return same;
 }
 
 /* The dim that differs least is n; -1: none does, or what is no size differs. */
@@ -209,14 +209,6 @@ static dc_ref count(dc_func *f, int64_t size, const dc_type *type)
     return dc_graph_unreduce(f, sum, (1u << type->rank) - 1, type->rank, type->dim);
 }
 
-static bool is_bounded(const dc_type *t)
-{
-    for (int k = 0; k < t->rank; k++)
-        if (dc_extent_is(t->dim[k]))
-            return true;
-    return false;
-}
-
 /* May sizes of it be known at run time? Others that have none are as they are. */
 static bool takes_sizes(dc_op op)
 {
@@ -249,11 +241,11 @@ static dc_status write_node(const dc_realize_task *t, dc_func *f, const dc_lazy 
                             const dc_type *want, const int64_t *attr, bool is_size)
 {
     dc_ref *in = DC_NEW_ARRAY(&t->j->scratch, dc_ref, n->nin);
-    bool sized = is_bounded(want);
+    bool sized = dc_build_is_bounded(want, UINT32_MAX);
     for (uint32_t k = 0; k < n->nin; k++) {
         in[k] = ref[dc_lazy_walk_real(&t->walk, n->in[k])->number];
         const dc_type of = dc_node_type(f, in[k]);
-        sized = sized || is_bounded(&of);
+        sized = sized || dc_build_is_bounded(&of, UINT32_MAX);
     }
     if (n->op == DC_OP_CONST && is_size) {
         ref[n->number] = count(f, attr[0], want);
@@ -362,11 +354,11 @@ dc_status dc_lazy_general_make(const dc_realize_task *t, dc_lazy_entry *e, bool 
 
 /* ---- choosing ---------------------------------------------------------------------------------- */
 
-static const dc_lazy_entry *find_general(const dc_realize_task *t)
+dc_lazy_entry *dc_lazy_general_find(const dc_realize_task *t)
 {
     const dc_lazies *l = t->rt->lazy;
     for (uint32_t i = 0; i < l->nentry; i++)
-        if (dc_lazy_general_fits(t, l->entry[i]))
+        if (fits(t, l->entry[i]))
             return l->entry[i];
     return NULL;
 }
@@ -375,7 +367,7 @@ bool dc_realize_generalises(dc_realize_task *t, double rent, double price)
 {
     dc_lazies *l = t->rt->lazy;
     t->form = hash_form(t);
-    if (find_general(t) != NULL)
+    if (dc_lazy_general_find(t) != NULL)
         return true;
     dc_lazy_form *x = form_of(t);
     if (x->tries >= TRIES || l->general >= MOST ||
@@ -437,7 +429,8 @@ static dc_status trim(const dc_realize_task *t, const dc_lazy_general *g, dc_ten
         const dc_type bound = dc_type_bound(type);
         const dc_type want = dc_type_parts(&t->result.at[i]->type);
         dc_tensor *to;
-        if (!is_bounded(type) || (dc_block_is_prefix(type) && !wastes_memory(&want, &bound))) {
+        if (!dc_build_is_bounded(type, UINT32_MAX) ||
+            (dc_block_is_prefix(type) && !wastes_memory(&want, &bound))) {
             made[i]->type = want;
             continue;
         }
@@ -465,7 +458,7 @@ dc_status dc_lazy_general_run(const dc_realize_task *t, const dc_lazy_entry *e, 
     dc_tensor **padded = DC_NEW_ARRAY(&j->scratch, dc_tensor *, g->nleaf);
     for (uint32_t i = 0; i < g->nleaf; i++) {
         arg[i] = (dc_lazy_arg){t->given[i], t->walk.leaf.at[i]->bits};
-        if (is_bounded(&g->type[i]))
+        if (dc_build_is_bounded(&g->type[i], UINT32_MAX))
             DC_TRY(pad(t, &g->type[i], &arg[i].tensor, &padded[i]));
     }
     for (uint32_t i = 0; i < g->size.n; i++)

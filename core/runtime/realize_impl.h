@@ -64,7 +64,8 @@ bool dc_realize_is_known(const dc_realize_task *t, uint64_t structure);
  * one costs? rent: what this one takes; price: to compile it.
  */
 bool dc_realize_generalises(dc_realize_task *t, double rent, double price);
-bool dc_lazy_general_fits(const dc_realize_task *t, const dc_lazy_entry *e);
+/* The one that t->word is of, whose form dc_realize_generalises has noted; NULL: there is none. */
+dc_lazy_entry *dc_lazy_general_find(const dc_realize_task *t);
 /* Fills in an empty entry. *made false: an operation needs a fixed size, or sizes are in no line. */
 dc_status dc_lazy_general_make(const dc_realize_task *t, dc_lazy_entry *e, bool *made);
 dc_status dc_lazy_general_run(const dc_realize_task *t, const dc_lazy_entry *e, dc_tensor **made);

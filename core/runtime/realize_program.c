@@ -352,13 +352,9 @@ static dc_status check_numbers(const dc_realize_task *t, dc_tensor *const *made)
 /* The program for any size, else that of these sizes. */
 static dc_status find_or_make(dc_realize_task *t, dc_lazy_entry **out)
 {
-    const dc_lazies *l = t->rt->lazy;
     const uint64_t hash = dc_realize_hash(t);
-    for (uint32_t i = 0; t->general && i < l->nentry; i++)
-        if (dc_lazy_general_fits(t, l->entry[i])) {
-            *out = l->entry[i];
-            return DC_OK;
-        }
+    if (t->general && (*out = dc_lazy_general_find(t)) != NULL)
+        return DC_OK;
     if (t->general) {
         DC_TRY(new_entry(t, hash, out));
         if (*out != NULL)
