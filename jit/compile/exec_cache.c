@@ -70,7 +70,7 @@ static void put_target(dc_text *out, const dc_target *t)
     put_numbers(out, numbers, DC_COUNTOF(numbers));
 }
 
-/* Which nodes share a line, and in what order, is part of it; what the lines are is not. */
+/* Which origins a node has is part of it, what their lines are is not (dc_exec_put_words). */
 static void put_node(dc_text *out, const dc_node *n)
 {
     const uint32_t head[] = {n->op, n->dtype, n->rank, n->nin, n->nattr, n->origin};
@@ -156,6 +156,7 @@ bool dc_exec_cache_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_
         put_number(text, (int64_t)dc_tuned_fingerprint(env->tuned));
     put_description(text, &e->desc);
     put_graph(text, e->desc.fn);
+    dc_exec_put_words(j, e->desc.fn, text);
     *key = dc_cache_key_of(text->s, text->n);
     dc_job_text_end(j, text);
     return known;

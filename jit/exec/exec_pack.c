@@ -7,6 +7,7 @@
 
 #include "jit/exec/kernel_table.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A new field needs a row below, or a reason here why it has none: `sets` is found again, counters begin at zero,
@@ -359,6 +360,44 @@ static const char *words_of(const dc_func *fn, uint64_t origin, form what)
         origin -= f->origins.n;
     }
     return NULL;
+}
+
+typedef struct word {
+    const char *text;
+    uint32_t origin; /* counted as above */
+} word;
+
+static int by_text(const void *a, const void *b)
+{
+    const word *x = a, *y = b;
+    const uintptr_t s = (uintptr_t)x->text, t = (uintptr_t)y->text;
+    return s != t ? (s < t ? -1 : 1) : (x->origin > y->origin) - (x->origin < y->origin);
+}
+
+/* Equal words are one string; they are sorted by its address, which says nothing itself. */
+static void put_first_origins(dc_job *j, const dc_func *fn, form what, dc_text *out)
+{
+    const dc_func *f;
+    uint32_t n = 0, k = 0;
+    for (uint32_t i = 0; (f = part_of(fn, i)) != NULL; i++)
+        n += f->origins.n;
+    word *sorted = DC_NEW_ARRAY(&j->scratch, word, n);
+    uint32_t *first = DC_NEW_ARRAY(&j->scratch, uint32_t, n);
+    for (uint32_t i = 0; (f = part_of(fn, i)) != NULL; i++)
+        for (uint32_t o = 0; o < f->origins.n; o++, k++)
+            sorted[k] = (word){words_at(&f->origins.at[o], what), k};
+    qsort(sorted, n, sizeof *sorted, by_text);
+    for (uint32_t i = 0; i < n; i++) {
+        const bool again = i > 0 && sorted[i].text == sorted[i - 1].text;
+        first[sorted[i].origin] = again ? first[sorted[i - 1].origin] : sorted[i].origin;
+    }
+    dc_text_put(out, (const char *)first, n * sizeof *first);
+}
+
+void dc_exec_put_words(dc_job *j, const dc_func *fn, dc_text *out)
+{
+    put_first_origins(j, fn, LINE, out);
+    put_first_origins(j, fn, LAYER, out);
 }
 
 static void put_record(writer *w, const record *rec, const char *x);

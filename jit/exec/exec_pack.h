@@ -1,8 +1,9 @@
 /*
  * The compiled part of an executable as bytes, and back: commands, memory plan, the facts about each
  * kernel that reports show; of the kernels themselves the digests that the context's table and the cache on
- * disk know them by. No pointer, and no line of a script: origins are numbers in the side table of the graph
- * that it was made from, so they are right for every graph with the same numbers.
+ * disk know them by. No pointer, and no line of a script: lines and layers are the
+ * numbers of the first origins that have them, in the side tables of the graph that it was made from. So they are right
+ * for every graph whose origins have the same words where those of that graph have (dc_exec_put_words).
  */
 #ifndef DC_JIT_EXEC_EXEC_PACK_H
 #define DC_JIT_EXEC_EXEC_PACK_H
@@ -13,6 +14,9 @@
 typedef struct dc_packed_kernel {
     dc_cache_key text, disk; /* jit/exec/kernel_table.h */
 } dc_packed_kernel;
+
+/* For a key: of each origin of fn and the bodies of its module, the first one with the same line, and with the same layer. */
+void dc_exec_put_words(dc_job *j, const dc_func *fn, dc_text *out);
 
 /* False: one of the kernels is not on disk. */
 bool dc_exec_pack(const dc_exec *e, dc_text *out);
