@@ -227,7 +227,7 @@ function TestFinalizers:test_random_actions_in_finalizers()
   end
   collectgarbage()
   collectgarbage()
-  local before = dc.stats().bytes_live
+  local before = dc.stats()
   local pool, fns, cfg, k = {}, {}, { a = 1, b = { c = 2 } }, dc.static(1)
   local function any() return pool[random(#pool)] end
   local function body(x, n)
@@ -271,7 +271,11 @@ function TestFinalizers:test_random_actions_in_finalizers()
   end)
   pool, fns = nil, nil
   for _ = 1, 6 do collectgarbage() end
-  lu.assertEquals(dc.stats().bytes_live, before)
+  local after = dc.stats()
+  lu.assertEquals(after.handles, before.handles)
+  if os.getenv "DEEPC_LAZY" == "eval" then -- elsewhere kernels of lazy expressions are kept, with their temporaries
+    lu.assertEquals(after.bytes_live, before.bytes_live)
+  end
 end
 
 TestPrintInside = {}
