@@ -170,9 +170,12 @@ static int l_leave(lua_State *L)
 
 static int l_tostring(lua_State *L)
 {
-    const dc_scope *s = dc_udata_check(L, 1, &dc_scope_type);
-    lua_pushfstring(L, "scope (%s%s%s)", s->open ? "open" : "closed",
-                    s->where != NULL ? ", made at " : "", s->where != NULL ? s->where : "");
+    const dc_scope *s = dc_udata_test(L, 1, &dc_scope_type);
+    if (s == NULL) /* its finalizer has run */
+        lua_pushliteral(L, "scope (gone)");
+    else
+        lua_pushfstring(L, "scope (%s%s%s)", s->open ? "open" : "closed",
+                        s->where != NULL ? ", made at " : "", s->where != NULL ? s->where : "");
     return 1;
 }
 

@@ -240,11 +240,14 @@ static int l_result(lua_State *L)
 
 static int l_tostring(lua_State *L)
 {
-    const slices *p = dc_udata_check(L, 1, &dc_fnjob_type);
-    lua_pushfstring(L, "job of %s (%s)", p->name,
-                    p->s == NULL ? "ended"
-                    : p->done    ? "done"
-                                 : "not done");
+    const slices *p = dc_udata_test(L, 1, &dc_fnjob_type);
+    if (p == NULL) /* its finalizer has run */
+        lua_pushliteral(L, "job (gone)");
+    else
+        lua_pushfstring(L, "job of %s (%s)", p->name,
+                        p->s == NULL ? "ended"
+                        : p->done    ? "done"
+                                     : "not done");
     return 1;
 }
 

@@ -92,6 +92,22 @@ function TestFinalizers:test_a_typed_function_brought_back()
   lu.assertEquals(getmetatable(back), "deepc.fn")
 end
 
+-- Finalizers run in the opposite order of their making: what a table refers to has lost its own when the table's runs.
+function TestFinalizers:test_texts_of_what_is_gone()
+  local texts = {}
+  do
+    local t = setmetatable({}, { __gc = function(t)
+      for name, v in pairs(t) do texts[name] = tostring(v) end
+    end })
+    local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x * 2 end)
+    t.job, t.scope, t.tensor, t.static, t.fn = f:start { 1, 2 }, dc.scope(), dc.ones "f32[2]", dc.static(2), f
+    t.scope:close()
+  end
+  for _ = 1, 3 do collectgarbage() end
+  lu.assertEquals({ texts.job, texts.scope }, { "job (gone)", "scope (gone)" })
+  for _, name in ipairs { "tensor", "static", "fn" } do lu.assertIsString(texts[name]) end
+end
+
 -- Calls f with a tensor and a table whose fields close it when they are asked for.
 local function closing(f, value)
   local x = dc.ones "f32[2, 2]" * 2
