@@ -6,7 +6,7 @@
 #include "extras/viz/viz_page.h"
 
 extern const struct dc_stdlib_module dc_editors_modules[], dc_llm_modules[], dc_plot_modules[],
-    dc_signal_modules[], dc_viz_modules[];
+    dc_signal_modules[], dc_stablehlo_modules[], dc_viz_modules[];
 #endif
 
 const dc_extra dc_extras[] = {
@@ -15,6 +15,7 @@ const dc_extra dc_extras[] = {
     {dc_llm_modules, &dc_tokenizer_bindings, &dc_tokenizer_type},
     {dc_plot_modules, NULL, NULL},
     {dc_signal_modules, NULL, NULL},
+    {dc_stablehlo_modules, NULL, NULL},
     {dc_viz_modules, &dc_viz_page_bindings, NULL},
 #endif
     {NULL, NULL, NULL},
