@@ -10,7 +10,8 @@ local NOTE = "Made by scripts/reference from "
 local sources = {
   deepc = "stdlib/api/", ["deepc.nn"] = "stdlib/nn/", ["deepc.models"] = "extras/llm/models/",
   ["deepc.plot"] = "extras/plot/plot.lua", ["deepc.serve"] = "extras/llm/serve.lua",
-  ["deepc.signal"] = "extras/signal/signal.lua", ["deepc.tokenizers"] = "extras/llm/tokenizers.lua",
+  ["deepc.signal"] = "extras/signal/signal.lua", ["deepc.stablehlo"] = "extras/stablehlo/stablehlo.lua",
+  ["deepc.tokenizers"] = "extras/llm/tokenizers.lua",
   ["deepc.viz"] = "extras/viz/viz.lua",
 }
 

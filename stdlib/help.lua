@@ -243,6 +243,7 @@ local modules = {
     "deepc.optim.large", "deepc.optim.groups", "deepc.optim.lbfgs", "deepc.optim.average", "deepc.optim.scaler" },
   { "deepc.fft", "deepc.fft.transforms", "deepc.fft.cosine" },
   { "deepc.signal", "deepc.signal" },
+  { "deepc.stablehlo", "deepc.stablehlo" },
   { "deepc.schedules", "deepc.schedules" },
   { "deepc.metrics", "deepc.metrics.class", "deepc.metrics.classes", "deepc.metrics.numbers",
     "deepc.metrics.ranking", "deepc.metrics.text" },

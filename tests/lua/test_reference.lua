@@ -16,6 +16,7 @@ local fft = require "deepc.fft"
 local linalg = require "deepc.linalg"
 local lapack = require "tests.lua.lapack"
 local signal = require "deepc.signal"
+local stablehlo = require "deepc.stablehlo"
 local tokenizers = require "deepc.tokenizers"
 local models = require "deepc.models"
 local serve = require "deepc.serve"
@@ -124,6 +125,7 @@ function TestAnnotations:test_every_initialiser_and_schedule()
   check_all("linalg", linalg)
   check_all("models", models)
   check_all("signal", signal)
+  check_all("stablehlo", stablehlo)
   check_all("serve", serve)
   local tokenizer = tokenizers.load { vocab = { "[UNK]" }, kind = "bert" }
   check_all("tokenizers", tokenizers)
@@ -166,7 +168,8 @@ function TestAnnotations:test_every_annotated_name_exists()
   local layer = nn.ReLU()
   local of = {
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
-    random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers, models = models,
+    random = random, fft = fft, linalg = linalg, signal = signal, stablehlo = stablehlo,
+    tokenizers = tokenizers, models = models,
     pipeline = pipeline, ["pipeline.Schedule"] = stages(), viz = viz,
     serve = serve, ["serve.Server"] = server, ["serve.Request"] = server:submit { prompt = { 1 } },
     ["serve.Grammar"] = serve.regex(tokenizers.load { vocab = { "[UNK]" }, kind = "bert" }, "a"),
@@ -317,7 +320,8 @@ function TestExamples:test_all_run()
   local env = setmetatable({
     dc = dc, nn = nn, optim = optim, data = data, plot = plot, viz = viz, schedules = schedules, metrics = metrics,
     pipeline = pipeline,
-    random = random, fft = fft, linalg = linalg, signal = signal, net = net, tokenizers = tokenizers, models = models,
+    random = random, fft = fft, linalg = linalg, signal = signal, stablehlo = stablehlo, net = net,
+    tokenizers = tokenizers, models = models,
     serve = serve, server = serve.new(models.llama(TINY), tokenizers.load { vocab = { "[UNK]", "to", "be", "or" },
       kind = "bert" }, { tokens = 64 }),
     opt = optim.SGD(net:parameters()), print = function() end,
@@ -397,5 +401,5 @@ function TestFiles:test_are_up_to_date()
     lu.assertTrue(there == text, path .. " is not what ./scripts/reference writes")
     count = count + 1
   end
-  lu.assertEquals(count, 19)
+  lu.assertEquals(count, 20)
 end

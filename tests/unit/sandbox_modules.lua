@@ -166,6 +166,19 @@ rows["deepc.fft"] = function()
   assert(require "deepc.fft".rfft(dc.ones "f32[8]"):real():sum():item() == 8)
 end
 
+local identity = "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }"
+
+prepare["deepc.stablehlo"] = function(folder)
+  local f <close> = assert(io.open(folder .. "/f.mlir", "w"))
+  f:write(identity)
+end
+
+rows["deepc.stablehlo"] = function(t)
+  local stablehlo = require "deepc.stablehlo"
+  assert(stablehlo.load(identity) { 1, 2 }:sum():item() == 3)
+  t.needs("read", function() stablehlo.load(t.given .. "/f.mlir") end)
+end
+
 rows["deepc.signal"] = function()
   local signal = require "deepc.signal"
   assert(signal.hann_window(8).shape[1] == 8)

@@ -1,0 +1,318 @@
+-- Operations of StableHLO with regions: reductions, sort, loops and branches; contractions.
+
+local dc = require "deepc"
+local elements = require "deepc.stablehlo.elements"
+local shapes = require "deepc.stablehlo.shapes"
+
+local rows = {}
+
+-- ---- reduce --------------------------------------------------------------------------------------
+
+local methods = { add = "sum", multiply = "prod", maximum = "max", minimum = "min" }
+
+local function with_init(name, x, init)
+  if name == "add" then
+    return x + init
+  elseif name == "multiply" then
+    return x * init
+  elseif x.dtype == "bool" then
+    return name == "maximum" and x | init or x & init
+  end
+  return name == "maximum" and dc.maximum(x, init) or dc.minimum(x, init)
+end
+
+local function reduce_named(o, name, x, init, axes)
+  local y = x
+  if #axes > 0 then
+    y = x[methods[name]](x, axes)
+    y = y.dtype == x.dtype and y or y:cast(x.dtype)
+  end
+  return shapes.is_identity(name, x.dtype, o:number(init)) and y or with_init(name, y, init)
+end
+
+-- The axes of a list (from 0) in front, as one.
+local function in_front(x, axes)
+  local at, perm, rest, n = shapes.places(axes), {}, {}, 1
+  for _, d in ipairs(axes) do
+    perm[#perm + 1] = d + 1
+    n = n * x.shape[d + 1]
+  end
+  for d = 0, #x.shape - 1 do
+    if not at[d] then
+      perm[#perm + 1] = d + 1
+      rest[#rest + 1] = x.shape[d + 1]
+    end
+  end
+  return shapes.reshape(x:permute(table.unpack(perm)), { n, table.unpack(rest) }), n, rest
+end
+
+local function every_second(x, first, n)
+  return x:slice { [1] = { first, first + 2 * (n - 1), 2 } }
+end
+
+-- Neighbours are combined, again and again: the order stays.
+local function fold(body, xs, n)
+  local k = #xs
+  while n > 1 do
+    local half, args, rest = n // 2, {}, {}
+    for i = 1, k do
+      args[i], args[k + i] = every_second(xs[i], 1, half), every_second(xs[i], 2, half)
+      rest[i] = n % 2 == 1 and xs[i]:slice { [1] = { n, n } } or nil
+    end
+    xs = { body(table.unpack(args, 1, 2 * k)) }
+    for i = 1, k do
+      xs[i] = rest[i] and dc.concat({ xs[i], rest[i] }, 1) or xs[i]
+    end
+    n = half + n % 2
+  end
+  return xs
+end
+
+local function reduce_by_body(o, xs, inits, axes)
+  local body, k, n, rest = o:region(1, true), #xs, nil, nil
+  for i = 1, k do
+    xs[i], n, rest = in_front(xs[i], axes)
+  end
+  if n == 0 or elements.count(rest) == 0 then
+    for i = 1, k do
+      xs[i] = shapes.spread(inits[i], {}, rest)
+    end
+    return table.unpack(xs)
+  end
+  xs = fold(body, xs, n)
+  local args = table.pack(table.unpack(inits, 1, k))
+  for i = 1, k do
+    args[k + i] = shapes.reshape(xs[i], rest)
+  end
+  local out = { body(table.unpack(args, 1, 2 * k)) }
+  for i = 1, k do -- a body may give what it was called with, a scalar
+    out[i] = #out[i].shape == #rest and out[i] or shapes.spread(out[i], {}, rest)
+  end
+  return table.unpack(out)
+end
+
+rows["stablehlo.reduce"] = function(o, ...)
+  local args = { ... }
+  local n = #args // 2
+  local xs, inits = { table.unpack(args, 1, n) }, { table.unpack(args, n + 1) }
+  local axes = o.attributes.dimensions
+  local name = n == 1 and shapes.combination(o.op.regions[1], xs[1].dtype)
+  if methods[name] and not (elements.is_complex(xs[1].dtype) and name:find "imum") then
+    local list = {}
+    for i, d in ipairs(axes) do
+      list[i] = d + 1
+    end
+    return reduce_named(o, name, xs[1], inits[1], list)
+  end
+  return reduce_by_body(o, xs, inits, axes)
+end
+
+rows["stablehlo.map"] = function(o, ...)
+  local y = o:region(1, true)(...)
+  return #y.shape == #o.types[1].shape and y or shapes.spread(y, {}, o.types[1].shape)
+end
+
+-- ---- sort ----------------------------------------------------------------------------------------
+
+-- An expression of a region as text, with '@' for the argument of a name, nil where it reads another one. What is found
+-- once is kept in seen.
+local function expression(region, made, name, argument, seen)
+  if name == argument then
+    return "@"
+  elseif seen[name] ~= nil then
+    return seen[name]
+  end
+  local op = made[name]
+  local text
+  if op and #op.regions == 0 then
+    local parts = {}
+    for i, operand in ipairs(op.operands) do
+      parts[i] = expression(region, made, operand, argument, seen)
+      if not parts[i] then
+        seen[name] = false
+        return false
+      end
+    end
+    if op.name == "stablehlo.constant" then
+      local a = op.attributes.value
+      local v = a.splat
+      parts[1] = ("%s %s"):format(type(v) == "table" and ("bits %s"):format(v.bits) or v, a.type.element)
+    end
+    text = ("%s%s%s(%s)"):format(op.name, op.attributes.comparison_direction or "", op.attributes.compare_type or "",
+      table.concat(parts, ","))
+  end
+  seen[name] = text or false
+  return seen[name]
+end
+
+-- A comparator g(a) < g(b) of one pair of its arguments sorts by g: the number of the pair, the value to sort by,
+-- whether it descends, and how it compares.
+local function key_of(region)
+  local made = {}
+  for _, op in ipairs(region.ops) do
+    for _, name in ipairs(op.results) do
+      made[name] = op
+    end
+  end
+  local last = region.ops[#region.ops]
+  local compare = made[last.operands[1]]
+  local direction = compare and compare.name == "stablehlo.compare" and compare.attributes.comparison_direction
+  if direction ~= "LT" and direction ~= "GT" then
+    return nil
+  end
+  for k = 1, #region.args, 2 do
+    local left = expression(region, made, compare.operands[1], region.args[k].name, {})
+    local right = expression(region, made, compare.operands[2], region.args[k + 1].name, {})
+    if left and left == right and #left < 100000 then
+      return (k + 1) // 2, compare.operands[1], direction == "GT", compare.attributes.compare_type
+    end
+  end
+  return nil
+end
+
+local floats = { f64 = true, f32 = true, f16 = true, bf16 = true }
+
+-- The key of each element: what the region computes on the way to its comparison.
+local function key_values(o, xs, k, name)
+  local region = o.op.regions[1]
+  if region.args[2 * k - 1].name == name then
+    return xs[k]
+  end
+  local args = {}
+  for i, x in ipairs(xs) do
+    args[2 * i - 1], args[2 * i] = x, x
+  end
+  local key
+  o.run:region(region, o.env, args, true, function(env) key = env[name] end)
+  return key
+end
+
+-- Each element's rank: how many come before it. In the square of the axis, for comparators of any kind.
+local function order_by_ranks(o, xs, axis)
+  local n, less, args, back = xs[1].shape[axis], o:region(1, true), {}, {}
+  if n > 4096 then
+    o:fail("a comparator that is no comparison of one key sorts at most 4096 elements, not %d", n)
+  end
+  for i, x in ipairs(xs) do
+    local rows_of, columns_of = table.pack(table.unpack(x.shape)), table.pack(table.unpack(x.shape))
+    table.insert(rows_of, axis + 1, 1)
+    table.insert(columns_of, axis, 1)
+    local whole = table.pack(table.unpack(x.shape))
+    table.insert(whole, axis, n)
+    args[2 * i - 1] = shapes.reshape(x, columns_of):expand(table.unpack(whole))
+    args[2 * i] = shapes.reshape(x, rows_of):expand(table.unpack(whole))
+    back[2 * i - 1], back[2 * i] = args[2 * i], args[2 * i - 1]
+  end
+  local before, behind = less(table.unpack(args)), less(table.unpack(back))
+  local shape = before.shape
+  local earlier = shapes.positions("i32", shape, axis):lt(shapes.positions("i32", shape, axis - 1))
+  local rank = (before | (~behind & earlier)):cast("i32"):sum(axis + 1):cast "i32"
+  return rank:argsort(axis)
+end
+
+rows["stablehlo.sort"] = function(o, ...)
+  local xs = { ... }
+  local axis = (o.attributes.dimension or -1) % #xs[1].shape + 1
+  if xs[1].shape[axis] < 2 or elements.count(xs[1].shape) == 0 then
+    return ...
+  end
+  local k, name, descending, kind = key_of(o.op.regions[1])
+  local index
+  if k then
+    local key = key_values(o, xs, k, name)
+    if kind == "TOTALORDER" and floats[key.dtype] and name == o.op.regions[1].args[2 * k - 1].name then
+      key = shapes.in_total_order(key)
+    end
+    if key.dtype == "bool" then
+      key = key:cast "u8"
+    end
+    index = key:argsort { axis = axis, descending = descending }
+  else
+    index = order_by_ranks(o, xs, axis)
+  end
+  for i, x in ipairs(xs) do
+    xs[i] = x:gather(index, axis)
+  end
+  return table.unpack(xs)
+end
+
+-- ---- loops and branches --------------------------------------------------------------------------
+
+rows["stablehlo.while"] = function(o, ...)
+  local n = select("#", ...)
+  local condition, body = o:region(1), o:region(2)
+  if n == 0 then
+    o:fail("a loop without values is not supported")
+  end
+  local out = dc.loop(function(c) return condition(table.unpack(c, 1, n)) end,
+    function(c) return { body(table.unpack(c, 1, n)) } end, { ... })
+  return table.unpack(out, 1, n)
+end
+
+rows["stablehlo.if"] = function(o, p)
+  return dc.cond(p, o:region(1), o:region(2))
+end
+
+rows["stablehlo.case"] = function(o, index)
+  local list, n = {}, #o.op.regions
+  for i = 1, n do
+    list[i] = o:region(i)
+  end
+  return dc.switch(dc.where(index:lt(0), n - 1, index), list)
+end
+
+-- ---- contractions --------------------------------------------------------------------------------
+
+-- Letters for the axes of both operands and of the result, as dc.einsum wants them.
+local function letters(a, rank_a, rank_b)
+  local left, right, result, n = {}, {}, {}, 0
+  local function pair(one, two, keep)
+    for i, d in ipairs(one) do
+      n = n + 1
+      left[d + 1], right[two[i] + 1] = "d" .. n, "d" .. n
+      result[#result + 1] = keep and "d" .. n or nil
+    end
+  end
+  pair(a.lhs_batching_dimensions, a.rhs_batching_dimensions, true)
+  pair(a.lhs_contracting_dimensions, a.rhs_contracting_dimensions, false)
+  for list, rank in pairs { [left] = rank_a } do
+    for i = 1, rank do
+      if not list[i] then
+        n = n + 1
+        list[i], result[#result + 1] = "d" .. n, "d" .. n
+      end
+    end
+  end
+  for i = 1, rank_b do
+    if not right[i] then
+      n = n + 1
+      right[i], result[#result + 1] = "d" .. n, "d" .. n
+    end
+  end
+  return ("%s, %s -> %s"):format(table.concat(left, " "), table.concat(right, " "), table.concat(result, " "))
+end
+
+local function dot(o, x, y, numbers)
+  local t = o.types[1]
+  if t.dtype == "bool" then
+    x, y = x:cast "i32", y:cast "i32"
+  elseif x.dtype ~= t.dtype or y.dtype ~= t.dtype then
+    x, y = x.dtype == t.dtype and x or x:cast(t.dtype), y.dtype == t.dtype and y or y:cast(t.dtype)
+  end
+  local z = dc.einsum(letters(numbers, #x.shape, #y.shape), x, y)
+  if t.dtype == "bool" then
+    return z:ne(0)
+  end
+  return z.dtype == t.dtype and z or z:cast(t.dtype)
+end
+
+rows["stablehlo.dot_general"] = function(o, x, y)
+  return dot(o, x, y, o.attributes.dot_dimension_numbers)
+end
+
+rows["stablehlo.dot"] = function(o, x, y)
+  return dot(o, x, y, { lhs_batching_dimensions = {}, rhs_batching_dimensions = {},
+    lhs_contracting_dimensions = { #x.shape - 1 }, rhs_contracting_dimensions = { 0 } })
+end
+
+return rows
