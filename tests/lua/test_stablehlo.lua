@@ -329,6 +329,12 @@ function TestStablehlo:test_errors()
     "return %x : tensor<?xf32>"))
   fails("stablehlo:2:3: stablehlo.negate: result 1 is f32[2], and f32[3] is declared", program("%x: tensor<2xf32>",
     "tensor<3xf32>", "  %0 = stablehlo.negate %x : (tensor<2xf32>) -> tensor<3xf32>\n  return %0 : tensor<3xf32>"))
+  fails("stablehlo:2:3: stablehlo.add: add: axis 1: 2 against 3", program("%x: tensor<2xf32>, %y: tensor<3xf32>",
+    "tensor<2xf32>", "  %0 = stablehlo.add %x, %y : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32>\n" ..
+    "  return %0 : tensor<2xf32>"))
+  fails("stablehlo:2:3: stablehlo.transpose: its operands or attributes are not those of this operation",
+    program("%x: tensor<2xf32>", "tensor<2xf32>", "  %0 = stablehlo.transpose %x : tensor<2xf32>\n" ..
+    "  return %0 : tensor<2xf32>"))
   fails("functions call each other without an end", "func.func @main(%x: tensor<f32>) -> tensor<f32> {\n" ..
     "  %0 = call @main(%x) : (tensor<f32>) -> tensor<f32>\n  return %0 : tensor<f32>\n}")
 end

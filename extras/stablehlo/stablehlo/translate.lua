@@ -160,11 +160,40 @@ function Run:func(f, args, lifted)
   return table.unpack(results, 1, results.n)
 end
 
+local of_lua <const> = { "attempt to ", "bad argument ", "invalid value " }
+
+local function is_of_lua(err)
+  for _, words in ipairs(of_lua) do
+    if type(err) == "string" and err:find(words, 1, true) then
+      return true
+    end
+  end
+  return false
+end
+
+-- What an operation raises, with its place: the first line of an error of deepc about values, without the line of the
+-- script; an error of Lua in a row, which means that operands or attributes are not those of the operation.
+-- Interruptions and the like pass as they are.
+local function place(run, err)
+  local op = run.current
+  if op and type(err) == "table" and tostring(err.code):find "^DC0[1-5]" and err.op ~= "stablehlo.load" then
+    local line, at = tostring(err):match "^[^\n]*", tostring(err.at) .. ": "
+    run:fail(op, line:sub(1, #at) == at and line:sub(#at + 1) or line)
+  elseif op and is_of_lua(err) then
+    run:fail(op, "its operands or attributes are not those of this operation")
+  end
+  error(err, 0)
+end
+
 ---Calls function f of a module with tensors; `options.custom` has functions by the names of custom calls.
 function translate.call(module, f, args, options)
   local run = setmetatable({ module = module, name = module.name or "stablehlo", depth = 0, known = {}, lists = {},
     options = options or {} }, Run)
-  return run:func(f, args)
+  local results = table.pack(pcall(run.func, run, f, args))
+  if not results[1] then
+    place(run, results[2])
+  end
+  return table.unpack(results, 2, results.n)
 end
 
 -- ---- what is not supported ------------------------------------------------------------------------
