@@ -95,13 +95,55 @@ local function names_of(f)
   return names
 end
 
-local function signature(op, f, names)
-  local args = types_of(op, f, f.args, "argument")
-  for i, t in ipairs(args) do
-    args[i] = ("%s: %s"):format(names[i], t)
+local MOST_ARGUMENTS, MOST_RESULTS = 32, 8 -- of a typed function; more of them are one record
+
+local function record(names, types)
+  local fields = {}
+  for i, t in ipairs(types) do
+    fields[i] = ("%s: %s"):format(names[i], t)
   end
-  return ("%s(%s) -> %s"):format((f.name:gsub("[^%w_]", "_"):gsub("^%d", "_%0")), table.concat(args, ", "),
-    table.concat(types_of(op, f, f.results, "result"), ", "))
+  return fields
+end
+
+local function result_names(n)
+  local names = {}
+  for i = 1, n do
+    names[i] = "result" .. i
+  end
+  return names
+end
+
+local function signature(op, f, names)
+  local args = table.concat(record(names, types_of(op, f, f.args, "argument")), ", ")
+  local results = types_of(op, f, f.results, "result")
+  if #f.args > MOST_ARGUMENTS then
+    args = ("args: {%s}"):format(args)
+  end
+  if #results > MOST_RESULTS then
+    results = { ("{%s}"):format(table.concat(record(result_names(#results), results), ", ")) }
+  end
+  return ("%s(%s) -> %s"):format((f.name:gsub("[^%w_]", "_"):gsub("^%d", "_%0")), args, table.concat(results, ", "))
+end
+
+-- call(list) gives a list of results; as the signature has it, in records.
+local function body_of(f, names, call)
+  return function(...)
+    local args = { ... }
+    if #f.args > MOST_ARGUMENTS then
+      for i, name in ipairs(names) do
+        args[i] = (...)[name]
+      end
+    end
+    local out = call(args)
+    if #f.results <= MOST_RESULTS then
+      return table.unpack(out, 1, #f.results)
+    end
+    local fields = {}
+    for i, name in ipairs(result_names(#f.results)) do
+      fields[name] = out[i]
+    end
+    return fields
+  end
 end
 
 -- Constants of several values are tensors that the function captures; floats of more than `most` elements parameters.
@@ -137,6 +179,9 @@ end
 ---      }]]
 ---    print(f { 0, 1, 2 })
 ---
+---More than 32 arguments are one record with their names, f { arg0 = x, ... }; more than 8 results are one, of result1,
+---result2 ...
+---
 ---`entry` is the name of the function, "main" unless given. With `parameters = n`, constants of floats with at least n
 ---elements are parameters, which can be trained; the second value lists them. `custom` has functions for the targets of
 ---custom calls, by name: f(o, x, y) gets the attributes of the call as o.attributes, and its operands.
@@ -156,9 +201,10 @@ function stablehlo.load(program, options)
   local made, parameters = make_constants(module, f, options.parameters)
   local settings = { custom = options.custom, constants = function(o) return made[o] end }
   local names = names_of(f)
-  return dc.fn(signature(op, f, names), with_names(names, function(...)
-    return translate.call(module, f, { ... }, settings)
-  end)), parameters
+  local body = body_of(f, names, function(args)
+    return { translate.call(module, f, args, settings) }
+  end)
+  return dc.fn(signature(op, f, names), with_names(#names > MOST_ARGUMENTS and { "args" } or names, body)), parameters
 end
 
 return stablehlo

@@ -313,6 +313,19 @@ function TestStablehlo:test_parameters_and_custom_calls()
   end)
 end
 
+-- A typed function has at most 32 parameters and 8 results.
+function TestStablehlo:test_many_arguments_and_results()
+  local args, names, types, given = {}, {}, {}, {}
+  for i = 0, 39 do
+    args[i + 1], names[i + 1], types[i + 1] = ("%%arg%d: tensor<f32>"):format(i), "%arg" .. i, "tensor<f32>"
+    given["arg" .. i] = i
+  end
+  local f = stablehlo.load(program(table.concat(args, ", "), table.concat(types, ", "),
+    ("  return %s : %s"):format(table.concat(names, ", "), table.concat(types, ", "))))
+  local out = f(given)
+  lu.assertEquals({ out.result1:item(), out.result40:item() }, { 0, 39 })
+end
+
 function TestStablehlo:test_errors()
   local function fails(message, ...)
     local ok, err = pcall(stablehlo.load, ...)
