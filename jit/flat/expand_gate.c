@@ -87,6 +87,18 @@ dc_fv dc_expand_gelu_tanh(const use *u)
     return gated(u, x, no_less(u, y, flt_of(u, -112, -760)), &more);
 }
 
+/* a - q b, of which q is the rounded quotient. */
+static dc_fv remainder_of(const use *u, dc_fv a, dc_fv q, dc_fv b)
+{
+    if (u->b->fused)
+        return fma3(u, op1(u, DC_K_NEG, q), b, a);
+    const dc_fv q0 = short_of(u, q), q1 = op2(u, DC_K_SUB, q, q0);
+    const dc_fv b0 = short_of(u, b), b1 = op2(u, DC_K_SUB, b, b0);
+    const dc_fv high = op2(u, DC_K_SUB, a, op2(u, DC_K_MUL, q0, b0));
+    const dc_fv low = op2(u, DC_K_ADD, op2(u, DC_K_MUL, q0, b1), op2(u, DC_K_MUL, q1, b));
+    return op2(u, DC_K_SUB, high, low);
+}
+
 /*
  * max(x, 0) - R(s) exp(-s^2 / 2), s = |x|: R(s) = s / 2 erfc(s / sqrt(2)) exp(s^2 / 2) is -h (1 + P(h)) with
  * h = -s / 2 / (s + m). Below 0.6 it is x / 2 + y Q(y) with y = -x^2 / 2.
@@ -122,10 +134,17 @@ dc_fv dc_expand_gelu(const use *u)
     const dc_fv h = op2(u, DC_K_DIV, half, below), middle = op2(u, DC_K_ADD, h, flt(u, 0.25));
     const dc_fv lost = op2(u, DC_K_SUB, s, op2(u, DC_K_SUB, below, m)); /* by the denominator */
     const dc_fv p = series_at(u, middle, &tail_f32, &tail_f64);
-    const dc_fv slope = fma3(u, h, flt_of(u, 1.6, 0.5), flt_of(u, 0.615, 0.25)); /* R by it */
+    dc_fv more;
+    if (u->t == DC_F64) {
+        const dc_fv slope = fma3(u, h, flt(u, 0.5), flt(u, 0.25)); /* R by `below` */
+        more = fma3(u, op1(u, DC_K_NEG, lost), slope, left);
+    } else { /* R by h, times 1 / below: what the quotient leaves counts, too */
+        const dc_fv off =
+            op2(u, DC_K_SUB, remainder_of(u, half, h, below), op2(u, DC_K_MUL, h, lost));
+        more = fma3(u, off, fma3(u, h, flt(u, -4.5), flt(u, -1.9)), left);
+    }
     dc_exp_scale scale;
-    const dc_fv rest = dc_expand_exp_rest(u, exponent, fma3(u, op1(u, DC_K_NEG, lost), slope, left),
-                                          false, &scale);
+    const dc_fv rest = dc_expand_exp_rest(u, exponent, more, false, &scale);
     /* h (1 + p) (1 + rest), of which h and what is added to it are rounded once */
     const dc_fv part = op2(u, DC_K_MUL, h, p);
     dc_fv tail = u->b->fused ? fma3(u, h, fma3(u, op2(u, DC_K_ADD, p, one), rest, p), h)
