@@ -333,6 +333,25 @@ static void put_saturating(dc_llvm_text *r, dc_fv v)
     dc_llvm_text_declare(r, "%s @llvm.%s.sat.%s.%s(%s)", t.s, what, m.s, mf.s, from.s);
 }
 
+/*
+ * A product that is rounded to f16 is written once more, as one that nothing contracts. Else LLVM
+ * (19), where the machine has arithmetic of f16, makes a fused multiply-add of it and a sum, as if it
+ * had not been rounded.
+ */
+static void put_rounded(dc_llvm_text *r, dc_fv v)
+{
+    const dc_fv from = dc_lltext_at(r, v)->in[0];
+    const dc_finst *m = dc_lltext_at(r, from);
+    const dc_llname half = dc_llvm_text_spread("half", m->lanes);
+    if (m->op == DC_K_MUL) {
+        dc_llvm_text_line(r, "%%v%u.m = fmul %T, %V", v, m->in[0], m->in[1]);
+        dc_llvm_text_line(r, "%%v%u.h = fptrunc %s %%v%u.m to %s", v,
+                          dc_llvm_text_type(r, m->type, m->lanes).s, v, half.s);
+    } else {
+        dc_llvm_text_line(r, "%%v%u.h = fptrunc %T to %s", v, from, half.s);
+    }
+}
+
 /* Between f16, which is an i16 elsewhere, and f32, where the machine can. */
 static void put_half(dc_llvm_text *r, dc_fv v)
 {
@@ -345,7 +364,7 @@ static void put_half(dc_llvm_text *r, dc_fv v)
         dc_llvm_text_line(r, "%%v%u.h = bitcast %T to %s", v, i->in[0], half.s);
         dc_llvm_text_line(r, "%%v%u = fpext %s %%v%u.h to %s", v, half.s, v, number.s);
     } else if (from == DC_F32 && i->type == DC_F16) {
-        dc_llvm_text_line(r, "%%v%u.h = fptrunc %T to %s", v, i->in[0], half.s);
+        put_rounded(r, v);
         dc_llvm_text_line(r, "%%v%u = bitcast %s %%v%u.h to %s", v, half.s, v, word.s);
     } else {
         DC_BUG("%s: a conversion of 16-bit floats", r->f->name);

@@ -20,6 +20,17 @@ function TestDtypes:test_casts_that_were_written_round()
   lu.assertEquals(there_and_back "f64", x:totable())
 end
 
+-- A product that is rounded is no part of a fused multiply-add.
+function TestDtypes:test_products_that_were_rounded_are_added()
+  local x = dc.linspace(-3, 3, 601):cast "f16"
+  local got = run("f(v: f16[n]) -> f16[n]", function(v) return (v * v):cast("f32"):cast "f16" + v end, x)
+  local product, sums = (x:cast "f32" * x:cast "f32"):cast("f16"):totable(), {}
+  for i, v in ipairs(x:totable()) do
+    sums[i] = product[i] + v
+  end
+  lu.assertEquals(got:totable(), dc.tensor(sums, "f64"):cast("f16"):totable())
+end
+
 function TestDtypes:test_sums_of_short_floats_have_more_digits()
   for _, dtype in ipairs { "f16", "bf16" } do
     local ones = dc.ones(dtype .. "[4096]")
