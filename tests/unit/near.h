@@ -158,6 +158,7 @@ static inline double near_limit(dc_op op)
     case DC_OP_ACOSH:
     case DC_OP_ERF_INV:
     case DC_OP_GELU:
+    case DC_OP_GELU_TANH:
         return 3;
     case DC_OP_LGAMMA:
         return 4;
