@@ -272,6 +272,20 @@ static bool hint_for_dtype(const dc_err *e, sink *s)
     return s->n > 0;
 }
 
+/* Dtypes as wide as the operand. */
+static bool hint_for_pattern(const dc_err *e, sink *s)
+{
+    static const char *const alike[] = {[1] = "i8, u8, f8e4m3fn, f8e5m2",
+                                        [2] = "i16, u16, f16, bf16",
+                                        [4] = "i32, u32, f32",
+                                        [8] = "i64, u64, f64"};
+    const dc_dtype from = (dc_dtype)e->fact.type[0].dtype, to = (dc_dtype)e->fact.type[1].dtype;
+    if (!is_op(e, "bitcast"))
+        return false;
+    putf(s, "as wide: %s; :cast \"%s\" converts", alike[dc_dtype_size(from)], dc_dtype_name(to));
+    return true;
+}
+
 /* Images whose channels are the last axis. */
 static bool hint_for_channels(const dc_err *e, sink *s)
 {
@@ -319,6 +333,9 @@ const char *dc_err_hint(const dc_err *e, char *room, size_t size)
         break;
     case DC_ERR_DTYPE:
         found = hint_for_dtype(e, &s);
+        break;
+    case DC_ERR_DTYPE_TEXT:
+        found = hint_for_pattern(e, &s);
         break;
     case DC_ERR_GRAD_SCALAR:
         found = e->fact.type[0].rank == 0;

@@ -208,7 +208,8 @@ dc_status dc_build_ew(dc_job *j, dc_func *f, dc_op op, const dc_val *in, int n, 
     const dc_type *at[4];
     dc_ref refs[4];
     dc_dtype t;
-    DC_ASSERT(n == dc_op_row_of(op)->n && n <= 4 && op != DC_OP_CAST, "%s of %d", name, n);
+    DC_ASSERT(n == dc_op_row_of(op)->n && n <= 4 && op != DC_OP_CAST && op != DC_OP_BITCAST,
+              "%s of %d", name, n);
     for (int i = 0; i < n; i++) {
         types[i] = in[i].type;
         at[i] = &types[i];
@@ -243,6 +244,17 @@ dc_status dc_build_cast(dc_job *j, dc_func *f, dc_val a, dc_dtype t, dc_val *out
                         dc_dtype_name(t));
     out->ref = dc_dtype_is_complex(t) ? dc_complex_cast(f, a, t) : dc_graph_cast(f, a.ref, t);
     out->type = want;
+    return DC_OK;
+}
+
+dc_status dc_build_bitcast(dc_job *j, dc_func *f, dc_val a, dc_dtype t, dc_val *out)
+{
+    const dc_type want = dc_type_scalar(t);
+    dc_dtype made;
+    DC_TRY(dc_infer_dtype(j, DC_OP_BITCAST, &a.type, 1, &want, &made));
+    out->ref = dc_graph_bitcast(f, a.ref, made);
+    out->type = a.type;
+    out->type.dtype = (uint8_t)made;
     return DC_OK;
 }
 

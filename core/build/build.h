@@ -19,6 +19,7 @@ typedef struct dc_val {
  */
 dc_status dc_build_ew(dc_job *j, dc_func *f, dc_op op, const dc_val *in, int n, dc_val *out);
 dc_status dc_build_cast(dc_job *j, dc_func *f, dc_val a, dc_dtype t, dc_val *out);
+dc_status dc_build_bitcast(dc_job *j, dc_func *f, dc_val a, dc_dtype t, dc_val *out);
 
 /* As NumPy's matmul: the last two axes, the rest broadcasts; rank 1 is a row or a column. */
 dc_status dc_build_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out);

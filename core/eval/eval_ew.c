@@ -160,6 +160,35 @@ static void chunk_cast(dc_eval_state *s, const chunk *c, void *to)
     dc_eval_put_i(c->rt, to, c->at, c->count, bits);
 }
 
+/* A wide float has no pattern of its own: that of the value, rounded. */
+static bool is_wide(const dc_eval_state *s, dc_dtype t)
+{
+    return dc_eval_holds_double(s->mode, t) && t != DC_F64;
+}
+
+static void chunk_bitcast(dc_eval_state *s, const chunk *c, void *to)
+{
+    const void *from = s->value[c->n->in[0]];
+    double v[DC_EVAL_CHUNK];
+    uint64_t bits[DC_EVAL_CHUNK];
+    if (is_wide(s, c->t)) {
+        dc_eval_get_f(s->mode, c->t, from, c->at, c->count, v);
+        for (int64_t i = 0; i < c->count; i++)
+            bits[i] = dc_bits_of(c->t, v[i]);
+    } else {
+        dc_eval_get_i(c->t, from, c->at, c->count, bits);
+    }
+    for (int64_t i = 0; i < c->count; i++)
+        bits[i] = dc_bits_canonical(c->rt, bits[i]);
+    if (is_wide(s, c->rt)) {
+        for (int64_t i = 0; i < c->count; i++)
+            v[i] = dc_value_of(c->rt, bits[i]);
+        dc_eval_put_f(s->mode, c->rt, to, c->at, c->count, v);
+    } else {
+        dc_eval_put_i(c->rt, to, c->at, c->count, bits);
+    }
+}
+
 /* Floats of patterns. */
 static void chunk_half(dc_eval_state *s, const chunk *c, void *to)
 {
@@ -177,12 +206,15 @@ void dc_eval_ew(dc_eval_state *s, dc_ref r)
     const int64_t count = dc_node_count(n);
     chunk c = {.n = n, .rt = (dc_dtype)n->dtype};
     c.t = (dc_dtype)dc_node_at(s->f, n->in[n->nin - 1])->dtype;
-    const bool floats = dc_dtype_is_float(c.t);
+    const bool moves = n->op == DC_OP_WHERE || n->op == DC_OP_STOP; /* patterns as they are */
+    const bool floats = dc_dtype_is_float(c.t) && (!moves || is_wide(s, c.t));
     for (; c.at < count; c.at += DC_EVAL_CHUNK) {
         c.count = dc_min_i64(DC_EVAL_CHUNK, count - c.at);
         dc_job_look();
         if (n->op == DC_OP_CAST && (floats || dc_dtype_is_float(c.rt)))
             chunk_cast(s, &c, s->value[r]);
+        else if (n->op == DC_OP_BITCAST)
+            chunk_bitcast(s, &c, s->value[r]);
         else if (n->op == DC_OP_HALF)
             chunk_half(s, &c, s->value[r]);
         else if (floats)

@@ -452,6 +452,13 @@ dc_ref dc_graph_cast(dc_func *f, dc_ref a, dc_dtype t)
     return dc_graph_make(f, DC_OP_CAST, &a, 1, NULL, 0, &want);
 }
 
+dc_ref dc_graph_bitcast(dc_func *f, dc_ref a, dc_dtype t)
+{
+    dc_type want = dc_node_type(f, a);
+    want.dtype = (uint8_t)t;
+    return dc_graph_make(f, DC_OP_BITCAST, &a, 1, NULL, 0, &want);
+}
+
 /* The type of a with other dims; false: they are its own. */
 static bool with_dims(const dc_func *f, dc_ref a, int rank, const int64_t *dim, dc_type *out)
 {

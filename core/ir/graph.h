@@ -161,6 +161,7 @@ dc_ref dc_graph_param(dc_func *f, const dc_type *t,
 /* The parameters of `from`, of any module, with labels and origins; map receives them by ref. */
 void dc_graph_params(dc_func *f, const dc_func *from, dc_ref *map);
 dc_ref dc_graph_cast(dc_func *f, dc_ref a, dc_dtype t);
+dc_ref dc_graph_bitcast(dc_func *f, dc_ref a, dc_dtype t); /* as wide; it has no gradient */
 dc_ref dc_graph_reshape(dc_func *f, dc_ref a, int rank, const int64_t *dim);
 dc_ref dc_graph_permute(dc_func *f, dc_ref a, const int64_t *perm);
 dc_ref dc_graph_expand(dc_func *f, dc_ref a, const int64_t *dim); /* same rank; size 1 grows */

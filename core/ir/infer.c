@@ -6,6 +6,8 @@
  */
 #include "core/ir/infer_impl.h"
 
+#include <stdio.h>
+
 typedef dc_status rule(const dc_site *s);
 
 static dc_dtype dtype_of(const dc_type *t)
@@ -90,6 +92,27 @@ static dc_status dtype_half(const dc_site *s)
     DC_TRY(need(s, 1, s->in[0].dtype == DC_U16, "u16"));
     s->out->dtype = DC_F32;
     return DC_OK;
+}
+
+/* As wide as what is wanted, which is one number, too. */
+static dc_status dtype_pattern(const dc_site *s)
+{
+    const dc_dtype from = dtype_of(&s->in[0]), to = dtype_of(s->want);
+    dc_fact fact = {.op = dc_site_name(s), .type = {s->in[0], dc_type_scalar(to)}, .operand = 1};
+    char type[DC_TYPE_TEXT], text[DC_TYPE_TEXT + 80];
+    DC_TRY(need(s, 1, from != DC_BOOL, "a number"));
+    if (dc_bits_width(from) == dc_bits_width(to) && !dc_dtype_is_complex(to)) {
+        s->out->dtype = (uint8_t)to;
+        return DC_OK;
+    }
+    dc_type_print(&s->in[0], type, sizeof type);
+    if (dc_dtype_is_complex(to))
+        snprintf(text, sizeof text, "an element of %s is two numbers", dc_dtype_name(to));
+    else
+        snprintf(text, sizeof text, "elements of %s have %d bits, those of %s %d", type,
+                 dc_bits_width(from), dc_dtype_name(to), dc_bits_width(to));
+    fact.word[0] = text;
+    return dc_fail(s->j, DC_ERR_DTYPE_TEXT, &fact);
 }
 
 static dc_status dtype_sel(const dc_site *s)
@@ -187,8 +210,9 @@ static rule *const rules[] = {
 /* Does the operation need `want`? */
 static bool needs_want(dc_op op)
 {
-    return op == DC_OP_CAST || dc_op_is(op, DC_CLASS_SRC) || op == DC_OP_RESHAPE ||
-           op == DC_OP_EXPAND || op == DC_OP_SLICE || op == DC_OP_PAD || op == DC_OP_RECV;
+    return op == DC_OP_CAST || op == DC_OP_BITCAST || dc_op_is(op, DC_CLASS_SRC) ||
+           op == DC_OP_RESHAPE || op == DC_OP_EXPAND || op == DC_OP_SLICE || op == DC_OP_PAD ||
+           op == DC_OP_RECV;
 }
 
 /* Does the operation have a meaning for complex numbers? (core/build/complex.h makes others of it.) */

@@ -292,7 +292,7 @@ uint64_t dc_op_eval(dc_op op, dc_dtype t, dc_dtype rt, const uint64_t *in)
     if (op == DC_OP_CAST)
         return dc_bits_cast(t, rt, in[0]);
     const int n = rows[op].n;
-    if (op == DC_OP_WHERE || op == DC_OP_STOP || !dc_dtype_is_float(t)) {
+    if (op == DC_OP_WHERE || op == DC_OP_STOP || op == DC_OP_BITCAST || !dc_dtype_is_float(t)) {
         const uint64_t *at[4] = {in, n > 1 ? in + 1 : NULL, n > 2 ? in + 2 : NULL,
                                  n > 3 ? in + 3 : NULL};
         uint64_t out;

@@ -16,7 +16,7 @@ static dc_op_class class_of(const dc_node *n)
 static bool is_renamed(const dc_node *n)
 {
     return class_of(n) == DC_CLASS_MOV || class_of(n) == DC_CLASS_SAME || n->op == DC_OP_CAST ||
-           n->op == DC_OP_STOP || n->op == DC_OP_PIECE;
+           n->op == DC_OP_BITCAST || n->op == DC_OP_STOP || n->op == DC_OP_PIECE;
 }
 
 /* Blocks beside each other, as dc.concat makes them: each is padded to the whole. */

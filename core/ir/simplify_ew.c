@@ -192,6 +192,7 @@ IS_OP(neg, NEG)
 IS_OP(not, NOT)
 IS_OP(abs, ABS)
 IS_OP(floor, FLOOR)
+IS_OP(bitcast, BITCAST)
 IS_OP(eq, EQ)
 IS_OP(ne, NE)
 
@@ -219,6 +220,13 @@ static bool bools(const dc_simplify_site *s)
 static bool no_minus_zero(const dc_simplify_site *s)
 {
     return dc_simplify_no_minus_zero(s->f, s->in[0], 8);
+}
+
+/* A kernel computes short floats in more digits, and rounds where their pattern is taken: a place to keep. */
+static bool not_rounded(const dc_simplify_site *s)
+{
+    const dc_dtype to = (dc_dtype)s->type.dtype;
+    return !dc_dtype_is_short(to) || dc_simplify_dtype(s, dc_simplify_operand(s, 0)->in[0]) != to;
 }
 
 static dc_ref do_left(const dc_simplify_site *s)
@@ -251,6 +259,11 @@ static dc_ref do_opposite(const dc_simplify_site *s)
 static dc_ref do_recast(const dc_simplify_site *s)
 {
     return emit_unary(s, DC_OP_CAST, dc_simplify_operand(s, 0)->in[0]);
+}
+
+static dc_ref do_rebitcast(const dc_simplify_site *s)
+{
+    return emit_unary(s, DC_OP_BITCAST, dc_simplify_operand(s, 0)->in[0]);
 }
 
 static dc_ref do_sub(const dc_simplify_site *s)
@@ -345,7 +358,8 @@ dc_ref dc_simplify_ew(const dc_simplify_site *s)
         return folded;
     if (s->op == DC_OP_WHERE)
         return simplify_where(s);
-    if (s->op == DC_OP_CAST && dc_simplify_operand(s, 0)->dtype == s->type.dtype)
+    if ((s->op == DC_OP_CAST || s->op == DC_OP_BITCAST) &&
+        dc_simplify_operand(s, 0)->dtype == s->type.dtype)
         return s->in[0];
     return apply_rules(s);
 }

@@ -371,8 +371,8 @@ static dc_status build_ge(dc_job *j, dc_func *f, const void *arg, const dc_val *
 static int l_row(lua_State *L);
 
 /*
- * Of every element-wise row of the op table; the others are empty. `cast` and gelu, which has an option, are replaced;
- * threefry, power and gelu_tanh have no name in the language.
+ * Of every element-wise row of the op table; the others are empty. cast, bitcast and gelu, which have
+ * more arguments, are replaced; threefry, power and gelu_tanh have no name in the language.
  */
 #define HAS_NAME(op) ((op) != DC_OP_THREEFRY && (op) != DC_OP_POWER && (op) != DC_OP_GELU_TANH)
 
@@ -460,21 +460,27 @@ static dc_status build_cast(dc_job *j, dc_func *f, const void *arg, const dc_val
     return dc_build_cast(j, f, x, c->to, out);
 }
 
+/* The dtype that argument 2 names. */
+static dc_dtype wanted(lua_State *L, dc_dsl *d, const char *op)
+{
+    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
+    dc_dtype t;
+    dc_handle_check(L, d, 1, op);
+    if (name != NULL && dc_dtype_find(name, strlen(name), &t))
+        return t;
+    const char *here = name != NULL ? dc_dtype_elsewhere(name, strlen(name)) : NULL;
+    dc_error_fact(
+        L, d, DC_ERR_ARG,
+        &(dc_fact){.op = op,
+                   .word = {lua_pushfstring(L, "a dtype such as \"f32\" is needed, not %s",
+                                            dc_handle_describe(L, 2))}},
+        &(dc_blame){.hint = here != NULL ? lua_pushfstring(L, "x:%s \"%s\"", op, here) : NULL});
+}
+
 static int l_cast(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
-    dc_dtype t;
-    dc_handle_check(L, d, 1, "cast");
-    if (name == NULL || !dc_dtype_find(name, strlen(name), &t)) {
-        const char *here = name != NULL ? dc_dtype_elsewhere(name, strlen(name)) : NULL;
-        dc_error_fact(
-            L, d, DC_ERR_ARG,
-            &(dc_fact){.op = "cast",
-                       .word = {lua_pushfstring(L, "a dtype such as \"f32\" is needed, not %s",
-                                                dc_handle_describe(L, 2))}},
-            &(dc_blame){.hint = here != NULL ? lua_pushfstring(L, "x:cast \"%s\"", here) : NULL});
-    }
+    const dc_dtype t = wanted(L, d, "cast");
     static const int at[1] = {1};
     casting c = {.to = t};
     dc_apply a = {.build = build_cast, .arg = &c};
@@ -489,6 +495,25 @@ static int l_cast(lua_State *L)
             "saturate is for casts to floats; integers saturate, complex numbers do not");
     lua_settop(L, 1);
     dc_apply_operands(L, d, &a, "cast", at, 1);
+    dc_apply_run(L, d, &a);
+    return 1;
+}
+
+/* x:bitcast "u32" */
+static dc_status build_bitcast(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                               dc_val *out)
+{
+    return dc_build_bitcast(j, f, in[0], *(const dc_dtype *)arg, out);
+}
+
+static int l_bitcast(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    static const int at[1] = {1};
+    const dc_dtype t = wanted(L, d, "bitcast");
+    dc_apply a = {.build = build_bitcast, .arg = &t};
+    lua_settop(L, 1);
+    dc_apply_operands(L, d, &a, "bitcast", at, 1);
     dc_apply_run(L, d, &a);
     return 1;
 }
@@ -519,6 +544,7 @@ static int l_matmul(lua_State *L)
 
 static const dc_binding others[] = {
     {"cast", l_cast, 3, DC_IN_BOTH},
+    {"bitcast", l_bitcast, 2, DC_IN_BOTH},
     {"matmul", l_matmul, 3, DC_IN_BOTH},
 };
 

@@ -92,6 +92,12 @@ static dc_fv expand_cast(const use *u)
     return dc_fb_convert(u->b, x, u->to);
 }
 
+/* By way of an integer without a sign, so that renderers know few of them. */
+static dc_fv expand_bitcast(const use *u)
+{
+    return as(u, as(u, u->in[0], dc_expand_word(u->t)), u->to);
+}
+
 /* Shifts: the amount counts as unsigned; the width or more gives 0, or the sign. */
 static dc_fv shift(const use *u, dc_kop op, bool keeps_sign)
 {

@@ -260,6 +260,11 @@ static dc_vx lower_ew(lowering *w, const dc_node *n, const dc_vx *in)
         const dc_vx from = rounded(w, in[0], dc_node_at(w->fn, n->in[0])->dtype);
         return dc_lower_cast(w, dc_lower_cast(w, from, n->dtype), dc_lower_computed(n->dtype));
     }
+    if (n->op == DC_OP_BITCAST) {
+        const dc_vx from = dc_lower_as_stored(w, in[0], dc_node_at(w->fn, n->in[0])->dtype);
+        return dc_lower_cast(w, dc_vx_op(w->k, DC_OP_BITCAST, n->dtype, &from, 1),
+                             dc_lower_computed(n->dtype));
+    }
     dc_vx v = n->op == DC_OP_ADD || n->op == DC_OP_OR ? dc_select_sum(w->k, in[0], in[1]) : 0;
     if (v == 0)
         v = dc_vx_op(w->k, n->op, dc_lower_computed(n->dtype), in, n->nin);

@@ -429,6 +429,7 @@ typedef enum rule {
     RULE_int,
     RULE_u32,
     RULE_half,
+    RULE_pattern,
     RULE_sel
 } rule;
 
@@ -444,6 +445,7 @@ static bool takes(rule r, dc_dtype t)
     case RULE_sel:
         return true;
     case RULE_num:
+    case RULE_pattern:
         return t != DC_BOOL;
     case RULE_flt:
         return dc_dtype_is_float(t);

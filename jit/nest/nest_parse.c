@@ -15,7 +15,7 @@
  *   tile      = name "(" operand "," operand "," operand ")"
  *   operand   = name "[" index "by" integer "," integer "]"
  *   value     = constant | "t" number | name "[" index ["if" tests] "]"
- *             | op "(" value {"," value} ")" | "cast." dtype "(" value ")"
+ *             | op "(" value {"," value} ")" | ("cast." | "bitcast.") dtype "(" value ")"
  *             | dtype "(" index ")" | "test" "(" [tests] ")"
  *   tests     = index "in" integer {"&&" index "in" integer}
  *   limits    = index "<" name {"&&" index "<" name}     a parameter of type i32

@@ -284,6 +284,14 @@ static bool parse_test_value(dc_np *p, dc_vx *out)
     return true;
 }
 
+/* cast.f32  bitcast.u16 */
+static bool is_conversion(dc_np_token w, dc_op *op, dc_dtype *t)
+{
+    const char *dot = memchr(w.s, '.', (size_t)w.n);
+    return dot != NULL && dc_op_find(w.s, (size_t)(dot - w.s), op) && dc_nest_op_converts(*op) &&
+           dc_dtype_find(dot + 1, (size_t)(w.s + w.n - dot - 1), t);
+}
+
 static bool parse_call(dc_np *p, dc_vx *out)
 {
     const dc_np_token w = dc_np_word(p);
@@ -294,9 +302,9 @@ static bool parse_call(dc_np *p, dc_vx *out)
         return parse_test_value(p, out);
     if (dc_dtype_find(w.s, (size_t)w.n, &t))
         return parse_index_value(p, t, out);
-    if (w.n > 5 && memcmp(w.s, "cast.", 5) == 0 && dc_dtype_find(w.s + 5, (size_t)w.n - 5, &t))
-        return parse_op(p, DC_OP_CAST, true, t, out);
-    if (dc_op_find(w.s, (size_t)w.n, &op) && dc_op_is(op, DC_CLASS_EW) && op != DC_OP_CAST)
+    if (is_conversion(w, &op, &t))
+        return parse_op(p, op, true, t, out);
+    if (dc_op_find(w.s, (size_t)w.n, &op) && dc_op_is(op, DC_CLASS_EW) && !dc_nest_op_converts(op))
         return parse_op(p, op, false, t, out);
     return dc_np_refuse(p, "no operation '%.*s'", w.n < 40 ? w.n : 40, w.s);
 }

@@ -211,7 +211,7 @@ static void print_whole(printing *p, dc_vx v)
     switch ((dc_vx_kind)n->kind) {
     case DC_VX_OP:
         dc_text_puts(out, dc_op_row_of(n->op)->name);
-        if (n->op == DC_OP_CAST)
+        if (dc_nest_op_converts(n->op))
             dc_text_printf(out, ".%s", dc_dtype_name(n->dtype));
         dc_text_puts(out, "(");
         for (int i = 0; i < n->n; i++) {

@@ -15,7 +15,13 @@ void dc_const_print(dc_dtype t, uint64_t bits, dc_text *out);
 /* Reads one at *text and moves *text behind it; false, with the reason, leaves *text. */
 bool dc_const_parse(const char **text, dc_dtype *t, uint64_t *bits, const char **why);
 
-/* The dtype of an element-wise operation (not CAST) on these operands; false: it takes others. */
+/* Has it a dtype of its own, which its text names? */
+static inline bool dc_nest_op_converts(dc_op op)
+{
+    return op == DC_OP_CAST || op == DC_OP_BITCAST;
+}
+
+/* The dtype of an operation that does not convert on these operands; false: it takes others. */
 bool dc_nest_op_dtype(const dc_kernel *k, dc_op op, const dc_vx *in, dc_dtype *out);
 
 /* put[0] is buf[at] = op(buf[at], term) with an associative op: what `reduces` promises. */

@@ -227,7 +227,13 @@ static void check_op(dc_nest_checking *c, const dc_vx_node *n)
         dc_nest_complain(c, "no operation of kernels", "");
         return;
     }
-    if (n->op != DC_OP_CAST && (!dc_nest_op_dtype(c->k, n->op, n->in, &t) || t != n->dtype))
+    if (dc_nest_op_converts(n->op)) {
+        const dc_dtype from = (dc_dtype)c->k->vx.at[n->in[0]].dtype, to = (dc_dtype)n->dtype;
+        if (n->op == DC_OP_BITCAST && dc_bits_width(from) != dc_bits_width(to))
+            dc_nest_complain(c, "widths differ", dc_op_row_of(n->op)->name);
+        return;
+    }
+    if (!dc_nest_op_dtype(c->k, n->op, n->in, &t) || t != n->dtype)
         dc_nest_complain(c, "operands or result of a wrong dtype", dc_op_row_of(n->op)->name);
 }
 

@@ -68,6 +68,7 @@ x:nan_to_num | torch.nan_to_num | jnp.nan_to_num | -
 # Bits
 x:bit_and, x:bit_or, x:bit_xor, x:bit_not | torch.bitwise_and, torch.bitwise_or, torch.bitwise_xor, torch.bitwise_not | jnp.bitwise_and, jnp.bitwise_or, jnp.bitwise_xor, jnp.bitwise_not | torch.bitand, torch.bitor, torch.bitxor, -
 x:shift_left, x:shift_right | torch.bitwise_left_shift, torch.bitwise_right_shift | jnp.left_shift, jnp.right_shift | torch.lshift, torch.rshift
+x:bitcast | torch.Tensor.view | jax.lax.bitcast_convert_type | - | of another dtype that is as wide; NumPy: `x.view`
 x:popcount, x:clz | -, - | jnp.bitwise_count, jax.lax.clz | -
 x:dp4a, x:half_float | - | - | - | products of bytes; the f16 in 16 bits
 

@@ -95,6 +95,21 @@ function Tensor:put(index, value, axis) end
 function Tensor:cast(dtype, options) end
 dc.cast = Tensor.cast
 
+---The pattern of each element, read as another dtype of the same width: f32 as i32 or u32, f64 as i64 or u64, f16 and
+---bf16 as i16 or u16, f8e4m3fn and f8e5m2 as i8 or u8, and back; of those that are as wide, any as any. x:cast keeps
+---the number instead. Exact for all patterns in memory, the payload of a NaN and the sign of a zero, too; which NaN
+---arithmetic gives is not said. A float shorter than f32 that was just computed is rounded first, as where it is
+---stored. There is no gradient.
+---
+---    dc.tensor { 1, -0.0 }:bitcast "u32"
+---    (dc.tensor({ 1 << 31 }, "u32") >> 9 | 0x3f800000):bitcast "f32" - 1     -- 32 random bits to a number from 0 to 1
+---
+---Errors: DC0101 for what is no dtype; DC0202 for bool, complex numbers and another width.
+---@param dtype string "u32"
+---@return deepc.Tensor
+function Tensor:bitcast(dtype) end
+dc.bitcast = Tensor.bitcast
+
 ---Other names of dims; false takes one away.
 ---
 ---    dc.zeros "f32[a=2, b=3]":rename { a = "n" }     dc.zeros "f32[2, 3]":rename { "a", "b" }

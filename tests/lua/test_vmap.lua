@@ -154,6 +154,7 @@ local ops = {
   all = function(e) return e.b:all(), e.b:all(1), e.b:all { axis = -1, keep = true } end,
   any = function(e) return e.b:any(), e.b:any(2) end,
   cast = function(e) return e.x:cast "i32", e.b:cast "f32", e.i:cast "f16" end,
+  bitcast = function(e) return e.x:bitcast "u32", e.i:bitcast "f32" end,
   clamp = function(e) return e.x:clamp(-0.5, 0.5) end,
   acosh = function(e) return (e.p + 1):acosh() end,
   logit = function(e) return e.x:sigmoid():logit() end,

@@ -26,8 +26,8 @@ static inline bool admits(dc_op op, dc_dtype t)
 {
     const char *rule = type_rule[op];
     if (dc_dtype_is_short(t)) /* memory, in kernels */
-        return op == DC_OP_CAST;
-    if (strcmp(rule, "num") == 0)
+        return op == DC_OP_CAST || op == DC_OP_BITCAST;
+    if (strcmp(rule, "num") == 0 || strcmp(rule, "pattern") == 0)
         return t != DC_BOOL;
     if (strcmp(rule, "flt") == 0)
         return dc_dtype_is_float(t);
@@ -276,7 +276,7 @@ static inline void compare(const oneop *c, const long double *exact, const void 
             continue;
         }
         const uint64_t want = dc_op_eval(c->op, c->t, c->to, in);
-        if (!equal(c->to, got, want) && wrong++ < 3)
+        if ((c->op == DC_OP_BITCAST ? got != want : !equal(c->to, got, want)) && wrong++ < 3)
             printf("    %s(%" PRIx64 ", %" PRIx64 ", %" PRIx64 ") gives %" PRIx64 ", not %" PRIx64
                    "\n",
                    dc_op_row_of(c->op)->name, in[0], in[1], in[2], got, want);
@@ -341,7 +341,10 @@ static inline void test_rows(runner *r)
             const bool test = dc_op_row_of((dc_op)op)->flags & DC_OPF_CMP;
             const int result = test ? (int)DC_BOOL : op == DC_OP_HALF ? (int)DC_F32 : t;
             for (int to = 0; to < DC_DTYPE__COUNT; to++)
-                if (op == DC_OP_CAST ? to != t : to == result)
+                if (op == DC_OP_CAST      ? to != t
+                    : op == DC_OP_BITCAST ? to != t && dc_bits_width((dc_dtype)to) ==
+                                                           dc_bits_width((dc_dtype)t)
+                                          : to == result)
                     add_case(r, &cases[n++], (dc_op)op, (dc_dtype)t, (dc_dtype)to);
         }
     if (runner_build(r))

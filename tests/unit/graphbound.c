@@ -332,6 +332,17 @@ static double cast_bound(const site *s)
     return dc_bits_of(s->rt, a - e) == dc_bits_of(s->rt, a + e) ? 0 : INFINITY;
 }
 
+/* Known where the operand is, which must be a number of its dtype: which NaN it is does not count. */
+static double pattern_bound(const site *s)
+{
+    const double a = s->a[0];
+    if (s->e[0] != 0)
+        return INFINITY;
+    if (!dc_dtype_is_float(s->t))
+        return 0;
+    return fabs(a) <= largest(s->t) && dc_value_of(s->t, dc_bits_of(s->t, a)) == a ? 0 : INFINITY;
+}
+
 /* With an unknown condition the result is one or the other. */
 static double where_bound(const site *s)
 {
@@ -349,6 +360,8 @@ static double element_bound(const site *s)
 {
     if (s->op == DC_OP_WHERE)
         return where_bound(s);
+    if (s->op == DC_OP_BITCAST)
+        return pattern_bound(s);
     if (s->op == DC_OP_CAST)
         return cast_bound(s);
     if (!dc_dtype_is_float(s->t))

@@ -41,6 +41,7 @@ typedef enum type_rule {
     RULE_sel,
     RULE_u32,
     RULE_half,
+    RULE_pattern,
     RULE_int,
     RULE_accum
 } type_rule;
@@ -119,6 +120,16 @@ static dc_dtype any_dtype(gen *g)
     }
 }
 
+/* Another dtype, mostly, whose numbers are as wide. */
+static dc_dtype as_wide(gen *g, dc_dtype t)
+{
+    for (;;) {
+        const dc_dtype to = (dc_dtype)below(g, DC_DTYPE__COUNT);
+        if (dc_bits_width(to) == dc_bits_width(t) && !dc_dtype_is_complex(to))
+            return to;
+    }
+}
+
 static dc_dtype dtype_for(gen *g, type_rule rule)
 {
     for (;;) {
@@ -129,6 +140,7 @@ static dc_dtype dtype_for(gen *g, type_rule rule)
         case RULE_accum:
             return t;
         case RULE_num:
+        case RULE_pattern:
             if (t != DC_BOOL)
                 return t;
             break;
@@ -237,15 +249,25 @@ static dc_ref tamed(gen *g, dc_ref r, const dc_op_row *row, int percent)
 
 /* ---- one step per class ---- */
 
-/* Functions of one float, of which there are many, are drawn less often. */
+/* Functions of one float, of which there are many, are drawn less often; patterns, too, of which many are NaN. */
 static dc_op op_of_class(gen *g, dc_op_class cls)
 {
     for (;;) {
         const dc_op op = (dc_op)below(g, DC_OP__COUNT);
-        const bool near = (dc_op_row_of(op)->flags & DC_OPF_NEAR) != 0;
-        if (dc_op_is(op, cls) && !(near && chance(g, 70)))
+        const bool rare = (dc_op_row_of(op)->flags & DC_OPF_NEAR) != 0 || op == DC_OP_BITCAST;
+        if (dc_op_is(op, cls) && !(rare && chance(g, 70)))
             return op;
     }
+}
+
+/* Mostly, of an integer whose pattern a float becomes: small ones beside that of 1, negative ones beside -4. */
+static dc_ref near_one(gen *g, dc_ref r, dc_dtype to)
+{
+    const bool whole = !dc_dtype_is_float(dc_node_at(g->f, r)->dtype);
+    if (!whole || !dc_dtype_is_float(to) || chance(g, 20))
+        return r;
+    const double one = (double)dc_bits_of(to, 1);
+    return dc_graph_op2(g->f, DC_OP_XOR, r, dc_graph_like(g->f, r, one));
 }
 
 static void step_element_wise(gen *g)
@@ -260,8 +282,11 @@ static void step_element_wise(gen *g)
         in[i] = fetch(g, rules[op] == RULE_sel && i == 0 ? DC_BOOL : t, &d);
         in[i] = tamed(g, in[i], row, percent);
     }
-    const dc_type want = type_of(dtype_for(g, RULE_any), &d);
-    dc_graph_make(g->f, op, in, row->n, NULL, 0, op == DC_OP_CAST ? &want : NULL);
+    const bool converts = op == DC_OP_CAST || op == DC_OP_BITCAST;
+    const dc_type want = type_of(op == DC_OP_BITCAST ? as_wide(g, t) : dtype_for(g, RULE_any), &d);
+    if (op == DC_OP_BITCAST)
+        in[0] = near_one(g, in[0], (dc_dtype)want.dtype);
+    dc_graph_make(g->f, op, in, row->n, NULL, 0, converts ? &want : NULL);
 }
 
 static void step_reduction(gen *g)

@@ -151,7 +151,7 @@ dc_func *opgen_func(dc_job *j, dc_module *m, dc_op op, dc_dtype t, dc_dtype to, 
     } else {
         nattr = attributes(op, dim, attr, &want);
     }
-    if (op == DC_OP_CAST)
+    if (op == DC_OP_CAST || op == DC_OP_BITCAST)
         want.dtype = (uint8_t)to;
     const dc_status s =
         dc_make(j, f, op, in, op == DC_OP_SET_SIZE ? 2 : nin, attr, nattr, &want, &out);

@@ -25,7 +25,9 @@ static void test_rows(dc_module *m, rng *r)
             for (size_t s = 0; s < DC_COUNTOF(shapes); s++)
                 for (int to = 0; to < DC_DTYPE__COUNT; to++) {
                     const bool any_index = t == DC_F32 || to == DC_I32;
-                    if (dc_op_is((dc_op)op, DC_CLASS_IDX) ? !any_index : op != DC_OP_CAST && to > 0)
+                    if (dc_op_is((dc_op)op, DC_CLASS_IDX)
+                            ? !any_index
+                            : op != DC_OP_CAST && op != DC_OP_BITCAST && to > 0)
                         continue;
                     dc_func *f =
                         opgen_func(&rt->job, m, (dc_op)op, (dc_dtype)t, (dc_dtype)to, shapes[s]);

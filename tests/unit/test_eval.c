@@ -45,6 +45,7 @@ static const ew_case ew_cases[] = {
 #define L(op, want, ...) {DC_OP_##op, DC_BOOL, DC_BOOL, {__VA_ARGS__}, want}
 #define P(op, t, want, ...) {DC_OP_##op, DC_##t, DC_BOOL, {__VA_ARGS__}, want}
 #define C(from, to, want, a) {DC_OP_CAST, DC_##from, DC_##to, {a}, want}
+#define W(from, to, want, a) {DC_OP_BITCAST, DC_##from, DC_##to, {a}, want}
 #define H(want, a) {DC_OP_HALF, DC_U16, DC_F32, {a}, want}
     F(NEG, -2.5, 2.5), F(NEG, -0.0, 0.0), F(NEG, 0.0, -0.0), F(NEG, -INF, INF), F(NEG, NAN, NAN),
     F(NEG, -HUGE_F, HUGE_F),
@@ -179,6 +180,9 @@ static const ew_case ew_cases[] = {
     U(DP4A, 0, 0, U_MAX, 0), U(DP4A, 0xfffffc04, U_MAX, U_MAX, 0), U(DP4A, 70, 0x04030201, 0x08070605, 0),
     U(DP4A, 0xfffe0200 + 7, U_MAX, 0x80808080, 7), U(DP4A, 0x1fa03, U_MAX, 0x7f7f7f7f, U_MAX),
     U(DP4A, 0xff80, 0xff, 0xffffff80, 0x17f00),
+    W(F32, U32, 0x3f800000, 1), W(F32, I32, I_MIN, -0.0), W(F32, U32, 0x7f800000, INF), W(F32, I32, -0x800000, -INF),
+    W(U32, F32, 1.5, 0x3fc00000), W(I32, F32, -0.0, I_MIN), W(U32, F32, TINY, 1), W(I32, F32, NAN, 0x7f800001),
+    W(I32, U32, U_MAX, -1), W(U32, I32, -1, U_MAX), W(U8, I8, -1, 255), W(I8, U8, 128, -128),
     H(0, 0), H(-0.0, 0x8000), H(1, 0x3c00), H(-2, 0xc000), H(65504, 0x7bff), H(0x1p-24, 1), H(0x3ffp-24, 0x3ff),
     H(0x1p-14, 0x400), H(INF, 0x7c00), H(-INF, 0xfc00), H(NAN, 0x7e00),
 #undef F
@@ -188,6 +192,7 @@ static const ew_case ew_cases[] = {
 #undef L
 #undef P
 #undef C
+#undef W
 #undef H
 };
 /* clang-format on */
@@ -229,7 +234,8 @@ static void check_ew(const ew_case *c)
         refs[i] = dc_graph_param(f, &type, "x");
     }
     const dc_type want = dc_type_make(c->rt, 1, (const int64_t[]){count});
-    r = dc_graph_make(f, c->op, refs, n, NULL, 0, c->op == DC_OP_CAST ? &want : NULL);
+    r = dc_graph_make(f, c->op, refs, n, NULL, 0,
+                      c->op == DC_OP_CAST || c->op == DC_OP_BITCAST ? &want : NULL);
     DC_PUSH(f->result, r);
     CHECK_EQ(dc_eval(&job, f, DC_EVAL_ROUND, params, results), DC_OK);
     got[0] = dc_bits_load(c->rt, out + 2 * dc_dtype_size(c->rt));

@@ -313,6 +313,7 @@ typedef enum type_rule {
     RULE_sel,
     RULE_u32,
     RULE_half,
+    RULE_pattern,
     RULE_int
 } type_rule;
 

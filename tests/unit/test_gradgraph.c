@@ -188,13 +188,14 @@ static double noise(const trial *t)
     return 4 * 0x1p-29 * bound / STEP;
 }
 
-/* Differences see through stop_gradient. */
+/* Differences see through stop_gradient, and through the pattern of a float as another float. */
 static bool stops(const trial *t)
 {
     const bool *live = dc_func_live(t->f, &t->m->arena);
     for (dc_ref r = 1; r < t->f->node.n; r++)
         if (live[r] && is_float(t->f, r) &&
-            (dc_node_at(t->f, r)->op == DC_OP_STOP || dc_node_at(t->f, r)->op == DC_OP_CUSTOM))
+            (dc_node_at(t->f, r)->op == DC_OP_STOP || dc_node_at(t->f, r)->op == DC_OP_CUSTOM ||
+             dc_node_at(t->f, r)->op == DC_OP_BITCAST))
             return true;
     return false;
 }

@@ -237,6 +237,16 @@ static void test_dtype_rules(void)
     CHECK_STR(infer(DC_OP_THREEFRY, TYPES("u32[]", "u32[]", "i32[]", "u32[]"), NO_ATTR, NULL),
               "threefry: i32[]: u32 is needed");
     CHECK_STR(infer(DC_OP_CAST, TYPES("f32[2]"), NO_ATTR, "u8[]"), "u8[2]");
+    CHECK_STR(infer(DC_OP_BITCAST, TYPES("f32[2]"), NO_ATTR, "i32[]"), "i32[2]");
+    CHECK_STR(infer(DC_OP_BITCAST, TYPES("u8[2]"), NO_ATTR, "f8e5m2[]"), "f8e5m2[2]");
+    CHECK_STR(infer(DC_OP_BITCAST, TYPES("f32[2]"), NO_ATTR, "f64[]"),
+              "bitcast: elements of f32[2] have 32 bits, those of f64 64");
+    CHECK_STR(infer(DC_OP_BITCAST, TYPES("u8[2]"), NO_ATTR, "bool[]"),
+              "bitcast: elements of u8[2] have 8 bits, those of bool 1");
+    CHECK_STR(infer(DC_OP_BITCAST, TYPES("bool[2]"), NO_ATTR, "u8[]"),
+              "bitcast: bool[2]: a number is needed");
+    CHECK_STR(infer(DC_OP_BITCAST, TYPES("f64[2]"), NO_ATTR, "c64[]"),
+              "bitcast: an element of c64 is two numbers");
     CHECK_STR(infer(DC_OP_SUM, TYPES("u8[2, 3]"), ATTR(1), NULL), "i32[3]");
     CHECK_STR(infer(DC_OP_SUM, TYPES("bool[2, 3]"), ATTR(3), NULL), "i32[]");
     CHECK_STR(infer(DC_OP_MAXR, TYPES("u8[2, 3]"), ATTR(1), NULL), "u8[3]");
