@@ -61,6 +61,12 @@ local function write(record)
   end
 end
 
+-- Values of scripts have texts of their own, which may raise.
+local function text_of(v)
+  local ok, text = pcall(tostring, v)
+  return ok and text or type(v)
+end
+
 -- JSON has no infinities and no NaN: texts, as in the logs of train.fit.
 local function plain(v)
   if type(v) == "boolean" or type(v) == "number" and v == v and v ~= math.huge and v ~= -math.huge then
@@ -68,14 +74,14 @@ local function plain(v)
   elseif type(v) == "number" then
     return v ~= v and "nan" or v > 0 and "inf" or "-inf"
   end
-  return tostring(v)
+  return text_of(v)
 end
 
 -- values by name, or nothing where there are none.
 local function plain_values(values)
   local out = {}
   for name, v in pairs(values) do
-    out[tostring(name)] = plain(v)
+    out[text_of(name)] = plain(v)
   end
   return next(out) ~= nil and out or nil
 end
@@ -134,7 +140,7 @@ local function write_late()
     local ok, v = try(runlog.number_of, value)
     values[name] = ok and v or nil
     if not ok then
-      core.note(("DEEPC_LOG: the last value of metric '%s': %s"):format(name, tostring(v):match "^[^\n]*"))
+      core.note(("DEEPC_LOG: the last value of metric '%s': %s"):format(text_of(name), text_of(v):match "^[^\n]*"))
     end
   end
   if next(values) ~= nil then

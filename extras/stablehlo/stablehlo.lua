@@ -207,4 +207,4 @@ function stablehlo.load(program, options)
   return dc.fn(signature(op, f, names), with_names(#names > MOST_ARGUMENTS and { "args" } or names, body)), parameters
 end
 
-return stablehlo
+return core.entries(stablehlo)

@@ -15,6 +15,7 @@ local random = require "deepc.random"
 local fft = require "deepc.fft"
 local linalg = require "deepc.linalg"
 local signal = require "deepc.signal"
+local stablehlo = require "deepc.stablehlo"
 local tokenizers = require "deepc.tokenizers"
 local models = require "deepc.models"
 local serve = require "deepc.serve"
@@ -81,7 +82,8 @@ receivers["pipeline.Schedule"] = pipeline.Schedule1F1B { stage = nn.Linear(4, 2)
 local modules = {
   dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, metrics = metrics, train = train,
   tensorboard = tensorboard,
-  random = random, fft = fft, linalg = linalg, signal = signal, tokenizers = tokenizers, models = models,
+  random = random, fft = fft, linalg = linalg, signal = signal, stablehlo = stablehlo,
+  tokenizers = tokenizers, models = models,
   serve = serve, pipeline = pipeline,
   ["nn.init"] = nn.init, viz = viz,
 }

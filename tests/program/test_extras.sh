@@ -6,12 +6,12 @@ lacks() {
     ! says "$1"
 }
 
-for module in language.server models plot serve signal tokenizers viz; do
+for module in language.server models plot serve signal stablehlo tokenizers viz; do
     run "$DEEPC_ALONE" -e "require 'deepc.$module'"
     check "no deepc.$module" test "$status" -eq 1
     check "which Lua says" warns "module 'deepc.$module' not found"
 done
-for module in models plot serve signal tokenizers viz; do
+for module in models plot serve signal stablehlo tokenizers viz; do
     run "$DEEPC" -e "assert(require 'deepc.$module')"
     check "deepc.$module beside it" test "$status" -eq 0
 done
