@@ -8,18 +8,7 @@ local rows = {}
 
 -- ---- reduce --------------------------------------------------------------------------------------
 
-local methods = { add = "sum", multiply = "prod", maximum = "max", minimum = "min" }
-
-local function with_init(name, x, init)
-  if name == "add" then
-    return x + init
-  elseif name == "multiply" then
-    return x * init
-  elseif x.dtype == "bool" then
-    return name == "maximum" and x | init or x & init
-  end
-  return name == "maximum" and dc.maximum(x, init) or dc.minimum(x, init)
-end
+local methods = shapes.reductions
 
 local function reduce_named(o, name, x, init, axes)
   local y = x
@@ -27,7 +16,7 @@ local function reduce_named(o, name, x, init, axes)
     y = x[methods[name]](x, axes)
     y = y.dtype == x.dtype and y or y:cast(x.dtype)
   end
-  return shapes.is_identity(name, x.dtype, o:number(init)) and y or with_init(name, y, init)
+  return shapes.is_identity(name, x.dtype, o:number(init)) and y or shapes.combine(name, y, init)
 end
 
 -- The axes of a list (from 0) in front, as one.

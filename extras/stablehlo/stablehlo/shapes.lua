@@ -175,6 +175,21 @@ function shapes.combination(region, dtype)
   return name
 end
 
+---The method that reduces an axis by an operation.
+shapes.reductions = { add = "sum", multiply = "prod", maximum = "max", minimum = "min" }
+
+---Both, combined by one of these; of bool maximum is or, minimum is and.
+function shapes.combine(name, a, b)
+  if name == "add" then
+    return a + b
+  elseif name == "multiply" then
+    return a * b
+  elseif a.dtype == "bool" then
+    return name == "maximum" and a | b or a & b
+  end
+  return name == "maximum" and dc.maximum(a, b) or dc.minimum(a, b)
+end
+
 local least = { i8 = -128, i16 = -32768, i32 = -2147483648, i64 = math.mininteger, u8 = 0, u16 = 0, u32 = 0,
   bool = false }
 local most = { i8 = 127, i16 = 32767, i32 = 2147483647, i64 = math.maxinteger, u8 = 255, u16 = 65535, u32 = 4294967295,

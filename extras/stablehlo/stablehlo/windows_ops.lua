@@ -112,19 +112,8 @@ end
 
 -- ---- reduce_window -------------------------------------------------------------------------------
 
-local methods = { add = "sum", multiply = "prod", maximum = "max", minimum = "min" }
+local methods, combine = shapes.reductions, shapes.combine
 local running = { add = "cumsum", multiply = "cumprod", maximum = "cummax", minimum = "cummin" }
-
-local function combine(name, a, b)
-  if name == "add" then
-    return a + b
-  elseif name == "multiply" then
-    return a * b
-  elseif a.dtype == "bool" then
-    return name == "maximum" and a | b or a & b
-  end
-  return name == "maximum" and dc.maximum(a, b) or dc.minimum(a, b)
-end
 
 local function window_of(a, rank)
   local w = { sizes = a.window_dimensions, strides = a.window_strides or all(rank, 1),
