@@ -313,6 +313,13 @@ function TestStablehlo:test_parameters_and_custom_calls()
   end)
 end
 
+function TestStablehlo:test_cholesky_of_jax()
+  lu.assertEquals(run(program("%a: tensor<2x2xf32>", "tensor<2x2xf32>", [[
+  %0:2 = stablehlo.custom_call @lapack_spotrf_ffi(%a) {mhlo.backend_config = {uplo = 76 : ui8}}
+    : (tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<i32>)
+  return %0#0 : tensor<2x2xf32>]]), { { 4, 2 }, { 2, 10 } }), { { 2, 0 }, { 1, 3 } })
+end
+
 -- A typed function has at most 32 parameters and 8 results.
 function TestStablehlo:test_many_arguments_and_results()
   local args, names, types, given = {}, {}, {}, {}

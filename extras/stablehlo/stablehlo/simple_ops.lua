@@ -2,6 +2,7 @@
 
 local dc = require "deepc"
 local elements = require "deepc.stablehlo.elements"
+local lapack = require "deepc.stablehlo.lapack_calls"
 local shapes = require "deepc.stablehlo.shapes"
 
 local rows = {}
@@ -326,7 +327,7 @@ local identities = { Sharding = true, SPMDFullToShardShape = true, SPMDShardToFu
 
 rows["stablehlo.custom_call"] = function(o, ...)
   local target = o.attributes.call_target_name
-  local custom = o.run.options.custom and o.run.options.custom[target]
+  local custom = o.run.options.custom and o.run.options.custom[target] or lapack[target]
   if custom then
     return custom(o, ...)
   elseif identities[target] then
