@@ -249,6 +249,34 @@ function TestStablehlo:test_sort()
   end
 end
 
+-- -0 is below 0 in total order, of what the comparator computes, too; constants that differ are no key.
+function TestStablehlo:test_sort_in_total_order()
+  for body, want in pairs {
+    ["%m = stablehlo.negate %p : tensor<f32>\n%n = stablehlo.negate %q : tensor<f32>\n" ..
+      "%r = stablehlo.compare LT, %m, %n, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>"] = { 8, 6, 5, 7 },
+    ["%r = stablehlo.compare LT, %p, %q, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>"] = { 7, 5, 6, 8 },
+    ["%c = stablehlo.constant dense<0.0> : tensor<f32>\n%d = stablehlo.constant dense<-5.0> : tensor<f32>\n" ..
+      "%m = stablehlo.maximum %p, %c : tensor<f32>\n%n = stablehlo.maximum %q, %d : tensor<f32>\n" ..
+      "%s = stablehlo.compare LT, %m, %n : (tensor<f32>, tensor<f32>) -> tensor<i1>\n" ..
+      "%t = stablehlo.compare LT, %k, %l : (tensor<i32>, tensor<i32>) -> tensor<i1>\n" ..
+      "%u = stablehlo.xor %s, %s : tensor<i1>\n%r = stablehlo.or %u, %t : tensor<i1>"] = { 5, 6, 7, 8 },
+  } do
+    local source = program("%a: tensor<4xf32>, %b: tensor<4xi32>", "tensor<4xi32>",
+      "%1:2 = " .. sort:format(body) .. "\nreturn %1#1 : tensor<4xi32>")
+    lu.assertEquals(run(source, { -0.0, 0.0, -3, 2 }, { 5, 6, 7, 8 }), want)
+  end
+end
+
+-- Indices whose dtype does not hold the size of the axis.
+function TestStablehlo:test_short_indices()
+  lu.assertEquals(one("stablehlo.dynamic_slice %a, %b, sizes = [2] : (tensor<300xf32>, tensor<i8>) -> tensor<2xf32>",
+    { "300xf32", "i8" }, "2xf32", dc.iota("f32[300]"):totable(), 100), { 100, 101 })
+  lu.assertEquals(one([["stablehlo.gather"(%a, %b) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0],
+    start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1>}>
+    : (tensor<300xf32>, tensor<2x1xi8>) -> tensor<2xf32>]], { "300xf32", "2x1xi8" }, "2xf32",
+    dc.iota("f32[300]"):totable(), { { 127 }, { -3 } }), { 127, 0 })
+end
+
 function TestStablehlo:test_control()
   lu.assertEquals({ run(program("%n: tensor<i32>", "tensor<i32>, tensor<i32>", [[
   %zero = stablehlo.constant dense<0> : tensor<i32>

@@ -65,9 +65,19 @@ end
 
 -- ---- parts at places that are data ---------------------------------------------------------------
 
--- A start as i32, so that `size` elements from it on lie in an axis of n.
+local narrow <const> = { i8 = true, i16 = true, u8 = true, u16 = true } -- may not hold the size of an axis
+
+-- Starts as i32, so that `size` elements from each on lie in an axis of n.
 local function clamped(start, n, size)
+  start = narrow[start.dtype] and start:cast "i32" or start
   return start:clamp(0, n - size):cast "i32"
+end
+
+-- Places in a flat x are i32.
+local function check_flat(o, x)
+  if elements.count(x.shape) >= 1 << 31 then
+    o:fail("places in a tensor of 2^31 elements and more are not supported")
+  end
 end
 
 rows["stablehlo.dynamic_slice"] = function(o, x, ...)
@@ -108,7 +118,7 @@ local function differing_axes(a, b)
   return list
 end
 
-rows["stablehlo.dynamic_update_slice"] = function(_, x, update, ...)
+rows["stablehlo.dynamic_update_slice"] = function(o, x, update, ...)
   local starts = { ... }
   local axes = differing_axes(x.shape, update.shape)
   if #axes == 0 then
@@ -120,6 +130,7 @@ rows["stablehlo.dynamic_update_slice"] = function(_, x, update, ...)
     local n = update.shape[i]
     return x:index_copy(clamped(starts[i], x.shape[i], n) + dc.iota(("i32[%d]"):format(n)), update, i)
   end
+  check_flat(o, x)
   local index = flat_places(x, update, starts)
   return shapes.reshape(x:reshape(-1):scatter(index, update:reshape(-1), 1), x.shape)
 end
@@ -149,13 +160,22 @@ local function column(index, axis, k)
   return shapes.reshape(index:slice { [axis + 1] = { k, k } }, shape)
 end
 
-local function integers(index)
-  return index.dtype == "i32" and index or index:cast "i64"
-end
-
 -- The axis of the result that axis d of the indices is, `batch` being its axes that are not offsets.
 local function batch_axis(d, index_axis, batch)
   return batch[(d > index_axis and d - 1 or d) + 1]
+end
+
+-- By axis of x which axis of the other tensor runs along it: those of `dims`, in order, for axes that are neither
+-- gone nor batches.
+local function window_axes(x, gone, in_batching, dims)
+  local is_gone, of, nth = shapes.places(gone), {}, 0
+  for d = 0, #x.shape - 1 do
+    if not is_gone[d] and not in_batching[d] then
+      nth = nth + 1
+      of[d] = dims and dims[nth]
+    end
+  end
+  return of
 end
 
 -- Are single places along one axis read, with all of the others? That axis.
@@ -175,7 +195,7 @@ end
 local function gather_rows(x, index, a, rank)
   local axis = rows_of(x, a)
   local at = column(index, a.index_vector_dim, 1)
-  local taken = x:take(at:clamp(0, x.shape[axis + 1] - 1):cast "i32", axis + 1)
+  local taken = x:take(clamped(at, x.shape[axis + 1], 1), axis + 1)
   local offset, perm, nth = shapes.places(a.offset_dims), {}, 0
   for r = 0, rank - 1 do
     local i = offset[r]
@@ -201,7 +221,7 @@ local function gather_coordinate(x, index, a, shape, d)
   local k, b = a.in_map[d], a.in_batching[d]
   local at
   if k then
-    at = shapes.spread(integers(column(index, a.index_vector_dim, k)):clamp(0, n - size):cast "i32", batch, shape)
+    at = shapes.spread(clamped(column(index, a.index_vector_dim, k), n, size), batch, shape)
   elseif b then
     at = shapes.positions("i32", shape, batch_axis(a.start_indices_batching_dims[b], a.index_vector_dim, batch))
   end
@@ -217,14 +237,7 @@ local function gather_numbers(o, x, sizes)
   local a = setmetatable({ slice_sizes = sizes }, { __index = o.attributes.dimension_numbers })
   a.in_map, a.in_batching = shapes.places(a.start_index_map), shapes.places(a.operand_batching_dims)
   a.index_vector_dim = a.index_vector_dim or 0
-  a.offset_of = {}
-  local gone, nth = shapes.places(a.collapsed_slice_dims), 0
-  for d = 0, #x.shape - 1 do
-    if not gone[d] and not a.in_batching[d] then
-      nth = nth + 1
-      a.offset_of[d] = a.offset_dims and a.offset_dims[nth]
-    end
-  end
+  a.offset_of = window_axes(x, a.collapsed_slice_dims, a.in_batching, a.offset_dims)
   return a
 end
 
@@ -236,6 +249,7 @@ local function gather(o, x, index, sizes)
   elseif rows_of(x, a) then
     return gather_rows(x, index, a, #shape)
   end
+  check_flat(o, x)
   local stride, place = 1, nil
   for d = #x.shape - 1, 0, -1 do
     local at = gather_coordinate(x, index, a, shape, d)
@@ -258,14 +272,7 @@ local function scatter_numbers(o, x)
   a.in_map = shapes.places(a.scatter_dims_to_operand_dims)
   a.in_batching = shapes.places(a.input_batching_dims)
   a.index_vector_dim = a.index_vector_dim or 0
-  a.window_of = {}
-  local gone, nth = shapes.places(a.inserted_window_dims), 0
-  for d = 0, #x.shape - 1 do
-    if not gone[d] and not a.in_batching[d] then
-      nth = nth + 1
-      a.window_of[d] = a.update_window_dims and a.update_window_dims[nth]
-    end
-  end
+  a.window_of = window_axes(x, a.inserted_window_dims, a.in_batching, a.update_window_dims)
   return a
 end
 
@@ -353,6 +360,7 @@ rows["stablehlo.scatter"] = function(o, ...)
   if elements.count(u.shape) == 0 or elements.count(x.shape) == 0 then
     return table.unpack(operands)
   end
+  check_flat(o, x)
   local place = scatter_places(x, index, scatter_numbers(o, x), u.shape)
   local name = n == 1 and shapes.combination(o.op.regions[1], x.dtype)
   if name == "subtract" then

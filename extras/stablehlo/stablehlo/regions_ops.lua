@@ -103,34 +103,43 @@ end
 
 -- ---- sort ----------------------------------------------------------------------------------------
 
--- An expression of a region as text, with '@' for the argument of a name, nil where it reads another one. What is found
--- once is kept in seen.
-local function expression(region, made, name, argument, seen)
+local function scalar_text(a)
+  local v = a.splat
+  if type(v) == "table" then
+    v = v.bits and ("bits %d"):format(v.bits)
+  end
+  return v ~= nil and ("%s %s"):format(v, a.type.element)
+end
+
+-- What an operation is but for its operands; false where attributes say more than this tells apart.
+local function operation_text(op)
+  local a = op.attributes
+  if op.name == "stablehlo.constant" then
+    return scalar_text(a.value)
+  elseif op.name == "stablehlo.compare" then
+    return ("compare %s %s"):format(a.comparison_direction, a.compare_type)
+  end
+  return next(a) == nil and #op.regions == 0 and #op.types == 1 and ("%s %s"):format(op.name, op.types[1].element)
+end
+
+-- An expression of a region as text, with '@' for the argument of a name; false where it reads another one. What is
+-- found once is kept in seen.
+local function expression(made, name, argument, seen)
   if name == argument then
     return "@"
   elseif seen[name] ~= nil then
     return seen[name]
   end
   local op = made[name]
-  local text
-  if op and #op.regions == 0 then
-    local parts = {}
-    for i, operand in ipairs(op.operands) do
-      parts[i] = expression(region, made, operand, argument, seen)
-      if not parts[i] then
-        seen[name] = false
-        return false
-      end
+  local parts, text = {}, op and operation_text(op)
+  for i, operand in ipairs(text and op.operands or {}) do
+    parts[i] = expression(made, operand, argument, seen)
+    text = parts[i] and text
+    if not text then
+      break
     end
-    if op.name == "stablehlo.constant" then
-      local a = op.attributes.value
-      local v = a.splat
-      parts[1] = ("%s %s"):format(type(v) == "table" and ("bits %s"):format(v.bits) or v, a.type.element)
-    end
-    text = ("%s%s%s(%s)"):format(op.name, op.attributes.comparison_direction or "", op.attributes.compare_type or "",
-      table.concat(parts, ","))
   end
-  seen[name] = text or false
+  seen[name] = text and ("%s(%s)"):format(text, table.concat(parts, ","))
   return seen[name]
 end
 
@@ -150,16 +159,14 @@ local function key_of(region)
     return nil
   end
   for k = 1, #region.args, 2 do
-    local left = expression(region, made, compare.operands[1], region.args[k].name, {})
-    local right = expression(region, made, compare.operands[2], region.args[k + 1].name, {})
+    local left = expression(made, compare.operands[1], region.args[k].name, {})
+    local right = expression(made, compare.operands[2], region.args[k + 1].name, {})
     if left and left == right and #left < 100000 then
       return (k + 1) // 2, compare.operands[1], direction == "GT", compare.attributes.compare_type
     end
   end
   return nil
 end
-
-local floats = { f64 = true, f32 = true, f16 = true, bf16 = true }
 
 -- The key of each element: what the region computes on the way to its comparison.
 local function key_values(o, xs, k, name)
@@ -209,7 +216,7 @@ rows["stablehlo.sort"] = function(o, ...)
   local index
   if k then
     local key = key_values(o, xs, k, name)
-    if kind == "TOTALORDER" and floats[key.dtype] and name == o.op.regions[1].args[2 * k - 1].name then
+    if kind == "TOTALORDER" and shapes.has_pattern[key.dtype] then
       key = shapes.in_total_order(key)
     end
     if key.dtype == "bool" then
@@ -264,7 +271,7 @@ local function letters(a, rank_a, rank_b)
   end
   pair(a.lhs_batching_dimensions, a.rhs_batching_dimensions, true)
   pair(a.lhs_contracting_dimensions, a.rhs_contracting_dimensions, false)
-  for list, rank in pairs { [left] = rank_a } do
+  local function others(list, rank)
     for i = 1, rank do
       if not list[i] then
         n = n + 1
@@ -272,12 +279,8 @@ local function letters(a, rank_a, rank_b)
       end
     end
   end
-  for i = 1, rank_b do
-    if not right[i] then
-      n = n + 1
-      right[i], result[#result + 1] = "d" .. n, "d" .. n
-    end
-  end
+  others(left, rank_a)
+  others(right, rank_b)
   return ("%s, %s -> %s"):format(table.concat(left, " "), table.concat(right, " "), table.concat(result, " "))
 end
 

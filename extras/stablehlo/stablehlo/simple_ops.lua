@@ -317,7 +317,6 @@ rows["func.call"] = function(o, ...)
   return o:call(o.attributes.callee.symbol, ...)
 end
 
--- What is decomposed in terms of CHLO, by its name; anything else as it says.
 rows["stablehlo.composite"] = function(o, ...)
   return o:call(o.attributes.decomposition.symbol, ...)
 end

@@ -33,11 +33,9 @@ end
 
 -- ---- the next float --------------------------------------------------------------------------------
 
-local integers = { f64 = "i64", f32 = "i32", f16 = "i16", bf16 = "i16" }
-
 -- From 0 the least float of the sign of y; else the pattern one up or down, which is the order of floats of one sign.
 rows["chlo.next_after"] = function(_, x, y)
-  local dtype = integers[x.dtype]
+  local dtype = shapes.has_pattern[x.dtype]
   local a = x:bitcast(dtype)
   local least = dtype == "i64" and math.mininteger or -(1 << (tonumber(dtype:sub(2)) - 1))
   local sign_of_y = y:bitcast(dtype) & least

@@ -180,7 +180,7 @@ local function place(run, err)
     local line, at = tostring(err):match "^[^\n]*", tostring(err.at) .. ": "
     run:fail(op, line:sub(1, #at) == at and line:sub(#at + 1) or line)
   elseif op and is_of_lua(err) then
-    run:fail(op, "its operands or attributes are not those of this operation")
+    run:fail(op, "its operands or attributes are not those of this operation: " .. err:match "^[^\n]*")
   end
   error(err, 0)
 end
