@@ -106,7 +106,7 @@ function counting.compact(x, mask, options)
   local n = #mask.shape
   local fill = options and type(options) == "table" and options.fill
   if fill == nil or fill == false and x.dtype ~= "bool" then
-    fill = x.dtype == "bool" and false or 0
+    fill = x.dtype ~= "bool" and 0
   end
   local y, count = compacted(op, n > 1 and x:flatten(1, n) or x, mask:flatten(), options, fill)
   return y, count

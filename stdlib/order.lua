@@ -306,7 +306,7 @@ function order.unique(x, options)
   local new = is_new(op, sorted)
   local fill = options and options.fill
   if fill == nil then
-    fill = x.dtype == "bool" and false or 0
+    fill = x.dtype ~= "bool" and 0
   end
   local values, count = core.compacted(op, sorted, new, options, fill)
   local group = new:cumsum(1) - 1

@@ -155,6 +155,8 @@ function TestIndexing:test_room()
   lu.assertEquals({ y:totable(), n:item() }, { { 3, 5 }, 2 })
   lu.assertEquals(x:compact(x:gt(9), { bound = 0, more = "drop" }).shape, { 0 })
   local flags = dc.tensor({ true, false }, "bool")
+  lu.assertEquals(flags:compact(flags):totable()[1], true) -- the rest is false, which 0 is not
+  lu.assertEquals((dc.unique(flags)):totable()[1], false)
   lu.assertEquals(flags:compact(flags, { fill = true }):totable(), { true, true })
 end
 
