@@ -108,6 +108,14 @@ function TestStablehlo:test_movement()
   lu.assertEquals(one("stablehlo.iota dim = 1 : tensor<2x3xi32>", {}, "2x3xi32"), { { 0, 1, 2 }, { 0, 1, 2 } })
 end
 
+-- What is put round the elements is known when the function is called.
+function TestStablehlo:test_pad_with_data()
+  local op = "stablehlo.pad %%a, %%b, low = [1], high = [0], interior = [1] : (tensor<2x%s>, tensor<%s>) -> tensor<4x%s>"
+  lu.assertEquals(one(op:format("i1", "i1", "i1"), { "2xi1", "i1" }, "4xi1", { true, false }, true),
+    { true, true, true, false })
+  lu.assertEquals(one(op:format("f32", "f32", "f32"), { "2xf32", "f32" }, "4xf32", { 1, 2 }, 7), { 7, 1, 7, 2 })
+end
+
 function TestStablehlo:test_parts_at_places()
   lu.assertEquals(one("stablehlo.dynamic_slice %a, %b, sizes = [2] : (tensor<5xf32>, tensor<i32>) -> tensor<2xf32>",
     { "5xf32", "i32" }, "2xf32", { 1, 2, 3, 4, 5 }, 9), { 4, 5 })
@@ -339,6 +347,63 @@ function TestStablehlo:test_parameters_and_custom_calls()
   lu.assertErrorMsgContains("there is no function for the target 'twice'", function()
     stablehlo.load(source)({ 1, 1 })
   end)
+end
+
+-- Complex triangular systems: the product with the triangle gives the right side back.
+function TestStablehlo:test_complex_triangular_solve()
+  local function solve(lower, transpose, left)
+    return stablehlo.load(program("%a: tensor<3x3xcomplex<f32>>, %b: tensor<3x3xcomplex<f32>>",
+      "tensor<3x3xcomplex<f32>>", ([[
+      %%r = "stablehlo.triangular_solve"(%%a, %%b) {left_side = %s, lower = %s, unit_diagonal = false,
+        transpose_a = #stablehlo<transpose %s>} :
+        (tensor<3x3xcomplex<f32>>, tensor<3x3xcomplex<f32>>) -> tensor<3x3xcomplex<f32>>
+      return %%r : tensor<3x3xcomplex<f32>>]]):format(left, lower, transpose)))
+  end
+  local a = dc.complex(dc.tensor { { 2, 1, 4 }, { 1, 3, -1 }, { 5, 1, 2 } }, dc.tensor { { 1, 2, 0 }, { -1, 1, 1 },
+    { 0, 3, 2 } })
+  local b = dc.complex(dc.tensor { { 1, 2, 3 }, { 4, 5, 6 }, { 7, 8, 10 } }, dc.tensor { { 0, 1, 0 }, { 1, 0, 2 },
+    { 0, 0, 1 } })
+  local function triangle(lower)
+    local part = lower and dc.tril or dc.triu
+    return dc.complex(part(a:real()), part(a:imag()))
+  end
+  for _, lower in ipairs { true, false } do
+    local t = triangle(lower)
+    local forms = { NO_TRANSPOSE = t, TRANSPOSE = t:transpose(), ADJOINT = t:transpose():conj() }
+    for name, m in pairs(forms) do
+      local x = solve(lower, name, true)(a, b)
+      lu.assertTrue((m:matmul(x) - b):abs():max():item() < 1e-5, name)
+      x = solve(lower, name, false)(a, b)
+      lu.assertTrue((x:matmul(m) - b):abs():max():item() < 1e-5, name)
+    end
+  end
+end
+
+-- The plugin for JAX calls these; a custom call that only keeps its operand alive is left out.
+function TestStablehlo:test_calls_of_the_plugin()
+  local x = { { 2, 1 }, { 1, 3 } }
+  local function call(name, results, config)
+    return ("%%r:%d = stablehlo.custom_call @deepc.%s(%%a) {api_version = 4 : i32, mhlo.backend_config = {%s}} : "
+      .. "(tensor<2x2xf32>) -> (%s)"):format(select(2, results:gsub("tensor", "")), name, config, results)
+  end
+  local v, w = run(program("%a: tensor<2x2xf32>", "tensor<2x2xf32>, tensor<2xf32>",
+    call("eigh", "tensor<2x2xf32>, tensor<2xf32>", "lower = 1 : i64")
+    .. "\nreturn %r#0, %r#1 : tensor<2x2xf32>, tensor<2xf32>"), x)
+  lu.assertAlmostEquals(w[1], 1.381966, 1e-5)
+  lu.assertAlmostEquals(v[1][1] * w[1], 2 * v[1][1] + v[2][1], 1e-5)
+  local s, u, vh = run(program("%a: tensor<2x2xf32>", "tensor<2xf32>, tensor<2x2xf32>, tensor<2x2xf32>",
+    call("svd", "tensor<2xf32>, tensor<2x2xf32>, tensor<2x2xf32>", "vectors = 1 : i64, full = 0 : i64")
+    .. "\nreturn %r#0, %r#1, %r#2 : tensor<2xf32>, tensor<2x2xf32>, tensor<2x2xf32>"), x)
+  lu.assertAlmostEquals(s[1], 3.618034, 1e-5)
+  lu.assertAlmostEquals(u[1][1] * s[1] * vh[1][1] + u[1][2] * s[2] * vh[2][1], 2, 1e-5)
+  local q, r = run(program("%a: tensor<2x2xf32>", "tensor<2x2xf32>, tensor<2x2xf32>",
+    call("qr", "tensor<2x2xf32>, tensor<2x2xf32>", "full = 1 : i64")
+    .. "\nreturn %r#0, %r#1 : tensor<2x2xf32>, tensor<2x2xf32>"), x)
+  lu.assertAlmostEquals(q[2][1] * r[1][1], 1, 1e-5)
+  local f, rows = run(program("%a: tensor<2x2xf32>", "tensor<2x2xf32>, tensor<2xi32>",
+    "stablehlo.custom_call @dce_sink(%a) {has_side_effect = true} : (tensor<2x2xf32>) -> ()\n"
+    .. call("lu", "tensor<2x2xf32>, tensor<2xi32>", "") .. "\nreturn %r#0, %r#1 : tensor<2x2xf32>, tensor<2xi32>"), x)
+  lu.assertEquals({ f[1][1], f[2][1], f[2][2], rows }, { 2, 0.5, 2.5, { 0, 1 } })
 end
 
 function TestStablehlo:test_cholesky_of_jax()

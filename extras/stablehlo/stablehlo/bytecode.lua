@@ -1644,7 +1644,7 @@ local function to_module(c, ops)
   local module = { functions = {}, order = {}, attributes = {} }
   local outer = ops[1]
   if #ops == 1 and outer.name == "builtin.module" then
-    module.attributes = outer.attributes
+    module.attributes, module.symbol = outer.attributes, outer.attributes.sym_name
     add_ops(c, module, outer.regions[1] and outer.regions[1].ops or {})
   else
     add_ops(c, module, ops)

@@ -114,18 +114,13 @@ local function pad(x, low, high, interior, fill)
   return any_cut and x:slice(cut) or x
 end
 
--- What a padding holds that is no number: 0, which a mask replaces.
-local function zero_of(x)
-  return x.dtype == "bool" and false or 0
-end
-
 ---pad of any value, a scalar tensor whose number may be known.
 function shapes.pad(x, low, high, interior, value, number)
   if number ~= nil and (x.dtype ~= "u64" or value == nil) then
     return pad(x, low, high, interior, number)
   end
   local inside = pad(shapes.full({ dtype = "bool" }, x.shape, true), low, high, interior, false)
-  return dc.where(inside, pad(x, low, high, interior, zero_of(x)), value)
+  return dc.where(inside, pad(x, low, high, interior, x.dtype ~= "bool" and 0), value)
 end
 
 -- ---- order of floats ------------------------------------------------------------------------------

@@ -157,9 +157,37 @@ rows["stablehlo.cholesky"] = function(o, x)
   return lower and l or l:transpose()
 end
 
+-- A complex system as a real one of twice the size: of the triangle, whose other half may hold anything.
+local function solve_complex(linalg, a, b, at)
+  local half = at.lower and a:real():tril() or a:real():triu()
+  local imaginary = at.lower and a:imag():tril() or a:imag():triu()
+  local n, rank = a.shape[#a.shape], #a.shape
+  if at.unit_diagonal then
+    local others = dc.eye(("%s[%d, %d]"):format(half.dtype, n, n))
+    half, imaginary = half * (1 - others) + others, imaginary * (1 - others)
+  end
+  if at.transpose_a == "ADJOINT" then
+    imaginary = -imaginary
+  end
+  if at.transpose_a == "ADJOINT" or at.transpose_a == "TRANSPOSE" then
+    half, imaginary = half:transpose(), imaginary:transpose()
+  end
+  if not at.left_side then
+    half, imaginary, b = half:transpose(), imaginary:transpose(), b:transpose()
+  end
+  local whole = dc.concat({ dc.concat({ half, -imaginary }, rank), dc.concat({ imaginary, half }, rank) }, rank - 1)
+  local x = linalg.solve(whole, dc.concat({ b:real(), b:imag() }, rank - 1), { check = false })
+  local re, im = x:slice { [rank - 1] = { 1, n } }, x:slice { [rank - 1] = { n + 1, 2 * n } }
+  local z = dc.complex(re, im)
+  return at.left_side and z or z:transpose()
+end
+
 rows["stablehlo.triangular_solve"] = function(o, a, b)
   local linalg = require "deepc.linalg"
   local at = o.attributes
+  if elements.is_complex(a.dtype) then
+    return solve_complex(linalg, a, b, at)
+  end
   local options = { upper = not at.lower, transposed = at.transpose_a ~= nil and at.transpose_a ~= "NO_TRANSPOSE",
     unit = at.unit_diagonal or false, left = at.left_side or false, check = false }
   return linalg.triangular_solve(a, b, options)

@@ -245,7 +245,7 @@ end
 -- For each window the number of the element that the first region chooses, in the order of the window.
 local function choose(o, x, w)
   local select = o:region(1, true)
-  local padded = shapes.pad(x, w.low, w.high, nil, nil, x.dtype == "bool" and false or 0)
+  local padded = shapes.pad(x, w.low, w.high, nil, nil, x.dtype ~= "bool" and 0)
   local inside = shapes.pad(dc.full("bool" .. shapes.text(x.shape), true), w.low, w.high, nil, nil, false)
   local best, has, chosen, k = nil, nil, nil, 0
   each_place(w.sizes, function(at)
