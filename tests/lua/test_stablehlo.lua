@@ -110,7 +110,8 @@ end
 
 -- What is put round the elements is known when the function is called.
 function TestStablehlo:test_pad_with_data()
-  local op = "stablehlo.pad %%a, %%b, low = [1], high = [0], interior = [1] : (tensor<2x%s>, tensor<%s>) -> tensor<4x%s>"
+  local op = "stablehlo.pad %%a, %%b, low = [1], high = [0], interior = [1] : "
+    .. "(tensor<2x%s>, tensor<%s>) -> tensor<4x%s>"
   lu.assertEquals(one(op:format("i1", "i1", "i1"), { "2xi1", "i1" }, "4xi1", { true, false }, true),
     { true, true, true, false })
   lu.assertEquals(one(op:format("f32", "f32", "f32"), { "2xf32", "f32" }, "4xf32", { 1, 2 }, 7), { 7, 1, 7, 2 })
