@@ -45,7 +45,7 @@ enum {
     DC_SIG_RESULTS = 8,
     DC_SIG_VARS = DC_EXPR_VARS,
     DC_SIG_MOST = INT32_MAX, /* the largest bound: sizes are i32 in kernels */
-    DC_SIG_LEAVES = 256,     /* tensor types in the text; a call with lists may have more tensors */
+    DC_SIG_LEAVES = 4096,    /* tensor types in the text; so many tensors of a call, with lists */
     DC_SIG_SPLITS = 4,       /* axes of a mesh that split an axis */
     DC_SIG_NEST = 16,        /* records and lists in each other */
     DC_SIG_TEXT = 1000       /* room that most printed signatures fit in; printers cut */

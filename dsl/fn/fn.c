@@ -116,17 +116,26 @@ static void read_ranks(lua_State *L, dc_dsl *d, dc_fn *fn, int idx)
     lua_pop(L, 2);
 }
 
+static bool is_fixed(const dc_sig_type *t)
+{
+    bool fixed = t != NULL && t->kind != DC_SHAPE_LIST;
+    for (int i = 0; fixed && t->kind == DC_SHAPE_RECORD && i < t->nfield; i++)
+        fixed = is_fixed(t->field[i].type);
+    return fixed;
+}
+
 static void name_function(lua_State *L, dc_dsl *d, dc_fn *fn, const char *where)
 {
     const dc_sig *sig = &fn->sig;
     fn->name = sig->name != NULL ? sig->name : dc_place_name(L, d, "function");
     fn->place = where != NULL ? dc_place_name(L, d, ", %s", where) : "";
     fn->origin = dc_place_intern(d, "result of %s%s", fn->name, fn->place);
-    fn->plain = fn->flat_results = true;
+    fn->plain = fn->fixed = fn->flat_results = true;
     for (int i = 0; i < sig->nparam; i++) {
         const dc_sig_param *p = &sig->param[i];
         if (p->optional || p->type == NULL || p->type->kind != DC_SHAPE_TENSOR)
             fn->plain = false;
+        fn->fixed = fn->fixed && !p->optional && is_fixed(p->type);
     }
     for (int i = 0; i < sig->nresult; i++)
         fn->flat_results = fn->flat_results && sig->result[i]->kind == DC_SHAPE_TENSOR;

@@ -50,6 +50,7 @@ typedef struct dc_fn {
     dc_sig_bind given; /* by the third argument of dc.fn, if has_given */
     bool has_given;
     bool plain;        /* every parameter is a tensor that has to be there: leaves are arguments */
+    bool fixed;        /* every parameter is a tensor or a record of tensors and of such records */
     bool flat_results; /* each result is a tensor */
     bool bounded;      /* a dim is: its size is no part of a key */
     bool split;        /* an axis is, among ranks */
@@ -119,12 +120,17 @@ typedef struct dc_spec {
 } dc_spec;
 
 /* Arguments of a call taken apart: where each leaf is on the stack, and what it should be. */
+typedef struct dc_fn_taken {
+    int idx;
+    const dc_sig_type *declared;
+    const char *label; /* "x", "p.w", "xs[2]"; interned, or NULL where only asked for */
+} dc_fn_taken;
+
+/* Of more than a few the list is a userdata on the stack, which lives as long as the call. */
+enum { DC_FN_FEW = 256 };
 typedef struct dc_fn_leaves {
-    int n;
-    int idx[DC_SIG_LEAVES];
-    const dc_sig_type *declared[DC_SIG_LEAVES];
-    const char
-        *label[DC_SIG_LEAVES]; /* "x", "p.w", "xs[2]"; interned, or NULL where only asked for */
+    int n, room;
+    dc_fn_taken *at, few[DC_FN_FEW];
 } dc_fn_leaves;
 
 /* ---- fnobject.c ------------------------------------------------------------------------------ */
@@ -321,6 +327,9 @@ dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s);
 /* ---- fnvalue.c ------------------------------------------------------------------------------- */
 
 /* Takes the arguments at 2... apart; leaves inside tables are pushed. Raises. */
+void dc_fn_leaves_begin(dc_fn_leaves *v);
+/* A further one; pushes a value where the room is used up. */
+dc_fn_taken *dc_fn_leaves_add(lua_State *L, dc_fn_leaves *v);
 void dc_fn_take(lua_State *L, dc_dsl *d, dc_fn *fn, int fn_idx, dc_fn_leaves *v, dc_fn_key *key);
 /* The number of the static value at idx: the same for equal values. */
 int64_t dc_fn_number_static(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, int param,

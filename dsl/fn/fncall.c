@@ -69,11 +69,11 @@ static bool same_device(const dc_spec *s, const dc_rt *rt)
 }
 
 /* The same of the arguments of a call whose types are those of the call before. */
-static bool lie_as_last(lua_State *L, const dc_fn *fn, const dc_spec *s)
+static bool lie_as_last(lua_State *L, const dc_fn_leaves *v, const dc_spec *s)
 {
     bool tensors = false;
-    for (int i = 0; i < fn->sig.nparam; i++) {
-        const dc_handle *h = dc_handle_test(L, i + 2);
+    for (int i = 0; i < v->n; i++) {
+        const dc_handle *h = dc_handle_test(L, v->at[i].idx);
         if (h != NULL && dc_handle_rt(h) != s->rt)
             return false;
         tensors = tensors || (h != NULL && !dc_handle_roams(h));
@@ -81,23 +81,58 @@ static bool lie_as_last(lua_State *L, const dc_fn *fn, const dc_spec *s)
     return tensors || same_device(s, NULL);
 }
 
-/* Are the arguments like those of the call before? Numbers stand for any scalar. */
-static bool like_last(lua_State *L, const dc_fn *fn)
+/* A leaf whose type is that of the same one of the call before. Numbers stand for any scalar. */
+static bool take_like_last(lua_State *L, const dc_spec *s, const dc_sig_type *t, int idx,
+                           dc_fn_leaves *v)
 {
-    dc_spec *s = fn->last;
-    if (!fn->plain || s == NULL || s->calls == 0)
+    const dc_type *last = &s->type[v->n];
+    const dc_handle *h = dc_handle_test(L, idx);
+    const bool number = h == NULL && last->rank == 0 && dc_args_is_scalar(L, idx) &&
+                        !dc_dtype_is_complex((dc_dtype)last->dtype);
+    if (!number &&
+        (h == NULL || h->kind == DC_HANDLE_CLOSED || !same_type(dc_handle_type(h), last)))
         return false;
-    for (int i = 0; i < fn->sig.nparam; i++) {
-        const dc_handle *h = dc_handle_test(L, i + 2);
-        if (h == NULL && s->type[i].rank == 0 && dc_args_is_scalar(L, i + 2) &&
-            !dc_dtype_is_complex((dc_dtype)s->type[i].dtype))
-            continue;
-        if (h == NULL || h->kind == DC_HANDLE_CLOSED || !same_type(dc_handle_type(h), &s->type[i]))
+    *dc_fn_leaves_add(L, v) = (dc_fn_taken){idx, t, NULL};
+    return true;
+}
+
+/* The same of all leaves of an argument, and of its fields, of which there are no others. */
+static bool all_like_last(lua_State *L, const dc_spec *s, const dc_sig_type *t, int idx,
+                          dc_fn_leaves *v)
+{
+    int n = 0;
+    if (t->kind == DC_SHAPE_TENSOR)
+        return take_like_last(L, s, t, idx, v);
+    if (lua_type(L, idx) != LUA_TTABLE)
+        return false;
+    luaL_checkstack(L, t->nfield + 20, "arguments");
+    for (int f = 0; f < t->nfield; f++) {
+        lua_getfield(L, idx, t->field[f].name);
+        if (!all_like_last(L, s, t->field[f].type, lua_gettop(L), v))
             return false;
     }
-    if (dc_rt_has_others(s->d->rt) && !lie_as_last(L, fn, s))
+    for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1))
+        n++;
+    return n == t->nfield;
+}
+
+/* Are the arguments like those of the call before? Then they are taken apart. */
+static bool like_last(lua_State *L, const dc_fn *fn, dc_fn_leaves *v)
+{
+    dc_spec *s = fn->last;
+    const int top = lua_gettop(L);
+    if (!fn->fixed || s == NULL || s->calls == 0)
         return false;
-    return dc_fn_still_holds(s);
+    dc_fn_leaves_begin(v);
+    bool like = true;
+    for (int i = 0; like && i < fn->sig.nparam; i++)
+        like = all_like_last(L, s, fn->sig.param[i].type, i + 2, v);
+    if (like && dc_rt_has_others(s->d->rt))
+        like = lie_as_last(L, v, s);
+    like = like && dc_fn_still_holds(s);
+    if (!like)
+        lua_settop(L, top);
+    return like;
 }
 
 /* Of "lr 0.1 -> 0.05": a static number that changes is better an argument. Pushes it, or NULL. */
@@ -361,7 +396,7 @@ static void set_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s,
                           const dc_fn_leaves *v)
 {
     for (int i = 0; i < v->n; i++)
-        set_argument(L, d, fn, v->declared[i], v->idx[i], &s->arg[i]);
+        set_argument(L, d, fn, v->at[i].declared, v->at[i].idx, &s->arg[i]);
 }
 
 void dc_fn_raise_fault(lua_State *L, dc_dsl *d, const dc_spec *s, const dc_fault *fault)
@@ -559,7 +594,7 @@ static void push_inner(void *ctx, lua_State *L, const dc_sig_type *declared, con
         DC_BUG("argument '%s' of '%s' has no size", label, a->fn->name);
     const char *origin =
         dc_place_intern(a->d, "argument '%s' of %s%s", label, a->fn->name, a->fn->place);
-    push_renamed(L, a->d, a->fn, a->v->idx[a->next++], &type, declared, origin);
+    push_renamed(L, a->d, a->fn, a->v->at[a->next++].idx, &type, declared, origin);
 }
 
 /* Results under the caller's names, from `first` on. */
@@ -568,13 +603,13 @@ static void rename_results(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_si
 {
     luaL_checkstack(L, v->n + 8, "results");
     for (int i = 0; i < v->n; i++) {
-        const dc_handle *h = dc_handle_test(L, v->idx[i]);
+        const dc_handle *h = dc_handle_test(L, v->at[i].idx);
         dc_type out;
         if (h != NULL)
-            dc_fn_outside(fn, b, v->declared[i], dc_handle_type(h), &out);
+            dc_fn_outside(fn, b, v->at[i].declared, dc_handle_type(h), &out);
         else
-            out = dc_type_scalar(v->declared[i]->dtype);
-        push_renamed(L, d, fn, v->idx[i], &out, v->declared[i], NULL);
+            out = dc_type_scalar(v->at[i].declared->dtype);
+        push_renamed(L, d, fn, v->at[i].idx, &out, v->at[i].declared, NULL);
     }
 }
 
@@ -609,7 +644,9 @@ static void check_count(lua_State *L, dc_dsl *d, const dc_fn *fn)
         least--;
     if (given < least || given > most) {
         const bool empty = given > most && lua_isnil(L, -1);
-        const dc_blame b = {.hint = "the last one is nil: a variable that is not set, or a function without a result"};
+        const dc_blame b = {
+            .hint =
+                "the last one is nil: a variable that is not set, or a function without a result"};
         dc_error_fact(L, d, DC_ERR_ARG_COUNT, &(dc_fact){.op = fn->name, .num = {given, most}},
                       empty ? &b : NULL);
     }
@@ -621,12 +658,12 @@ static void check_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_fn_le
 {
     for (int i = 0; i < v->n; i++) {
         dc_type t;
-        if (dc_sig_resolve(b, v->declared[i], &t))
+        if (dc_sig_resolve(b, v->at[i].declared, &t))
             continue;
         char text[DC_TYPE_TEXT];
-        dc_sig_type_print(&fn->sig, b, v->declared[i], text, sizeof text);
+        dc_sig_type_print(&fn->sig, b, v->at[i].declared, text, sizeof text);
         dc_error_raisef(L, d, DC_ERR_ARG, fn->name, "no argument tells the sizes of '%s': %s",
-                        v->label[i], text);
+                        v->at[i].label, text);
     }
 }
 
@@ -640,8 +677,8 @@ static dc_spec *look_up(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, dc_
 static void remember_types(lua_State *L, dc_fn *fn, dc_spec *s, const dc_fn_leaves *v)
 {
     for (int i = 0; i < v->n; i++) {
-        const dc_handle *h = dc_handle_test(L, v->idx[i]);
-        s->type[i] = h != NULL ? *dc_handle_type(h) : dc_type_scalar(v->declared[i]->dtype);
+        const dc_handle *h = dc_handle_test(L, v->at[i].idx);
+        s->type[i] = h != NULL ? *dc_handle_type(h) : dc_type_scalar(v->at[i].declared->dtype);
     }
     fn->last = s;
 }
@@ -650,13 +687,13 @@ static void remember_types(lua_State *L, dc_fn *fn, dc_spec *s, const dc_fn_leav
 static void bring_leaves(lua_State *L, dc_dsl *d, const dc_spec *s, const dc_fn_leaves *v)
 {
     for (int i = 0; i < v->n; i++) {
-        dc_handle *h = dc_handle_test(L, v->idx[i]);
+        dc_handle *h = dc_handle_test(L, v->at[i].idx);
         if (h == NULL || dc_handle_rt(h) == NULL || dc_handle_rt(h) == s->rt)
             continue;
         dc_handle *there = dc_handle_new(L, d);
         there->origin = h->origin;
         dc_handle_copy(L, d, h, s->rt, there);
-        lua_replace(L, v->idx[i]);
+        lua_replace(L, v->at[i].idx);
     }
 }
 
@@ -664,10 +701,9 @@ dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *s
 {
     dc_fn_key key;
     dc_spec *s;
-    if (like_last(L, fn)) {
+    if (like_last(L, fn, v)) {
         s = fn->last;
         s->head.dying = false;
-        dc_fn_take(L, d, fn, 1, v, &key);
         dc_fn_push_specs(L, 1);
         lua_rawgetp(L, -1, s);
     } else {
@@ -686,7 +722,7 @@ dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *s
     ask_guards(L, d, s);
     dc_spec_refuse_growing(L, d, fn, s);
     for (int i = 0; i < v->n; i++)
-        show_cell(L, d, fn, v->idx[i]);
+        show_cell(L, d, fn, v->at[i].idx);
     if (dc_rt_has_others(d->rt))
         bring_leaves(L, d, s, v);
     return s;

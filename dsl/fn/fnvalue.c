@@ -12,6 +12,27 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- leaves ---------------------------------------------------------------------------------- */
+
+void dc_fn_leaves_begin(dc_fn_leaves *v)
+{
+    v->n = 0;
+    v->room = DC_FN_FEW;
+    v->at = v->few;
+}
+
+dc_fn_taken *dc_fn_leaves_add(lua_State *L, dc_fn_leaves *v)
+{
+    if (v->n == v->room) {
+        luaL_checkstack(L, 1, "arguments");
+        dc_fn_taken *more = lua_newuserdatauv(L, 2 * (size_t)v->room * sizeof *more, 0);
+        memcpy(more, v->at, (size_t)v->n * sizeof *more);
+        v->at = more;
+        v->room *= 2;
+    }
+    return &v->at[v->n++];
+}
+
 /* ---- a walk over values ---------------------------------------------------------------------- */
 
 typedef struct walk {
@@ -47,13 +68,11 @@ static void put_shape(walk *w, int64_t n)
 
 static void put_leaf(walk *w, const dc_sig_type *declared, int idx)
 {
-    dc_fn_leaves *v = w->v;
-    if (v->n == DC_SIG_LEAVES)
+    if (w->v->n == DC_SIG_LEAVES)
         dc_error_raisef(w->L, w->d, DC_ERR_ARG, w->fn->name, "more than %d tensors in all",
                         DC_SIG_LEAVES);
-    v->idx[v->n] = idx;
-    v->declared[v->n] = declared;
-    v->label[v->n++] = *w->path != '\0' ? dc_place_name(w->L, w->d, "%s", w->path) : NULL;
+    *dc_fn_leaves_add(w->L, w->v) = (dc_fn_taken){
+        idx, declared, *w->path != '\0' ? dc_place_name(w->L, w->d, "%s", w->path) : NULL};
 }
 
 static void take(walk *w, const dc_sig_type *t, int idx);
@@ -70,9 +89,24 @@ static void take_part(walk *w, const dc_sig_type *t, const char *name, lua_Integ
     w->path[n] = '\0';
 }
 
+static bool has_other_fields(lua_State *L, const dc_sig_type *t, int idx)
+{
+    int n = 0, known = 0;
+    for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1))
+        n++;
+    for (int f = 0; f < t->nfield; f++) {
+        lua_pushstring(L, t->field[f].name);
+        known += lua_rawget(L, idx) != LUA_TNIL;
+        lua_pop(L, 1);
+    }
+    return n != known;
+}
+
 static void refuse_field(walk *w, const dc_sig_type *t, int idx)
 {
     lua_State *L = w->L;
+    if (!has_other_fields(L, t, idx))
+        return;
     for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1)) {
         bool known = false;
         for (int f = 0; f < t->nfield && !known; f++)
@@ -182,15 +216,12 @@ int64_t dc_fn_number_static(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx
 
 void dc_fn_take(lua_State *L, dc_dsl *d, dc_fn *fn, int fn_idx, dc_fn_leaves *v, dc_fn_key *key)
 {
-    v->n = 0;
+    dc_fn_leaves_begin(v);
     key->nshape = 0;
     if (fn->plain) {
-        for (int i = 0; i < fn->sig.nparam; i++) {
-            v->idx[i] = i + 2;
-            v->declared[i] = fn->sig.param[i].type;
-            v->label[i] = fn->sig.param[i].name;
-        }
-        v->n = fn->sig.nparam;
+        for (int i = 0; i < fn->sig.nparam; i++)
+            *dc_fn_leaves_add(L, v) =
+                (dc_fn_taken){i + 2, fn->sig.param[i].type, fn->sig.param[i].name};
         return;
     }
     walk w = {.L = L, .d = d, .fn = fn, .v = v, .shape = key->shape, .nshape = &key->nshape};
@@ -214,23 +245,24 @@ static DC_NORETURN void wrong_leaf(lua_State *L, dc_dsl *d, const dc_fn *fn, con
                                    const dc_sig_bind *b, int i, const dc_sig_miss *miss)
 {
     char declared[DC_TYPE_TEXT], words[200] = "", cast[60], text[2 * DC_TYPE_TEXT + 400];
-    const int idx = v->idx[i];
+    const int idx = v->at[i].idx;
     dc_handle *h = dc_handle_test(L, idx);
     const bool tensor = h != NULL && h->kind != DC_HANDLE_CLOSED;
     const char *given = dc_handle_describe(L, idx), *hint = NULL;
-    dc_sig_type_print(&fn->sig, b, v->declared[i], declared, sizeof declared);
+    dc_sig_type_print(&fn->sig, b, v->at[i].declared, declared, sizeof declared);
     if (miss != NULL && miss->kind != DC_MISS_DTYPE && miss->kind != DC_MISS_RANK)
         dc_sig_miss_print(&fn->sig, miss, 1, words, sizeof words);
-    snprintf(text, sizeof text, "argument '%s' is %s, declared %s%s%s", v->label[i], given,
+    snprintf(text, sizeof text, "argument '%s' is %s, declared %s%s%s", v->at[i].label, given,
              declared, *words ? ": " : "", words);
     if (miss != NULL && miss->kind == DC_MISS_DTYPE) {
-        snprintf(cast, sizeof cast, ":cast \"%s\" converts", dc_dtype_name(v->declared[i]->dtype));
+        snprintf(cast, sizeof cast, ":cast \"%s\" converts",
+                 dc_dtype_name(v->at[i].declared->dtype));
         hint = cast;
     }
     if (*words != '\0' && tensor && strchr(declared, '@') != NULL)
         hint = "a rank gives its part: of a whole tensor dc.part(x, type) is that";
     const dc_operand in = {
-        .h = h, .role = v->label[i], .type = tensor ? *dc_handle_type(h) : (dc_type){0}};
+        .h = h, .role = v->at[i].label, .type = tensor ? *dc_handle_type(h) : (dc_type){0}};
     dc_error_fact(
         L, d, DC_ERR_ARG_KIND, &(dc_fact){.op = fn->name, .word = {text}},
         &(dc_blame){.in = &in, .n = tensor, .hint = hint, .expected = declared, .got = given});
@@ -248,20 +280,21 @@ static bool make_tensors(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves 
 {
     bool made = false;
     for (int i = 0; i < v->n; i++) {
-        const int idx = v->idx[i];
+        const int idx = v->at[i].idx;
         dc_type want;
-        const bool number = dc_args_is_scalar(L, idx) && v->declared[i]->ndim == 0;
-        const bool complex = dc_dtype_is_complex(v->declared[i]->dtype); /* two numbers in memory */
+        const bool number = dc_args_is_scalar(L, idx) && v->at[i].declared->ndim == 0;
+        const bool complex =
+            dc_dtype_is_complex(v->at[i].declared->dtype); /* two numbers in memory */
         if (dc_handle_test(L, idx) != NULL || (number && !complex))
             continue;
         if (lua_type(L, idx) != LUA_TTABLE && !number)
             wrong_leaf(L, d, fn, v, b, i, NULL);
-        const bool known = dc_sig_resolve(b, v->declared[i], &want);
-        const dc_type scalar = dc_type_scalar(v->declared[i]->dtype);
+        const bool known = dc_sig_resolve(b, v->at[i].declared, &want);
+        const dc_type scalar = dc_type_scalar(v->at[i].declared->dtype);
         for (int k = 0; known && k < want.rank; k++)
             want.name[k] = NULL;
         if (known && has_parts(L, d, fn))
-            dc_fn_part(fn, v->declared[i], &want);
+            dc_fn_part(fn, v->at[i].declared, &want);
         dc_make_from_table(L, d, idx, known ? &want : &scalar, !known, fn->name);
         lua_replace(L, idx);
         made = true;
@@ -294,18 +327,19 @@ static bool add_given(const dc_fn *fn, dc_sig_bind *b)
 /* All tensors among the leaves at once. */
 static void match(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key)
 {
-    dc_sig_leaf leaf[DC_SIG_LEAVES];
-    int which[DC_SIG_LEAVES], n = 0;
+    const size_t room = (size_t)v->n + 1;
+    dc_sig_leaf *leaf = lua_newuserdatauv(L, room * (sizeof *leaf + sizeof(int)), 0);
+    int *which = (int *)(leaf + room), n = 0;
     dc_sig_miss miss;
     const bool parts = has_parts(L, d, fn);
     const dc_sig_bind before = key->bind;
     for (int i = 0; i < v->n; i++) {
-        if (dc_handle_test(L, v->idx[i]) == NULL)
+        if (dc_handle_test(L, v->at[i].idx) == NULL)
             continue;
-        const dc_handle *h = dc_handle_check(L, d, v->idx[i], fn->name);
-        leaf[n] = (dc_sig_leaf){v->declared[i], *dc_handle_type(h)};
+        const dc_handle *h = dc_handle_check(L, d, v->at[i].idx, fn->name);
+        leaf[n] = (dc_sig_leaf){v->at[i].declared, *dc_handle_type(h)};
         if (parts)
-            dc_fn_whole(fn, v->declared[i], &leaf[n].given);
+            dc_fn_whole(fn, v->at[i].declared, &leaf[n].given);
         which[n++] = i;
     }
     bool fits = dc_sig_match(&fn->sig, &key->bind, leaf, n, &miss);
@@ -332,14 +366,14 @@ void dc_fn_lies(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_fn_leaves *v,
     int told = 0;
     key->rt = NULL;
     for (int i = 0; i < v->n; i++) {
-        const dc_handle *h = dc_handle_test(L, v->idx[i]);
+        const dc_handle *h = dc_handle_test(L, v->at[i].idx);
         dc_rt *rt = h != NULL && !dc_handle_roams(h) ? dc_handle_rt(h) : NULL;
         if (rt == NULL || rt == key->rt)
             continue;
         if (key->rt != NULL)
             dc_error_raisef(L, d, DC_ERR_DEVICES, fn->name,
-                            "argument '%s' is on %s, argument '%s' on %s", v->label[told],
-                            key->rt->device_name, v->label[i], rt->device_name);
+                            "argument '%s' is on %s, argument '%s' on %s", v->at[told].label,
+                            key->rt->device_name, v->at[i].label, rt->device_name);
         key->rt = rt;
         told = i;
     }
@@ -484,8 +518,9 @@ void dc_fn_shape_difference(lua_State *L, const dc_fn *fn, int fn_idx, const int
 /* What makes a tensor the declared one, where that is plain; "" else. */
 static void hint_for_result(const dc_type *is, const dc_sig_type *want, char *hint, size_t size)
 {
-    const bool wide = (is->dtype == DC_I64 || is->dtype == DC_U64) && !dc_dtype_is_float(want->dtype) &&
-                      !dc_dtype_is_complex(want->dtype) && want->dtype != DC_BOOL;
+    const bool wide = (is->dtype == DC_I64 || is->dtype == DC_U64) &&
+                      !dc_dtype_is_float(want->dtype) && !dc_dtype_is_complex(want->dtype) &&
+                      want->dtype != DC_BOOL;
     *hint = '\0';
     if (is->dtype != want->dtype && is->rank == want->ndim && !dc_dtype_is_complex(is->dtype))
         snprintf(hint, size, ":cast \"%s\" converts%s", dc_dtype_name(want->dtype),
@@ -498,15 +533,15 @@ static DC_NORETURN void wrong_result(lua_State *L, dc_dsl *d, const dc_fn *fn, c
                                      const dc_fn_leaves *v, int i, const dc_sig_miss *miss)
 {
     char type[DC_TYPE_TEXT], words[200] = "", given[DC_TYPE_TEXT], text[2 * DC_TYPE_TEXT + 400];
-    dc_handle *h = dc_handle_test(L, v->idx[i]);
+    dc_handle *h = dc_handle_test(L, v->at[i].idx);
     const bool tensor = h != NULL && h->kind != DC_HANDLE_CLOSED;
-    const dc_sig_type *want = v->declared[i];
+    const dc_sig_type *want = v->at[i].declared;
     dc_sig_type_print(&fn->sig, b, want, type, sizeof type);
-    snprintf(given, sizeof given, "%s", dc_handle_describe(L, v->idx[i]));
+    snprintf(given, sizeof given, "%s", dc_handle_describe(L, v->at[i].idx));
     if (miss != NULL && miss->kind != DC_MISS_DTYPE && miss->kind != DC_MISS_RANK &&
         miss->kind != DC_MISS_SIZE)
         dc_sig_miss_print(&fn->sig, miss, 1, words, sizeof words);
-    snprintf(text, sizeof text, "%s is %s, declared %s%s%s", v->label[i], given, type,
+    snprintf(text, sizeof text, "%s is %s, declared %s%s%s", v->at[i].label, given, type,
              *words ? ": " : "", words);
     char hint[100] = "";
     if (tensor)
@@ -524,13 +559,13 @@ static DC_NORETURN void wrong_result(lua_State *L, dc_dsl *d, const dc_fn *fn, c
 static void check_leaf(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b,
                        const dc_fn_leaves *v, int i)
 {
-    dc_handle *h = dc_handle_test(L, v->idx[i]);
+    dc_handle *h = dc_handle_test(L, v->at[i].idx);
     dc_sig_miss miss;
-    if (h == NULL && dc_args_is_scalar(L, v->idx[i]) && v->declared[i]->ndim == 0)
+    if (h == NULL && dc_args_is_scalar(L, v->at[i].idx) && v->at[i].declared->ndim == 0)
         return;
     if (h == NULL || h->kind == DC_HANDLE_CLOSED)
         wrong_result(L, d, fn, b, v, i, NULL);
-    if (!dc_sig_match_result(&fn->sig, b, v->declared[i], dc_handle_type(h), &miss))
+    if (!dc_sig_match_result(&fn->sig, b, v->at[i].declared, dc_handle_type(h), &miss))
         wrong_result(L, d, fn, b, v, i, &miss);
 }
 
@@ -550,7 +585,8 @@ void dc_fn_take_results(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b
                         dc_fn_leaves *v, int64_t *shape, int *nshape)
 {
     const dc_sig *sig = &fn->sig;
-    v->n = *nshape = 0;
+    dc_fn_leaves_begin(v);
+    *nshape = 0;
     walk w = {.L = L, .d = d, .fn = fn, .v = v, .shape = shape, .nshape = nshape, .result = true};
     if (!sig->any_result && n != sig->nresult)
         wrong_count(L, d, fn, n);

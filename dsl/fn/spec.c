@@ -136,10 +136,10 @@ static void take_results(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_trace *t,
                          const dc_fn_leaves *v)
 {
     for (int i = 0; i < v->n; i++) {
-        dc_operand in = {.h = dc_handle_test(L, v->idx[i])};
+        dc_operand in = {.h = dc_handle_test(L, v->at[i].idx)};
         if (in.h == NULL) {
-            in.type = dc_type_scalar(v->declared[i]->dtype);
-            in.bits = dc_args_element(L, d, v->idx[i], fn->name, v->declared[i]->dtype);
+            in.type = dc_type_scalar(v->at[i].declared->dtype);
+            in.bits = dc_args_element(L, d, v->at[i].idx, fn->name, v->at[i].declared->dtype);
         }
         const dc_val result = dc_trace_operand(L, t, &in);
         DC_PUSH_OR_RAISE(L, d, t->result, result);
@@ -424,7 +424,7 @@ static dc_status keep_declared(dc_job *j, void *arg)
     DC_UNUSED(j);
     a->s->out_declared = dc_xalloc(sizeof *a->s->out_declared * ((size_t)a->v->n + 1));
     for (int i = 0; i < a->v->n; i++)
-        a->s->out_declared[i] = a->v->declared[i];
+        a->s->out_declared[i] = a->v->at[i].declared;
     return DC_OK;
 }
 

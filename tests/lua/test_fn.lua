@@ -326,3 +326,41 @@ function TestCompiling:test_equal_kernels_are_compiled_once()
     lu.assertEquals(after.kernels_shared, before.kernels_shared + 2)
   end
 end
+
+TestManyTensors = {}
+
+-- A call like the one before is taken apart by a shorter way, which sees every difference.
+function TestManyTensors:test_records()
+  local n = 300
+  local args, results, given = {}, {}, {}
+  for i = 1, n do
+    args[i], results[i] = ("a%d: f32[2]"):format(i), ("r%d: f32[2]"):format(i)
+    given["a" .. i] = dc.full("f32[2]", i)
+  end
+  local f = dc.fn(("f(x: f32[2], args: {%s}) -> {%s}"):format(table.concat(args, ", "), table.concat(results, ", ")),
+    function(x, args)
+      local out = {}
+      for i = 1, n do
+        out["r" .. i] = args["a" .. i] * x
+      end
+      return out
+    end)
+  local x = dc.tensor { 1, 2 }
+  for round = 1, 3 do
+    given.a7 = dc.full("f32[2]", 10 * round)
+    local out = f(x, given)
+    lu.assertEquals(out.r7:totable(), { 10 * round, 20 * round })
+    lu.assertEquals(out.r300:totable(), { 300, 600 })
+  end
+  given.b = x
+  fails("args has a field 'b' that is not declared", f, x, given)
+  given.b, given.a7 = nil, dc.ones "f32[3]"
+  fails("argument 'args.a7' is f32[3], declared f32[2]", f, x, given)
+  given.a7 = nil
+  fails("argument 'args.a7' is nil", f, x, given)
+  given.a7 = { 5, 6 }
+  lu.assertEquals(f(x, given).r7:totable(), { 5, 12 })
+  given.a7 = nil
+  lu.assertEquals(f(x, setmetatable(given, { __index = { a7 = dc.tensor { 1, 1 } } })).r7:totable(), { 1, 2 })
+  fails("argument 'args' is the number 7", f, x, 7)
+end

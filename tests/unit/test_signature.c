@@ -234,7 +234,7 @@ static void test_refusals(void)
 }
 
 /* Many of everything; what is refused late is quoted around the place. */
-static char many[40000];
+static char many[80000];
 
 /* `each` n times, with its number for '#'. */
 static void repeat(const char *begin, const char *each, int n, const char *end)
@@ -267,7 +267,7 @@ static void test_limits(void)
     } cases[] = {
         {"f(a", ", p#", ")", 32, "more than 32 parameters"},
         {"f() -> u8[]", ", f32[#]", "", 8, "more than 8 results"},
-        {"f(x: {a: f32[]", ", n#: f32[]", "})", 256, "more than 256 tensors"},
+        {"f(x: {a: f32[]", ", n#: f32[]", "})", 4096, "more than 4096 tensors"},
         {"f(x: f32[0", " + n#", "])", 17, "more than 16 names of dims"},
         {"f(x: f32[n", " + #", "])", 32, "an expression has more than 64 parts"},
         {"f(x: f32[", "(", "n]", 17, "more than 16 parentheses in each other"},
