@@ -83,8 +83,18 @@ void dc_pjrt_client_enter(PJRT_Client *c)
     close_dropped(c);
 }
 
+/*
+ * Lua's collector is stopped: what has memory is closed when its last user lets go, so going through
+ * all that there is for each few megabytes of results, as for scripts, would find nothing. What Lua
+ * itself allocates is collected whole when it has doubled.
+ */
 void dc_pjrt_client_leave(PJRT_Client *c)
 {
+    const int now = lua_gc(c->L, LUA_GCCOUNT);
+    if (now > 2 * c->kilobytes + 4096) {
+        lua_gc(c->L, LUA_GCCOLLECT);
+        c->kilobytes = lua_gc(c->L, LUA_GCCOUNT);
+    }
     pthread_mutex_unlock(&c->state);
 }
 
@@ -180,7 +190,10 @@ static PJRT_Error *open_context(PJRT_Client *c, const char *device)
     if (s != DC_OK)
         return dc_pjrt_error(PJRT_Error_Code_INTERNAL, "deepc: %s", dc_errmsg(c->ctx));
     c->ctx = NULL; /* the state's */
-    return dc_pjrt_protected(c, describe, c);
+    PJRT_Error *e = dc_pjrt_protected(c, describe, c);
+    lua_gc(c->L, LUA_GCSTOP);
+    c->kilobytes = lua_gc(c->L, LUA_GCCOUNT);
+    return e;
 }
 
 static void free_client(PJRT_Client *c)

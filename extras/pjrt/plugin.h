@@ -82,6 +82,7 @@ struct PJRT_Client {
     atomic_int users; /* the caller, programs and values */
     dc_rt *ctx;
     lua_State *L;
+    int kilobytes;     /* of Lua, when its collector ran last */
     bool reads_memory; /* the host can read what is in the device's memory */
     pthread_mutex_t state, queue_lock;
     pthread_cond_t queued;
