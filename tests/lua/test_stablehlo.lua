@@ -157,6 +157,29 @@ function TestStablehlo:test_scatter()
   end
 end
 
+-- Rows along an axis in the middle, whose windows come in another order; what is outside is left out.
+function TestStablehlo:test_scatter_rows()
+  local function rows(index, body, outside)
+    return one(([["stablehlo.scatter"(%%a, %%b, %%c) ({
+      ^bb0(%%p: tensor<f32>, %%q: tensor<f32>):
+        %%s = stablehlo.%s %%p, %%q : tensor<f32>
+        stablehlo.return %%s : tensor<f32>
+      }) {scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0, 2], inserted_window_dims = [1],
+        scatter_dims_to_operand_dims = [1], index_vector_dim = 1>, indices_are_sorted = false, unique_indices = false} :
+        (tensor<2x3x2xf32>, tensor<3x1x%s>, tensor<2x3x2xf32>) -> tensor<2x3x2xf32>]]):format(body, index),
+      { "2x3x2xf32", "3x1x" .. index, "2x3x2xf32" }, "2x3x2xf32",
+      { { { 1, 1 }, { 1, 1 }, { 1, 1 } }, { { 1, 1 }, { 1, 1 }, { 1, 1 } } },
+      { { 2 }, { outside }, { 2 } }, { { { 1, 2 }, { 3, 4 }, { 5, 6 } }, { { 7, 8 }, { 9, 10 }, { 11, 12 } } })
+  end
+  for _, index in ipairs { "i32", "i64", "i8" } do
+    lu.assertEquals(rows(index, "add", -1), { { { 1, 1 }, { 1, 1 }, { 7, 9 } }, { { 1, 1 }, { 1, 1 }, { 19, 21 } } })
+    lu.assertEquals(rows(index, "maximum", 3),
+      { { { 1, 1 }, { 1, 1 }, { 5, 6 } }, { { 1, 1 }, { 1, 1 }, { 11, 12 } } })
+  end
+  lu.assertEquals(rows("ui32", "multiply", 4294967295),
+    { { { 1, 1 }, { 1, 1 }, { 5, 12 } }, { { 1, 1 }, { 1, 1 }, { 77, 96 } } })
+end
+
 function TestStablehlo:test_reduce()
   lu.assertEquals(one("stablehlo.reduce(%a init: %b) applies stablehlo.maximum across dimensions = [1] : " ..
     "(tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>", { "2x3xf32", "f32" }, "2xf32",

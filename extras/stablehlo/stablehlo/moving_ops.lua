@@ -3,6 +3,7 @@
 local dc = require "deepc"
 local elements = require "deepc.stablehlo.elements"
 local shapes = require "deepc.stablehlo.shapes"
+local _, core = ...
 
 local rows = {}
 
@@ -352,6 +353,42 @@ local function one_by_one(o, operands, place, updates)
   return table.unpack(flat)
 end
 
+-- Are whole rows put at places along one axis? That axis.
+local function scattered_axis(x, a, shape)
+  local map, gone = a.scatter_dims_to_operand_dims, a.inserted_window_dims or {}
+  if #map ~= 1 or #gone ~= 1 or map[1] ~= gone[1] or #(a.input_batching_dims or {}) > 0 then
+    return nil
+  end
+  for d, n in ipairs(x.shape) do
+    if d ~= map[1] + 1 and shape[a.window_of[d - 1] + 1] ~= n then
+      return nil
+    end
+  end
+  return map[1]
+end
+
+-- The updates with the axis of the places where x has that of the rows, and the places, those outside as the size.
+local function scattered_rows(x, index, a, u, axis)
+  local n = x.shape[axis + 1]
+  local at = column(index, a.index_vector_dim, 1):reshape(-1)
+  if at.dtype ~= "i32" then
+    at = at:cast "i64"
+    at = dc.where(at:ge(0) & at:lt(n), at, n):cast "i32"
+  end
+  local batch, perm, shape = others(#u.shape, a.update_window_dims), {}, {}
+  for d, size in ipairs(x.shape) do
+    if d == axis + 1 then
+      for _, b in ipairs(batch) do
+        perm[#perm + 1] = b + 1
+      end
+    else
+      perm[#perm + 1] = a.window_of[d - 1] + 1
+    end
+    shape[d] = d == axis + 1 and at.shape[1] or size
+  end
+  return shapes.reshape(u:permute(table.unpack(perm)), shape), at
+end
+
 rows["stablehlo.scatter"] = function(o, ...)
   local args = { ... }
   local n = (#args - 1) // 2
@@ -360,18 +397,25 @@ rows["stablehlo.scatter"] = function(o, ...)
   if elements.count(u.shape) == 0 or elements.count(x.shape) == 0 then
     return table.unpack(operands)
   end
-  check_flat(o, x)
-  local place = scatter_places(x, index, scatter_numbers(o, x), u.shape)
+  local a = scatter_numbers(o, x)
   local name = n == 1 and shapes.combination(o.op.regions[1], x.dtype)
   if name == "subtract" then
     name, u = "add", u:neg()
   end
   if name == "first" then
     return x
-  elseif not reductions[name] then
+  end
+  local axis = reductions[name] and scattered_axis(x, a, u.shape)
+  if axis then
+    local v, at = scattered_rows(x, index, a, u, axis)
+    return core.place("scatter", reductions[name], x, at, v, axis + 1, 0)
+  end
+  check_flat(o, x)
+  local place = scatter_places(x, index, a, u.shape)
+  if not reductions[name] then
     return one_by_one(o, operands, place, updates)
   end
-  return without_it(with_one_more(x):scatter(place, u:reshape(-1), 1, { reduce = reductions[name] }), x.shape)
+  return shapes.reshape(core.place("scatter", reductions[name], x:reshape(-1), place, u:reshape(-1), 1, 0), x.shape)
 end
 
 -- ---- sizes that the text knows --------------------------------------------------------------------
