@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const usual[] = {"libopenblas.so.0", "liblapack.so.3", "libopenblas.so",
@@ -15,12 +16,21 @@ static const char *const names[2][FUNCTIONS] = {
     {"dgetrf_", "dpotrf_", "dgelqf_", "dorglq_", "dsyevd_", "dgesdd_", "dgelsy_", "dgemm_",
      "dtrsm_", "dgeev_"}};
 
+/* By its name, or that which it has in the OpenBLAS of NumPy and SciPy. */
+static void *find_one(void *handle, const char *name)
+{
+    char longer[64];
+    void *found = dlsym(handle, name);
+    snprintf(longer, sizeof longer, "scipy_%s", name);
+    return found != NULL ? found : dlsym(handle, longer);
+}
+
 /* The name of the first one that is not there, or NULL: a BLAS alone lacks some. */
 static const char *find(void *handle, int t, dc_lapack *l)
 {
     void *found[FUNCTIONS];
     for (int i = 0; i < FUNCTIONS; i++) {
-        found[i] = dlsym(handle, names[t][i]);
+        found[i] = find_one(handle, names[t][i]);
         if (found[i] == NULL)
             return names[t][i];
     }
@@ -39,8 +49,8 @@ static const char *find(void *handle, int t, dc_lapack *l)
 
 static void find_threads(void *handle, dc_lapack *l)
 {
-    void *const get = dlsym(handle, "openblas_get_num_threads");
-    void *const set = dlsym(handle, "openblas_set_num_threads");
+    void *const get = find_one(handle, "openblas_get_num_threads");
+    void *const set = find_one(handle, "openblas_set_num_threads");
     if (get == NULL || set == NULL)
         return;
     memcpy(&l->get_threads, &get, sizeof get);

@@ -6,6 +6,7 @@ DEEPC_PJRT_LIBRARY names another library than the one of the package.
 """
 
 import functools
+import importlib.util
 import os
 import pathlib
 
@@ -24,10 +25,21 @@ def initialize():
     library = os.environ.get("DEEPC_PJRT_LIBRARY") or str(pathlib.Path(__file__).parent / "libdeepc_pjrt.so")
     if not os.path.exists(library):
         raise FileNotFoundError(f"jax-deepc: there is no {library}")
+    _choose_lapack()
     xla_bridge._nonexperimental_plugins.add(PLATFORM)
     xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, library_path=library)
     _allow_donation()
     _register_linear_algebra()
+
+
+def _choose_lapack():
+    """That of SciPy, which JAX needs anyway: Debian's own may be the reference implementation, ten times slower."""
+    found = importlib.util.find_spec("scipy")
+    if "DEEPC_LAPACK" in os.environ or found is None or found.origin is None:
+        return
+    libraries = pathlib.Path(found.origin).parents[1] / "scipy.libs"
+    for library in sorted(libraries.glob("libscipy_openblas-*.so")):
+        os.environ["DEEPC_LAPACK"] = str(library)
 
 
 def _allow_donation():
