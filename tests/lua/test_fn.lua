@@ -338,7 +338,7 @@ function TestManyTensors:test_records()
     given["a" .. i] = dc.full("f32[2]", i)
   end
   local f = dc.fn(("f(x: f32[2], args: {%s}) -> {%s}"):format(table.concat(args, ", "), table.concat(results, ", ")),
-    function(x, args)
+    function(x, args) -- luacheck: ignore 431
       local out = {}
       for i = 1, n do
         out["r" .. i] = args["a" .. i] * x

@@ -373,6 +373,64 @@ function TestStablehlo:test_parameters_and_custom_calls()
   end)
 end
 
+-- As cmath of Python has them, on both sides of the branch cuts too.
+function TestStablehlo:test_inverses_of_complex_numbers()
+  local cases = {
+    { "asin", { 2, 0.5 }, { 1.2930420702, 1.3618009009 } }, { "asin", { 3, -0.0 }, { 1.5707963268, -1.7627471740 } },
+    { "acos", { 2, 0.5 }, { 0.2777542566, -1.3618009009 } }, { "acos", { -3, 0.0 }, { 3.1415926536, -1.7627471740 } },
+    { "acosh", { -2, 0.5 }, { 1.3618009009, 2.8638383970 } }, { "acosh", { 0.5, -0.0 }, { 0, -1.0471975512 } },
+    { "asinh", { 0, 2 }, { 1.3169578969, 1.5707963268 } }, { "asinh", { -1, 2 }, { -1.4693517444, 1.0634400236 } },
+    { "atan", { 0.5, 2 }, { 1.4215468610, 0.5003700001 } }, { "atan", { 1e-5, 1e-5 }, { 1e-5, 1e-5 } },
+    { "atanh", { 0.5, 2 }, { 0.0964156202, 1.1265564408 } }, { "atanh", { 2, -0.0 }, { 0.5493061443, -1.5707963268 } },
+  }
+  for _, case in ipairs(cases) do
+    local name, z, want = table.unpack(case)
+    for _, t in ipairs { "f32", "f64" } do
+      local f = stablehlo.load(program(("%%a: tensor<%s>, %%b: tensor<%s>"):format(t, t),
+        ("tensor<%s>, tensor<%s>"):format(t, t), ([[%%z = stablehlo.complex %%a, %%b : tensor<complex<T>>
+        %%w = chlo.%s %%z : tensor<complex<T>> -> tensor<complex<T>>
+        %%u = stablehlo.real %%w : (tensor<complex<T>>) -> tensor<T>
+        %%v = stablehlo.imag %%w : (tensor<complex<T>>) -> tensor<T>
+        return %%u, %%v : tensor<T>, tensor<T>]]):format(name):gsub("%f[%w]T%f[%W]", t)))
+      local re, im = f(table.unpack(z))
+      lu.assertAlmostEquals(re:item(), want[1], 3e-7)
+      lu.assertAlmostEquals(im:item(), want[2], 3e-7)
+    end
+  end
+end
+
+-- Bits that XLA's CPU gave (jax.lax.rng_bit_generator, jaxlib 0.10.2).
+function TestStablehlo:test_rng_bit_generator()
+  local function bits(algorithm, words, t, second)
+    local state = {}
+    for i = 1, words do
+      state[i] = i == 2 and second or (2 * i - 1) | 2 * i << 32
+    end
+    local after, x = run(program(("%%b: tensor<%dxi64>"):format(words),
+      ("tensor<%dxui64>, tensor<%s>"):format(words, t),
+      ([[%%a = stablehlo.bitcast_convert %%b : (tensor<%dxi64>) -> tensor<%dxui64>
+      %%s, %%r = stablehlo.rng_bit_generator %%a, algorithm = %s : (tensor<%dxui64>)
+        -> (tensor<%dxui64>, tensor<%s>)
+      return %%s, %%r : tensor<%dxui64>, tensor<%s>
+      ]]):format(words, words, algorithm, words, words, t, words, t)), state)
+    return x, after
+  end
+  local x, after = bits("DEFAULT", 2, "5xui32")
+  lu.assertEquals(x, { 512747620, 1298009047, 1267190206, 761827841, 1383286907 })
+  lu.assertEquals(after, { 1 | 2 << 32, 5 | 4 << 32 })
+  x, after = bits("PHILOX", 3, "5xui16")
+  lu.assertEquals(x, { 55964, 65356, 11722, 31993, 5524 })
+  lu.assertEquals(after, { 1 | 2 << 32, 5 | 4 << 32, 5 | 6 << 32 })
+  x, after = bits("DEFAULT", 3, "4xui32", -1) -- the counter carries
+  lu.assertEquals(x, { 3734424041, 892305209, 4060539962, 3257851489 })
+  lu.assertEquals(after, { 1 | 2 << 32, 0, 6 | 6 << 32 })
+  x, after = bits("THREE_FRY", 2, "3x5xui32")
+  lu.assertEquals(x, { { 1576285164, 2249660814, 740599976, 2425682526, 2436392515 },
+    { 1335360347, 2260235687, 3981753173, 3953550934, 3812192618 },
+    { 2959620048, 1759477693, 3014899208, 3167314751, 1878941568 } })
+  lu.assertEquals(after, { 1 | 2 << 32, 12 | 4 << 32 })
+end
+
 -- Complex triangular systems: the product with the triangle gives the right side back.
 function TestStablehlo:test_complex_triangular_solve()
   local function solve(lower, transpose, left)

@@ -11,7 +11,7 @@ local _, core = ...
 local translate = { rows = {} }
 local rows = translate.rows
 
-for _, name in ipairs { "simple", "moving", "windows", "regions", "special" } do
+for _, name in ipairs { "simple", "moving", "windows", "regions", "special", "random" } do
   for op, row in pairs(require("deepc.stablehlo." .. name .. "_ops")) do
     rows[op] = row
   end
