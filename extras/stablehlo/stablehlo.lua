@@ -65,13 +65,14 @@ end
 ---custom calls, by name: f(o, x, y) gets the attributes of the call as o.attributes, and its operands.
 ---
 ---Errors: as stablehlo.read; DC0101 where the program has no such function, or needs what is not supported.
----@param program string a program, or the name of its file
+---@param program string|table a program, the name of its file, or what stablehlo.read gave
 ---@param options? { entry?: string, parameters?: integer, custom?: table<string, function> }
 ---@return deepc.Function
 ---@return deepc.Tensor[] parameters
 function stablehlo.load(program, options)
   core.options("stablehlo.load", options, "entry", "parameters", "custom")
-  local f, parameters = entry.typed(stablehlo.read(program), options or {})
+  local is_module = type(program) == "table" and type(program.functions) == "table"
+  local f, parameters = entry.typed(is_module and program or stablehlo.read(program), options or {})
   return f, parameters
 end
 
