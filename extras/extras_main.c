@@ -10,9 +10,12 @@
 const dc_extra_command dc_extra_commands[] = {
 #ifdef DC_EXTRAS
     {"language-server", dc_language_server_main,
-     "  language-server  for editors: the Language Server Protocol on standard input and output\n"},
+     "  language-server  for editors: the Language Server Protocol on standard input and output\n", NULL},
+    {"run", NULL,
+     "  run MODEL ARGS   a program of StableHLO with arrays or numbers; deepc run --help tells more\n",
+     "deepc.stablehlo.command"},
 #endif
-    {NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL},
 };
 
 const dc_extra_option dc_extra_options[] = {

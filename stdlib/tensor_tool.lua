@@ -165,6 +165,9 @@ local function inspect(path)
   end
 end
 
+-- Files that hold no tensors alone, and the modules that know them.
+local programs = { mlir = "deepc.stablehlo.command", mlirbc = "deepc.stablehlo.command" }
+
 function tool.inspect(args)
   local _, paths = dc.options({ about = "What is in files of tensors: names, types, sizes, metadata.",
     rest = "FILE..." }, args)
@@ -175,7 +178,16 @@ function tool.inspect(args)
     if i > 1 then
       print()
     end
-    inspect(path)
+    local module = programs[path:match "%.(%w+)$"]
+    if module then
+      local found, command = pcall(require, module)
+      if not found then
+        dc.fail(("inspect: %s is read by %s, which this build has not"):format(path, module))
+      end
+      try(command.inspect_file, path)
+    else
+      inspect(path)
+    end
   end
 end
 

@@ -7,6 +7,7 @@ typedef struct dc_extra_command {
     const char *name;
     int (*main)(int argc, char **argv); /* with what stands behind the name; the status of the process */
     const char *usage;                  /* its line */
+    const char *module;                 /* main is NULL: the function of that name in it, of `arg` */
 } dc_extra_command;
 
 /* deepc NAME ARGUMENT FILE: the module acts before the script and behind it (vm/program/module_option.h). */

@@ -230,7 +230,8 @@ typedef struct command {
     int argc;
     char **argv;
     dc_rt *rt;
-    const tool *tool;   /* a script of stdlib/ that is run instead; NULL */
+    const tool *tool;   /* a script that is run instead; NULL */
+    tool extra;         /* one of extras/ */
     int script;         /* its index, or argc */
     bool i, e, v;       /* options given */
     const char *ranks;  /* --ranks; NULL */
@@ -490,6 +491,11 @@ static bool read_tool(command *c)
     for (size_t i = 0; i < DC_COUNTOF(tools) && c->argc >= 2; i++)
         if (strcmp(c->argv[1], tools[i].name) == 0)
             c->tool = &tools[i];
+    for (const dc_extra_command *e = dc_extra_commands; e->name != NULL && c->argc >= 2; e++)
+        if (e->main == NULL && strcmp(c->argv[1], e->name) == 0) {
+            c->extra = (tool){e->name, e->module, NULL};
+            c->tool = &c->extra;
+        }
     c->script = c->tool != NULL ? 1 : c->argc;
     return c->tool != NULL;
 }
@@ -551,7 +557,7 @@ static int choose(int argc, char **argv)
     if (argc >= 2 && strcmp(argv[1], "check") == 0)
         return dc_check_main(argc - 2, argv + 2);
     for (const dc_extra_command *e = dc_extra_commands; e->name != NULL && argc >= 2; e++)
-        if (strcmp(argv[1], e->name) == 0)
+        if (e->main != NULL && strcmp(argv[1], e->name) == 0)
             return e->main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "plan") == 0)
         return dc_plan_main(argc - 2, argv + 2);

@@ -52,38 +52,6 @@ local function of_parts(f, call)
     body)
 end
 
--- A function of a list of tensors which gives one, of a typed function that may have records.
-local function of_lists(f, typed, names, result_names)
-  local nargs, nresults = #f.args, #f.results
-  if not names and not result_names then
-    return typed
-  end
-  return function(...)
-    local first = ...
-    local out
-    if names then
-      local record = {}
-      for i = 1, nargs do
-        record[names[i]] = (select(i, ...))
-      end
-      first = record
-    end
-    if names and nargs > 0 then
-      out = table.pack(typed(first))
-    else
-      out = table.pack(typed(...))
-    end
-    if not result_names then
-      return table.unpack(out, 1, nresults)
-    end
-    local list = {}
-    for i = 1, nresults do
-      list[i] = out[1][result_names[i]]
-    end
-    return table.unpack(list, 1, nresults)
-  end
-end
-
 local function numbered(letter, n)
   local names = {}
   for i = 1, n do
@@ -123,9 +91,10 @@ function host.compile(code)
   end
   local typed, _, about = entry.typed(module, { unnamed = true })
   local f = about.entry
-  local call = of_lists(f, typed, about.arguments, about.results)
+  local call = entry.of_lists(typed, about)
   if has_complex(f.args) or has_complex(f.results) then
-    call = of_lists(f, of_parts(f, call), numbered("a", #f.args), numbered("r", #f.results))
+    call = entry.of_lists(of_parts(f, call), { entry = f, results = numbered("r", #f.results),
+      arguments = #f.args > 0 and numbered("a", #f.args) or nil })
   end
   return { call = call, arguments = shapes_of(f.args), results = shapes_of(f.results), donated = donated(f.args),
     name = module.symbol or f.name }

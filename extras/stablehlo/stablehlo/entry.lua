@@ -170,4 +170,30 @@ function entry.typed(module, options)
     { entry = f, arguments = many and names or nil, results = results }
 end
 
+---A function of tensors which gives tensors, of a typed function that may have records.
+---@param typed function
+---@param about table entry, and the names of fields, as entry.typed gives them
+---@return function
+function entry.of_lists(typed, about)
+  local names, fields = about.arguments, about.results
+  local nargs, nresults = #about.entry.args, #about.entry.results
+  if not names and not fields then
+    return typed
+  end
+  return function(...)
+    local given, list = {}, {}
+    for i = 1, names and nargs or 0 do
+      given[names[i]] = (select(i, ...))
+    end
+    if not fields then
+      return typed(given)
+    end
+    local out = names and typed(given) or typed(...)
+    for i = 1, nresults do
+      list[i] = out[fields[i]]
+    end
+    return table.unpack(list, 1, nresults)
+  end
+end
+
 return entry
