@@ -271,10 +271,11 @@ static double rounding(const site *s, double so_far)
     case DC_OP_GELU_TANH:
     case DC_OP_POW:
     case DC_OP_POWER:
-        return 2 * near_limit(s->op) * u * size + least;
+        return 2 * near_limit(s->op, s->rt == DC_F64) * u * size + least;
     case DC_OP_LGAMMA:
     case DC_OP_DIGAMMA: /* where they are near 0 the interpreter has the error of terms near 1 */
-        return 2 * near_limit(s->op) * u * fmax(size + (double)near_terms(s->op, s->a[0]), 1) +
+        return 2 * near_limit(s->op, s->rt == DC_F64) * u *
+                   fmax(size + (double)near_terms(s->op, s->a[0]), 1) +
                least;
     case DC_OP_REM: /* exact for exact operands */
         return exact(s) ? 0 : u * size + (is_short(s->rt) ? least : 0);
