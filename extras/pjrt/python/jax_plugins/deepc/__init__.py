@@ -90,11 +90,59 @@ def _svd(ctx, a, *, full_matrices, compute_uv, subset_by_index, algorithm):
 
 
 def _qr(ctx, a, *, pivoting, full_matrices, use_magma):
-    del use_magma
-    _refuse_complex("qr", ctx)
     if pivoting:
         raise NotImplementedError("deepc: qr with pivoting is not supported")
+    if jnp.issubdtype(ctx.avals_in[0].dtype, jnp.complexfloating) or 0 in ctx.avals_in[0].shape:
+        return mlir.lower_fun(linalg._qr_lowering)(ctx, a, pivoting=False, full_matrices=full_matrices, use_magma=use_magma)
     return _call("qr", ctx, [a], full=full_matrices)
+
+
+def _of_matrices(f):
+    """A function of matrices for what has further axes in front."""
+    def call(a, *others):
+        g = f
+        for _ in a.shape[:-2]:
+            g = jax.vmap(g)
+        return g(a, *others)
+    return call
+
+
+@_of_matrices
+def _geqrf(a):
+    """Reflections below the diagonal of R, one column after the other, as LAPACK's geqrf has them, and their factors."""
+    m, n = a.shape
+    rows = jnp.arange(m)
+
+    def reflect(j, state):
+        a, taus = state
+        column = jax.lax.dynamic_slice_in_dim(a, j, 1, 1)[:, 0]
+        alpha = column[j]
+        below = jnp.where(rows > j, column, 0)
+        rest = jnp.sum(jnp.abs(below) ** 2)
+        size = jnp.sqrt(jnp.abs(alpha) ** 2 + rest)
+        beta = jnp.where(jnp.real(alpha) >= 0, -size, size).astype(a.dtype)
+        none = (rest == 0) & (jnp.imag(alpha) == 0)
+        tau = jnp.where(none, 0, (beta - alpha) / jnp.where(none, 1, beta)).astype(a.dtype)
+        v = jnp.where(rows == j, 1, below / jnp.where(none, 1, alpha - beta))
+        turned = a - jnp.conj(tau) * jnp.outer(v, jnp.conj(v) @ a)
+        kept = jnp.where(rows > j, v, jnp.where(rows == j, jnp.where(none, alpha, beta), column))
+        a = jnp.where(jnp.arange(n) > j, turned, a)
+        return jax.lax.dynamic_update_slice(a, kept[:, None], (0, j)), taus.at[j].set(tau)
+
+    return jax.lax.fori_loop(0, min(m, n), reflect, (a, jnp.zeros(min(m, n), a.dtype)))
+
+
+@_of_matrices
+def _householder_product(a, taus):
+    m, n = a.shape
+    k, rows = taus.shape[0], jnp.arange(m)
+
+    def reflect(i, q):
+        j = k - 1 - i
+        v = jnp.where(rows > j, jax.lax.dynamic_slice_in_dim(a, j, 1, 1)[:, 0], jnp.where(rows == j, 1, 0).astype(a.dtype))
+        return q - taus[j] * jnp.outer(v, jnp.conj(v) @ q)
+
+    return jax.lax.fori_loop(0, k, reflect, jnp.eye(m, n, dtype=a.dtype))
 
 
 def _lu(a):
@@ -128,5 +176,7 @@ def _register_linear_algebra():
     for name in "schur", "hessenberg", "tridiagonal", "geqp3":
         rules[name] = functools.partial(_missing, name)
     rules["lu"] = mlir.lower_fun(_lu, multiple_results=True)
+    rules["geqrf"] = mlir.lower_fun(_geqrf, multiple_results=True)
+    rules["householder_product"] = mlir.lower_fun(_householder_product, multiple_results=False)
     for name, rule in rules.items():
         mlir.register_lowering(getattr(linalg, f"{name}_p"), rule, platform=PLATFORM)
