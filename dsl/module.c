@@ -529,7 +529,7 @@ static const dc_bindings *const all[] = {
     &dc_tensor_bindings,      &dc_scope_bindings,       &dc_param_bindings,
     &dc_gradient_bindings,    &dc_custom_grad_bindings, &dc_conv_pool_bindings,
     &dc_static_bindings,      &dc_dim_print_bindings,   &dc_fn_bindings,
-    &module_bindings,         &dc_internal_bindings,    &dc_fntune_bindings,      &dc_fnplan_bindings, &dc_trace_work_bindings, &dc_report_bindings, &dc_fnreport_bindings,
+    &module_bindings,         &dc_internal_bindings,    &dc_fntune_bindings,      &dc_fnplan_bindings, &dc_trace_work_bindings, &dc_report_bindings, &dc_fnreport_bindings, &dc_fngraph_bindings,
     &dc_batches_bindings,     &dc_file_bindings,        &dc_layer_bindings,
     &dc_terminal_bindings,    &dc_control_bindings,     &dc_loop_bindings,
     &dc_branch_bindings,      &dc_vmap_bindings,        &dc_cumulative_bindings,

@@ -232,19 +232,22 @@ static bool is_elsewhere_too(lua_State *L, int list, int n, const dc_spec *s)
     return found;
 }
 
-/* Pushes a list of the specialisations that are meant. */
-static void push_specs(lua_State *L, dc_dsl *d, dc_fn *fn, int top)
+void dc_fn_push_meant(lua_State *L, dc_dsl *d, dc_fn *fn, int first, const char *op)
 {
+    const int top = lua_gettop(L);
+    if (dc_trace_here(L, d) != NULL)
+        dc_error_fact(L, d, DC_ERR_FORBIDDEN, &(dc_fact){.word = {op, dc_trace_here(L, d)->name}},
+                      NULL);
     lua_newtable(L);
     const int list = lua_gettop(L);
-    for (int idx = 3; idx <= top; idx++) {
+    for (int idx = first; idx <= top; idx++) {
         dc_fn_key key;
-        dc_fn_key_of(L, d, fn, idx, "export", &key);
+        dc_fn_key_of(L, d, fn, idx, op, &key);
         dc_fn_find(L, d, fn, &key, true);
-        lua_rawseti(L, list, idx - 2);
+        lua_rawseti(L, list, idx - first + 1);
         lua_settop(L, list);
     }
-    if (top >= 3)
+    if (top >= first)
         return;
     dc_fn_push_specs(L, 1);
     for (int i = 1, n = (int)lua_rawlen(L, -1), kept = 0; i <= n; i++) {
@@ -265,18 +268,27 @@ static const char *bounded_name(const dc_fn *fn)
     return fn->sig.var[v];
 }
 
+void dc_fn_check_fixed(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_spec *s, const char *op)
+{
+    if (dc_spec_grows(s, false))
+        dc_error_raisef(L, d, DC_ERR_ARG, op,
+                        "files hold functions of fixed sizes; '%s' has a state that grows",
+                        fn->name);
+    if (s->size.n > 0)
+        dc_error_raisef(L, d, DC_ERR_ARG, op,
+                        "files hold functions of fixed sizes; f:export(path, { %s = 64 }) "
+                        "those of a bounded dim",
+                        bounded_name(fn));
+}
+
 int dc_fn_export(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     dc_fn *fn = dc_fn_check(L, 1);
-    const int top = lua_gettop(L);
     exporting e = {.d = d, .fn = fn};
     luaL_checkstack(L, 16, "export");
     e.path = dc_args_text(L, d, 2, "export");
-    if (dc_trace_here(L, d) != NULL)
-        dc_error_fact(L, d, DC_ERR_FORBIDDEN,
-                      &(dc_fact){.word = {"export", dc_trace_here(L, d)->name}}, NULL);
-    push_specs(L, d, fn, top);
+    dc_fn_push_meant(L, d, fn, 3, "export");
     e.nspec = (uint32_t)lua_rawlen(L, -1);
     if (e.nspec == 0)
         dc_error_raisef(
@@ -288,15 +300,7 @@ int dc_fn_export(lua_State *L)
     for (uint32_t i = 0; i < e.nspec; i++) {
         lua_rawgeti(L, list, (lua_Integer)i + 1);
         e.spec[i] = dc_spec_at(L, -1);
-        if (dc_spec_grows(e.spec[i], false))
-            dc_error_raisef(L, d, DC_ERR_ARG, "export",
-                            "files hold functions of fixed sizes; '%s' has a state that grows",
-                            fn->name);
-        if (e.spec[i]->size.n > 0)
-            dc_error_raisef(L, d, DC_ERR_ARG, "export",
-                            "files hold functions of fixed sizes; f:export(path, { %s = 64 }) "
-                            "those of a bounded dim",
-                            bounded_name(fn));
+        dc_fn_check_fixed(L, d, fn, e.spec[i], "export");
         lua_pop(L, 1);
     }
     dc_error_check(L, d, dc_run_again(L, d, export_body, &e, NULL));

@@ -204,7 +204,7 @@ void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_
 
 extern const dc_bindings dc_fn_bindings, dc_static_bindings, dc_dim_print_bindings,
     dc_layer_bindings, dc_fntune_bindings, dc_fnplan_bindings,
-    dc_trace_work_bindings, dc_report_bindings, dc_fnreport_bindings;
+    dc_trace_work_bindings, dc_report_bindings, dc_fnreport_bindings, dc_fngraph_bindings;
 extern const dc_utype dc_fn_type, dc_spec_type, dc_tracing_type, dc_frame_type, dc_fnjob_type,
     dc_fntext_type, dc_static_type, dc_fntune_type, dc_executable_type;
 extern const dc_bindings dc_fn_methods, dc_tracing_methods, dc_frame_methods,
@@ -264,6 +264,13 @@ void dc_spec_drop_room(dc_spec *s);
 /* ---- export.c: f:export ---------------------------------------------------------------------- */
 
 int dc_fn_export(lua_State *L);
+/*
+ * Pushes a list of the specialisations that are meant: of each table of sizes from `first` to the top; where there is
+ * none, all that still hold. Raises, in a trace too.
+ */
+void dc_fn_push_meant(lua_State *L, dc_dsl *d, dc_fn *fn, int first, const char *op);
+/* Raises where it has sizes that are known at run time. */
+void dc_fn_check_fixed(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_spec *s, const char *op);
 
 /* ---- fnreport.c: methods that look at a typed function --------------------------------------- */
 
