@@ -180,6 +180,17 @@ void dc_binding_set_number(lua_State *L, const char *name, uint64_t n)
     lua_setfield(L, -2, name);
 }
 
+bool dc_binding_provides(lua_State *L, const char *module)
+{
+    const int top = lua_gettop(L);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    const bool has = lua_getfield(L, -2, module) == LUA_TTABLE ||
+                     lua_getfield(L, top + 2, module) == LUA_TFUNCTION;
+    lua_settop(L, top);
+    return has;
+}
+
 void dc_binding_require(lua_State *L, const char *module)
 {
     const int top = lua_gettop(L);

@@ -68,6 +68,8 @@ bool dc_binding_find(lua_State *L, dc_dsl *d, const dc_bindings *b, const char *
 void dc_binding_surplus(lua_State *L, dc_dsl *d, const char *op, int most, int own);
 /* Pushes the table of a module of stdlib/, which is run when it is first asked for. */
 void dc_binding_require(lua_State *L, const char *module);
+/* Can it be pushed? A build has not all modules of extras/. */
+bool dc_binding_provides(lua_State *L, const char *module);
 /* t[name] = n for the table on top. */
 void dc_binding_set_number(lua_State *L, const char *name, uint64_t n);
 

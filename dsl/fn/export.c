@@ -281,6 +281,39 @@ void dc_fn_check_fixed(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_spec *
                         bounded_name(fn));
 }
 
+/* Files of other languages are written by modules, which not each build has: their functions `export`. */
+static const struct {
+    const char *ending, *module;
+} writers[] = {
+    {".mlir", "deepc.stablehlo"},
+    {".mlirbc", "deepc.stablehlo"},
+};
+
+static const char *module_of(const char *path)
+{
+    const size_t n = strlen(path);
+    for (size_t i = 0; i < DC_COUNTOF(writers); i++) {
+        const size_t m = strlen(writers[i].ending);
+        if (n >= m && strcmp(path + n - m, writers[i].ending) == 0)
+            return writers[i].module;
+    }
+    return NULL;
+}
+
+static int export_by(lua_State *L, dc_dsl *d, const char *module, const char *path)
+{
+    if (!dc_binding_provides(L, module))
+        dc_error_raisef(L, d, DC_ERR_ARG, "export",
+                        "'%s' is written by the module %s, which this build of deepc does not have",
+                        path, module);
+    dc_binding_require(L, module);
+    lua_getfield(L, -1, "export");
+    lua_replace(L, -2);
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, 0);
+    return 0;
+}
+
 int dc_fn_export(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
@@ -288,6 +321,9 @@ int dc_fn_export(lua_State *L)
     exporting e = {.d = d, .fn = fn};
     luaL_checkstack(L, 16, "export");
     e.path = dc_args_text(L, d, 2, "export");
+    const char *module = module_of(e.path);
+    if (module != NULL)
+        return export_by(L, d, module, e.path);
     dc_fn_push_meant(L, d, fn, 3, "export");
     e.nspec = (uint32_t)lua_rawlen(L, -1);
     if (e.nspec == 0)

@@ -1,11 +1,15 @@
--- Programs of StableHLO, which JAX, PyTorch/XLA and TensorFlow export, as typed functions.
+-- Programs of StableHLO, which JAX, PyTorch/XLA and TensorFlow export, as typed functions; and typed functions as such
+-- programs.
 --
 --     local stablehlo = require "deepc.stablehlo"
 --     local step = stablehlo.load "step.mlir"
+--     step:export "again.mlir"
 
 local text = require "deepc.stablehlo.text"
 local bytecode = require "deepc.stablehlo.bytecode"
 local entry = require "deepc.stablehlo.entry"
+local write = require "deepc.stablehlo.write"
+local printer = require "deepc.stablehlo.print"
 local _, core = ...
 
 local stablehlo = {}
@@ -74,6 +78,74 @@ function stablehlo.load(program, options)
   local is_module = type(program) == "table" and type(program.functions) == "table"
   local f, parameters = entry.typed(is_module and program or stablehlo.read(program), options or {})
   return f, parameters
+end
+
+-- ---- typed functions as programs -------------------------------------------------------------------
+
+local places = { arguments = true, constants = true }
+local choices = { parameters = places, captured = places }
+
+local function check_options(op, options)
+  core.options(op, options, "parameters", "captured", "places")
+  for name, words in pairs(choices) do
+    local v = options and options[name]
+    if v ~= nil and not words[v] then
+      fail(op, '%s are "arguments" or "constants", not %s', name, core.shown(v))
+    end
+  end
+  return options or {}
+end
+
+local function module_of(op, f, sizes, options)
+  options = check_options(op, options)
+  local module, arguments, results = write.module(op, core.function_graph(f, op, sizes), options)
+  return module, arguments, results, options
+end
+
+---A typed function as a program of StableHLO, as text: its graph as it was traced, as the function @main, which JAX,
+---XLA, IREE and others compile. The second value lists the arguments of the program, in order: { name =, role =,
+---dtype =, shape =, value = }, whose role is "argument", "captured", "parameter", "state" or "generator"; all but the
+---first have their value, a tensor or a cell. The third one lists the results, { name =, argument =, dtype =,
+---shape = }: those of the function, then the new values of the cells that it sets, with the number of the argument that
+---they replace.
+---
+---    local f = dc.fn("f(x: f32[n]) -> f32[]", function(x) return (x * x):sum() end)
+---    print(stablehlo.text(f, { n = 3 }))
+---
+---Options: `parameters = "constants"` writes parameters and states into the program, but for those that the function
+---sets; `captured = "arguments"` makes arguments of captured tensors, which are constants otherwise; `places = false`
+---leaves out the lines of the script.
+---
+---Errors: DC0101 for an operation that StableHLO has none for, with its line, and for sizes that are known at run time;
+---what f:check raises.
+---@param f deepc.Function
+---@param sizes? table<string, any> as f:check takes them; none where one specialisation is there
+---@param options? { parameters?: string, captured?: string, places?: boolean }
+---@return string
+---@return table[] arguments
+---@return table[] results
+function stablehlo.text(f, sizes, options)
+  local module, arguments, results, given = module_of("stablehlo.text", f, sizes, options)
+  return printer.module(module, given), arguments, results
+end
+
+---Writes a typed function to a file, as f:export does: text where its name ends in ".mlir". Nothing is written where it
+---fails.
+---
+---    local twice = dc.fn("twice(x: f32[n]) -> f32[n]", function(x) return x * 2 end)
+---    stablehlo.export(twice, os.tmpname() .. ".mlir", { n = 3 })
+---
+---Errors: as stablehlo.text; DC0801 for the file.
+---@param f deepc.Function
+---@param path string
+---@param sizes? table<string, any>
+---@param options? { parameters?: string, captured?: string, places?: boolean }
+---@return table[] arguments
+---@return table[] results
+function stablehlo.export(f, path, sizes, options)
+  local module, arguments, results, given = module_of("export", f, sizes, options)
+  core.write_file("export", path, printer.module(module, given) .. "\n")
+  return arguments, results
 end
 
 return core.entries(stablehlo)

@@ -42,6 +42,16 @@ check "what it can read" says "3.bias"
 run "$DEEPC_ALONE" check "$dir/train.lua" "$dir"
 check "deepc check passes" test "$status" -eq 0
 
+cat >"$dir/export.lua" <<'LUA'
+local dc = require "deepc"
+dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x * 2 end):export(arg[1])
+LUA
+run "$DEEPC_ALONE" "$dir/export.lua" "$dir/f.mlir"
+check "what writes StableHLO is missing" warns "is written by the module deepc.stablehlo, which this build of deepc does not have"
+check "and no file is there" test ! -e "$dir/f.mlir"
+run "$DEEPC" "$dir/export.lua" "$dir/f.mlir"
+check "which the whole one writes" test -s "$dir/f.mlir"
+
 run "$DEEPC_ALONE" --help
 check "help has no language server" lacks language-server
 check "and no --viz" lacks --viz

@@ -1,0 +1,29 @@
+-- What the attributes of StableHLO's operations are, for those who write them; those of other names are what their
+-- values say: numbers of 64 bits, booleans, strings.
+
+local attributes = {
+  dot = "lhs_batching_dimensions rhs_batching_dimensions lhs_contracting_dimensions rhs_contracting_dimensions",
+  gather = "offset_dims collapsed_slice_dims operand_batching_dims start_indices_batching_dims start_index_map "
+    .. "index_vector_dim",
+  scatter = "update_window_dims inserted_window_dims input_batching_dims scatter_indices_batching_dims "
+    .. "scatter_dims_to_operand_dims index_vector_dim",
+}
+
+local kinds = { window_reversal = "booleans", padding = "pairs", value = "dense", comparison_direction = "direction",
+  compare_type = "compare_type", fft_type = "fft_type", transpose_a = "transpose", dot_dimension_numbers = "dot",
+  scatter_dimension_numbers = "scatter" }
+for name in ("dimensions permutation broadcast_dimensions start_indices limit_indices strides edge_padding_low "
+  .. "edge_padding_high interior_padding window_strides window_dimensions window_dilations base_dilations lhs_dilation "
+  .. "rhs_dilation slice_sizes fft_length"):gmatch "%S+" do
+  kinds[name] = "integers"
+end
+
+---The kind of an attribute of an operation, or nil.
+function attributes.kind(op, name)
+  if name == "dimension_numbers" then
+    return op == "stablehlo.convolution" and "conv" or "gather"
+  end
+  return kinds[name]
+end
+
+return attributes

@@ -1,0 +1,200 @@
+-- Typed functions as programs of StableHLO, read again by deepc: equal results, of each operation that can be written.
+local lu = require "luaunit"
+local dc = require "deepc"
+local nn = require "deepc.nn"
+local optim = require "deepc.optim"
+local linalg = require "deepc.linalg"
+local stablehlo = require "deepc.stablehlo"
+local text = require "deepc.stablehlo.text"
+local write = require "deepc.stablehlo.write"
+
+local root = package.path:match "^(.-)/%.%./%?%.lua" .. "/stablehlo"
+
+-- ---- results of both -------------------------------------------------------------------------------
+
+local function numbers(x)
+  if x.dtype:find "^c" then
+    x = dc.stack({ x:real(), x:imag() }, #x.shape + 1)
+  elseif x.dtype == "bool" or x.dtype == "u64" then
+    x = x:cast "i64"
+  end
+  return x:reshape(-1):totable()
+end
+
+local function assert_near(name, want, got, near)
+  want, got = numbers(want), numbers(got)
+  lu.assertEquals(#got, #want, name)
+  for i, a in ipairs(want) do
+    local b = got[i]
+    if not (a == b or a ~= a and b ~= b or math.abs(a - b) <= near * math.max(1, math.abs(a))) then
+      lu.fail(("%s: element %d is %s, and %s in what was read again"):format(name, i, a, b))
+    end
+  end
+end
+
+local function copy(x, t)
+  return dc.frombytes(x:bytes(), ("%s[%s]"):format(t.dtype, table.concat(t.shape, ", ")))
+end
+
+-- The results of a program for these arguments, as a list.
+local function call(source, inputs, results)
+  local f = stablehlo.load(source)
+  local out
+  if #inputs > 32 then
+    local record = {}
+    for i, a in ipairs(text.read(source, "test").functions.main.args) do
+      local name = a.name:match "^%%([%a_][%w_]*)$"
+      record[name and load("local " .. name) and name or "arg" .. i - 1] = inputs[i]
+    end
+    out = { f(record) }
+  else
+    out = { f(table.unpack(inputs)) }
+  end
+  if results > 8 then
+    for i = results, 1, -1 do
+      out[i] = out[1]["result" .. i]
+    end
+  end
+  return out
+end
+
+-- Calls f and what its program gives; cells get the same values, too.
+local function compare(name, f, args, near, ...)
+  local source, arguments, results = stablehlo.text(f, ...)
+  local inputs = {}
+  for i, a in ipairs(arguments) do
+    inputs[i] = a.value and copy(a.value, a) or args[i]
+  end
+  local got, want = call(source, inputs, #results), { f(table.unpack(args)) }
+  for i, r in ipairs(results) do
+    assert_near(("%s, %s"):format(name, r.name), r.argument and arguments[r.argument].value or want[i], got[i], near)
+  end
+  return source, arguments, results
+end
+
+TestStablehloOut = {}
+
+function TestStablehloOut:test_each_operation_is_read_again()
+  local used, rows = {}, write.rows
+  for name, row in pairs(rows) do
+    rows[name] = function(...)
+      used[name] = true
+      return row(...)
+    end
+  end
+  for _, case in ipairs(dofile(root .. "/cases.lua")) do
+    case.f(table.unpack(case.args))
+    compare(case.name, case.f, case.args, case.near)
+  end
+  local missing = {}
+  for name in pairs(rows) do
+    missing[#missing + 1] = not used[name] and name or nil
+  end
+  table.sort(missing)
+  lu.assertEquals(table.concat(missing, " "), "custom_grad hole reshard")
+end
+
+-- ---- the program -----------------------------------------------------------------------------------
+
+local function lines_of(source, pattern)
+  local list = {}
+  for line in source:gmatch "[^\n]+" do
+    list[#list + 1] = line:find(pattern) and line or nil
+  end
+  return list
+end
+
+function TestStablehloOut:test_a_step_of_training()
+  local net = nn.Sequential { nn.Linear(4, 3) }
+  local opt = optim.SGD(net:parameters(), { lr = 0.1 })
+  local step = dc.fn("step(x: f32[n, 4], y: i32[n]) -> f32[]", function(x, y)
+    local loss = nn.cross_entropy(net(x), y)
+    opt:step(loss)
+    return loss
+  end)
+  local x, y = dc.rand "f32[2, 4]", dc.tensor({ 0, 2 }, "i32[2]")
+  step(x, y)
+  local source, arguments, results = compare("step", step, { x, y }, 1e-6)
+  local what = {}
+  for i, a in ipairs(arguments) do
+    what[i] = ("%s %s %s"):format(a.role, a.name, a.dtype)
+  end
+  lu.assertEquals({ what[1], what[2] }, { "argument x f32", "argument y i32" })
+  lu.assertItemsEquals({ what[3], what[4] }, { "parameter net.1.weight f32", "parameter net.1.bias f32" })
+  lu.assertEquals(results[1].argument, nil)
+  local replaced = { results[2].argument, results[3].argument }
+  table.sort(replaced)
+  lu.assertEquals(replaced, { 3, 4 })
+  lu.assertEquals(#lines_of(source, "tf.aliasing_output = 1 : i32.*tf.aliasing_output = 2 : i32"), 1)
+  lu.assertStrContains(source, 'loc("x")')
+  lu.assertStrContains(source, 'jax.result_info = "net.1.weight"')
+  lu.assertStrContains(source, 'test_stablehlo_out.lua":')
+  lu.assertEquals(stablehlo.text(step), source)
+end
+
+function TestStablehloOut:test_what_is_constant()
+  local w, c, n = dc.param(dc.tensor { 1, 2 }), dc.tensor { 3, 4 }, dc.state "f32[]"
+  local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x)
+    n:set(n + 1)
+    return x * w + c
+  end)
+  local function roles(options)
+    local _, arguments = compare("f", f, { dc.tensor { 5, 6 } }, 0, nil, options)
+    local list = {}
+    for i, a in ipairs(arguments) do
+      list[i] = a.role
+    end
+    table.sort(list)
+    return table.concat(list, " ")
+  end
+  lu.assertEquals(roles(), "argument parameter state")
+  lu.assertEquals(roles { parameters = "constants" }, "argument state")
+  lu.assertEquals(roles { captured = "arguments" }, "argument captured parameter state")
+  lu.assertEquals(roles { parameters = "constants", captured = "arguments" }, "argument captured state")
+  local places = stablehlo.text(f, nil, { places = false })
+  lu.assertNotStrContains(places, "loc(")
+end
+
+function TestStablehloOut:test_sizes()
+  local f = dc.fn("f(x: f32[n]) -> f32[]", function(x) return x:sum() end)
+  lu.assertErrorMsgContains("'f' was compiled for no sizes yet: its sizes, { batch = 1 }, say which is meant",
+    stablehlo.text, f)
+  lu.assertStrContains(stablehlo.text(f, { n = 3 }), "tensor<3xf32>")
+  lu.assertStrContains(stablehlo.text(f), "tensor<3xf32>")
+  lu.assertStrContains(stablehlo.text(f, { n = 5 }), "tensor<5xf32>")
+  lu.assertErrorMsgContains("'f' was compiled for several sizes", stablehlo.text, f)
+  local bounded = dc.fn("g(x: f32[n <= 8]) -> f32[]", function(x) return x:sum() end)
+  bounded(dc.rand "f32[3]")
+  lu.assertErrorMsgContains("files hold functions of fixed sizes; f:export(path, { n = 64 })", stablehlo.text, bounded)
+  lu.assertStrContains(stablehlo.text(bounded, { n = 4 }), "tensor<4xf32>")
+end
+
+function TestStablehloOut:test_what_has_no_operation()
+  local f = dc.fn("f(a: f32[3, 3]) -> f32[3]", function(a) return (linalg.eigh(a)) end)
+  lu.assertErrorMsgContains("StableHLO has no operation for 'eigh'", stablehlo.text, f)
+  lu.assertErrorMsgContains("test_stablehlo_out.lua:", stablehlo.text, f)
+end
+
+function TestStablehloOut:test_options()
+  local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x end)
+  lu.assertErrorMsgContains('parameters are "arguments" or "constants", not \'inline\'', stablehlo.text, f, nil,
+    { parameters = "inline" })
+  lu.assertErrorMsgContains("unknown option 'lines'", stablehlo.text, f, nil, { lines = false })
+end
+
+-- ---- files -----------------------------------------------------------------------------------------
+
+function TestStablehloOut:test_files()
+  local path = os.tmpname() .. ".mlir"
+  local f = dc.fn("f(x: f32[n]) -> f32[n]", function(x) return x * 2 end)
+  f:export(path, { n = 3 })
+  lu.assertEquals(stablehlo.load(path)({ 1, 2, 3 }):totable(), { 2, 4, 6 })
+  local arguments, results = stablehlo.export(f, path, { n = 2 }, { places = false })
+  lu.assertEquals({ arguments[1].name, results[1].name }, { "x", "result1" })
+  lu.assertEquals(stablehlo.load(path)({ 1, 2 }):totable(), { 2, 4 })
+  os.remove(path)
+  local none = dc.fn("f(a: f32[3, 3]) -> f32[3]", function(a) return (linalg.eigh(a)) end)
+  lu.assertErrorMsgContains("no operation for 'eigh'", none.export, none, path)
+  lu.assertNil(io.open(path))
+  lu.assertErrorMsgContains("DC0801", f.export, f, "/nowhere/at/all.mlir", { n = 3 })
+end
