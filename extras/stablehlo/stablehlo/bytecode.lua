@@ -2,6 +2,8 @@
 -- tables that the reader of text gives. Values are named "%0", "%1", ... through each function; the line of an op is
 -- 0 and its column the byte where it begins.
 
+local vhlo = require "deepc.stablehlo.vhlo"
+
 local bytecode = {}
 
 local unpack = string.unpack
@@ -383,12 +385,14 @@ local function axis_quantized_type(c)
     text = ("!quant.uniform<%s:%s:%d, {%s}>"):format(storage, expressed, axis, table.concat(parts, ",")) }
 end
 
-local vhlo_types = { [0] = plain "i1", complex_type, plain "bf16", plain "f16", plain "f32", plain "f64",
-  plain "f8E4M3FN", plain "f8E5M2", function_type, plain "index", plain "i4", plain "i8", plain "i16", plain "i32",
-  plain "i64", plain "ui4", plain "ui8", plain "ui16", plain "ui32", plain "ui64", tensor_type, encoded_tensor_type,
-  token_type, tuple_type, quantized_type, unranked_type, plain "witness", plain "f8E4M3FNUZ", plain "f8E5M2FNUZ",
-  plain "f8E4M3B11FNUZ", axis_quantized_type, plain "i2", plain "ui2", plain "none", plain "tf32", plain "f8E4M3",
-  plain "f8E3M4", plain "f4E2M1FN", plain "f6E2M3FN", plain "f6E3M2FN", plain "f8E8M0FNU", buffer_type, future_type }
+local type_readers = { complex = complex_type, ["function"] = function_type, tensor = tensor_type,
+  encoded_tensor = encoded_tensor_type, token = token_type, tuple = tuple_type, quantized = quantized_type,
+  unranked_tensor = unranked_type, axis_quantized = axis_quantized_type, buffer = buffer_type, future = future_type }
+local vhlo_types = {}
+for code = 0, #vhlo.types do
+  local name = vhlo.types[code]
+  vhlo_types[code] = type_readers[name] or plain(name)
+end
 
 -- An integer of the builtin dialect: its width, and in the low two bits its sign.
 local function builtin_integer(c)
@@ -628,28 +632,14 @@ end
 
 -- Attributes ----------------------------------------------------------------------------------------------------------
 
--- An enumeration: the words of its numbers from `first`.
-local function enum(words, first)
-  local names = {}
-  for word in words:gmatch "%S+" do
-    names[(first or 0) + #names + (names[0] and 1 or 0)] = word
-  end
-  return function(c)
+-- Enumerations.
+local enums = {}
+for name, words in pairs(vhlo.enums) do
+  enums[name] = function(c)
     local v = varint(c)
-    return names[v] or fail(c, "%u is none of %s", v, words)
+    return words[v] or fail(c, "%u is no %s", v, name)
   end
 end
-
-local enums = {
-  direction = enum "EQ NE GE GT LE LT",
-  compare_type = enum "NOTYPE FLOAT TOTALORDER SIGNED UNSIGNED",
-  fft_type = enum "FFT IFFT RFFT IRFFT",
-  precision = enum "DEFAULT HIGH HIGHEST",
-  rng_algorithm = enum "DEFAULT THREE_FRY PHILOX",
-  rng_distribution = enum("UNIFORM NORMAL", 1),
-  transpose = enum "TRANSPOSE_INVALID NO_TRANSPOSE TRANSPOSE ADJOINT",
-  accuracy_mode = enum "DEFAULT HIGHEST TOLERANCE",
-}
 
 -- The interface of a custom call, which text writes as a number.
 local function api_version(c)
@@ -699,15 +689,19 @@ end
 local alias = fields { "output_tuple_indices", signed_list, "operand_index", signed, "operand_tuple_indices",
   signed_list }
 
-local vhlo_attributes = { attributes_list, boolean, enums.direction, enums.compare_type, api_version, dictionary,
-  enums.fft_type, number, number, alias, enums.precision, enums.rng_algorithm, enums.rng_distribution, read_string,
-  constant, enums.transpose, type_attribute, fields { "bounds", signed_list }, enums.accuracy_mode,
-  fields { "atol", double, "rtol", double, "ulps", signed, "mode", attribute },
-  fields { "pre_size", signed, "size", signed },
-  fields { "name", attribute, "sub_axis_info", attribute_after(boolean) },
-  fields { "mesh", mesh_of, "axes", attribute },
-  fields { "name", attribute, "size", signed },
-  fields { "axes", attribute, "device_ids", optional_attribute } }
+local attribute_readers = { array = attributes_list, boolean = boolean, api_version = api_version,
+  dictionary = dictionary, float = number, integer = number, alias = alias, string = read_string, tensor = constant,
+  type = type_attribute, bounds = fields { "bounds", signed_list },
+  accuracy = fields { "atol", double, "rtol", double, "ulps", signed, "mode", attribute },
+  sub_axis = fields { "pre_size", signed, "size", signed },
+  axis = fields { "name", attribute, "sub_axis_info", attribute_after(boolean) },
+  replica_groups = fields { "mesh", mesh_of, "axes", attribute },
+  mesh_axis = fields { "name", attribute, "size", signed },
+  mesh = fields { "axes", attribute, "device_ids", optional_attribute } }
+local vhlo_attributes = {}
+for code, name in ipairs(vhlo.attributes) do
+  vhlo_attributes[code] = attribute_readers[name] or enums[name]
+end
 
 local function symbol(c)
   return { symbol = text_attribute(c, "the name of a symbol") }
@@ -851,104 +845,7 @@ end
 
 -- Operations: the names of their attributes -------------------------------------------------------------------------
 
-local accuracy = "result_accuracy"
-local conv_start = "batch_group_count feature_group_count input_batch_dimension input_feature_dimension "
-  .. "input_spatial_dimensions kernel_input_feature_dimension kernel_output_feature_dimension "
-  .. "kernel_spatial_dimensions lhs_dilation output_batch_dimension output_feature_dimension output_spatial_dimensions "
-
--- The attributes of vhlo's operations, in the order of the alphabet, which is that of their properties.
-local vhlo_rows = {
-  all_gather_v1 = "all_gather_dim channel_id replica_groups use_global_device_ids",
-  all_gather_v2 = "all_gather_dim channel_id replica_groups use_global_device_ids",
-  all_reduce_v1 = "channel_id replica_groups use_global_device_ids",
-  all_reduce_v2 = "channel_id replica_groups use_global_device_ids",
-  all_to_all_v1 = "channel_id concat_dimension replica_groups split_count split_dimension",
-  all_to_all_v2 = "channel_id concat_dimension replica_groups split_count split_dimension",
-  batch_norm_grad_v1 = "epsilon feature_index",
-  batch_norm_inference_v1 = "epsilon feature_index",
-  batch_norm_training_v1 = "epsilon feature_index",
-  broadcast_in_dim_v1 = "broadcast_dimensions",
-  broadcast_v1 = "broadcast_sizes",
-  call_v1 = "callee",
-  cbrt_v2 = accuracy,
-  cholesky_v1 = "lower",
-  collective_broadcast_v1 = "channel_id replica_groups",
-  collective_broadcast_v2 = "channel_id has_dynamic_root replica_groups",
-  collective_reduce_v1 = "channel_id has_dynamic_root replica_groups use_global_device_ids",
-  collective_permute_v1 = "channel_id source_target_pairs",
-  compare_v1 = "compare_type comparison_direction",
-  composite_v1 = "composite_attributes decomposition name version",
-  composite_v2 = "composite_attributes decomposition name version",
-  concatenate_v1 = "dimension",
-  constant_v1 = "value",
-  convolution_v1 = conv_start .. "padding precision_config rhs_dilation window_reversal window_strides",
-  cosine_v2 = accuracy,
-  ["cross-replica-sum_v1"] = "replica_groups",
-  custom_call_v1 = "api_version backend_config call_target_name called_computations has_side_effect operand_layouts "
-    .. "output_operand_aliases result_layouts",
-  custom_call_v2 = "api_version backend_config call_target_name called_computations has_side_effect operand_layouts "
-    .. "output_operand_aliases result_layouts result_tilings",
-  dot_general_v1 = "lhs_batching_dimensions lhs_contracting_dimensions precision_config rhs_batching_dimensions "
-    .. "rhs_contracting_dimensions",
-  dot_general_v2 = "accumulation_type allow_imprecise_accumulation lhs_batching_dimensions lhs_component_count "
-    .. "lhs_contracting_dimensions lhs_precision_type num_primitive_operations precision_config "
-    .. "rhs_batching_dimensions rhs_component_count rhs_contracting_dimensions rhs_precision_type",
-  dot_v1 = "precision_config",
-  dynamic_broadcast_in_dim_v1 = "broadcast_dimensions known_expanding_dimensions known_nonexpanding_dimensions",
-  dynamic_conv_v1 = conv_start .. "padding precision_config rhs_dilation window_reversal window_strides",
-  dynamic_conv_v2 = conv_start .. "precision_config rhs_dilation window_reversal window_strides",
-  dynamic_gather_v1 = "collapsed_slice_dims index_vector_dim indices_are_sorted offset_dims start_index_map",
-  dynamic_gather_v2 = "collapsed_slice_dims index_vector_dim indices_are_sorted offset_dims operand_batching_dims "
-    .. "start_index_map start_indices_batching_dims",
-  dynamic_iota_v1 = "iota_dimension",
-  dynamic_slice_v1 = "slice_sizes",
-  einsum_v1 = "einsum_config",
-  exponential_minus_one_v2 = accuracy,
-  exponential_v2 = accuracy,
-  fft_v1 = "fft_length fft_type",
-  func_v1 = "arg_attrs function_type res_attrs sym_name sym_visibility",
-  gather_v1 = "collapsed_slice_dims index_vector_dim indices_are_sorted offset_dims slice_sizes start_index_map",
-  gather_v2 = "collapsed_slice_dims index_vector_dim indices_are_sorted offset_dims operand_batching_dims slice_sizes "
-    .. "start_index_map start_indices_batching_dims",
-  get_dimension_size_v1 = "dimension",
-  get_tuple_element_v1 = "index",
-  infeed_v1 = "infeed_config layout",
-  iota_v1 = "iota_dimension",
-  log_plus_one_v2 = accuracy,
-  logistic_v2 = accuracy,
-  log_v2 = accuracy,
-  map_v1 = "dimensions",
-  outfeed_v1 = "outfeed_config",
-  pad_v1 = "edge_padding_high edge_padding_low interior_padding",
-  recv_v1 = "channel_id channel_type is_host_transfer",
-  recv_v2 = "channel_id channel_type is_host_transfer source_target_pairs",
-  reduce_v1 = "dimensions",
-  reduce_precision_v1 = "exponent_bits mantissa_bits",
-  reduce_scatter_v1 = "channel_id replica_groups scatter_dimension use_global_device_ids",
-  reduce_window_v1 = "base_dilations padding window_dilations window_dimensions window_strides",
-  reverse_v1 = "dimensions",
-  rng_bit_generator_v1 = "rng_algorithm",
-  rng_v1 = "rng_distribution",
-  rsqrt_v2 = accuracy,
-  scatter_v1 = "index_vector_dim indices_are_sorted inserted_window_dims scatter_dims_to_operand_dims unique_indices "
-    .. "update_window_dims",
-  scatter_v2 = "index_vector_dim indices_are_sorted input_batching_dims inserted_window_dims "
-    .. "scatter_dims_to_operand_dims scatter_indices_batching_dims unique_indices update_window_dims",
-  select_and_scatter_v1 = "padding window_dimensions window_strides",
-  send_v1 = "channel_id channel_type is_host_transfer",
-  send_v2 = "channel_id channel_type is_host_transfer source_target_pairs",
-  set_dimension_size_v1 = "dimension",
-  sine_v2 = accuracy,
-  slice_v1 = "limit_indices start_indices strides",
-  sort_v1 = "dimension is_stable",
-  sqrt_v2 = accuracy,
-  tan_v2 = accuracy,
-  tanh_v2 = accuracy,
-  torch_index_select_v1 = "batch_dims dim",
-  transpose_v1 = "permutation",
-  triangular_solve_v1 = "left_side lower transpose_a unit_diagonal",
-  unary_einsum_v1 = "einsum_config",
-}
+local vhlo_rows = vhlo.operations
 
 -- The same of stablehlo's operations; a name with "?" may be absent, and then its index carries a flag.
 local stablehlo_rows = {
