@@ -10,6 +10,7 @@ local bytecode = require "deepc.stablehlo.bytecode"
 local entry = require "deepc.stablehlo.entry"
 local write = require "deepc.stablehlo.write"
 local printer = require "deepc.stablehlo.print"
+local encode = require "deepc.stablehlo.encode"
 local _, core = ...
 
 local stablehlo = {}
@@ -129,8 +130,26 @@ function stablehlo.text(f, sizes, options)
   return printer.module(module, given), arguments, results
 end
 
----Writes a typed function to a file, as f:export does: text where its name ends in ".mlir". Nothing is written where it
----fails.
+---The same as a portable artifact, in bytes: MLIR bytecode of StableHLO 1.1.0, which programs with this version or a
+---newer one of the dialect read.
+---
+---    local f = dc.fn("f(x: f32[n]) -> f32[]", function(x) return (x * x):sum() end)
+---    stablehlo.bytecode(f, { n = 3 })
+---
+---Errors: as stablehlo.text.
+---@param f deepc.Function
+---@param sizes? table<string, any>
+---@param options? { parameters?: string, captured?: string, places?: boolean }
+---@return string
+---@return table[] arguments
+---@return table[] results
+function stablehlo.bytecode(f, sizes, options)
+  local module, arguments, results, given = module_of("stablehlo.bytecode", f, sizes, options)
+  return encode.module(module, given), arguments, results
+end
+
+---Writes a typed function to a file, as f:export does: as stablehlo.bytecode gives it where its name ends in ".mlirbc",
+---else as text. Nothing is written where it fails.
 ---
 ---    local twice = dc.fn("twice(x: f32[n]) -> f32[n]", function(x) return x * 2 end)
 ---    stablehlo.export(twice, os.tmpname() .. ".mlir", { n = 3 })
@@ -144,7 +163,8 @@ end
 ---@return table[] results
 function stablehlo.export(f, path, sizes, options)
   local module, arguments, results, given = module_of("export", f, sizes, options)
-  core.write_file("export", path, printer.module(module, given) .. "\n")
+  local bytes = path:find "%.mlirbc$" and encode.module(module, given) or printer.module(module, given) .. "\n"
+  core.write_file("export", path, bytes)
   return arguments, results
 end
 

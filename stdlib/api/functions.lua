@@ -49,8 +49,8 @@ function Function:check(sizes) end
 
 ---Writes it to a file, with its parameters and what it captured, for hosts in C that call it without Lua
 ---(dc_load in deepc.h). The file has a variant for each table of sizes; without one, for each specialisation
----that there is. A path that ends in ".mlir" is written as a program of StableHLO, for one table of sizes, with the
----options of stablehlo.export behind them.
+---that there is. A path that ends in ".mlir" or ".mlirbc" is written as a program of StableHLO, for one table of sizes,
+---with the options of stablehlo.export behind them.
 ---
 ---    local net = nn.Linear(4, 2)
 ---    local policy = dc.fn("policy(x: f32[n, 4]) -> f32[n, 2]", function(x) return net(x):softmax(2) end)

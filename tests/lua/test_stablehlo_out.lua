@@ -58,6 +58,68 @@ local function call(source, inputs, results)
   return out
 end
 
+-- ---- both forms ------------------------------------------------------------------------------------
+
+local assert_same_region
+
+-- Attributes that both forms have: numbers of f32 may have more digits in bytes.
+local function same_value(a, b)
+  if type(a) == "table" and type(b) == "table" then
+    for k, v in pairs(a) do
+      if b[k] ~= nil and not same_value(v, b[k]) then
+        return false
+      end
+    end
+    return true
+  end
+  return a == b or a ~= a and b ~= b or type(a) ~= type(b)
+    or math.type(a) == "float" and string.pack("<f", a) == string.pack("<f", b)
+end
+
+local function assert_same_op(a, b, names)
+  lu.assertEquals(b.name, a.name)
+  lu.assertEquals(#b.operands, #a.operands)
+  for i, operand in ipairs(a.operands) do
+    lu.assertEquals(b.operands[i], names[operand])
+  end
+  for i, t in ipairs(a.types) do
+    names[a.results[i]] = b.results[i]
+    lu.assertEquals({ b.types[i].element, b.types[i].shape }, { t.element, t.shape })
+  end
+  if not same_value(a.attributes, b.attributes) then
+    lu.assertEquals(b.attributes, a.attributes)
+  end
+  for i, region in ipairs(a.regions) do
+    assert_same_region(region, b.regions[i], names)
+  end
+end
+
+function assert_same_region(a, b, names)
+  lu.assertEquals({ #b.args, #b.ops }, { #a.args, #a.ops })
+  for i, arg in ipairs(a.args) do
+    names[arg.name] = b.args[i].name
+  end
+  for i, op in ipairs(a.ops) do
+    assert_same_op(op, b.ops[i], names)
+  end
+end
+
+-- What is read of the text and of the artifact: the same operations on the same values.
+local function assert_same_program(source, artifact)
+  local a, b = stablehlo.read(source), stablehlo.read(artifact)
+  lu.assertEquals(b.order, a.order)
+  for _, name in ipairs(a.order) do
+    local f, g = a.functions[name], b.functions[name]
+    assert_same_region(f.body, g.body, {})
+    for i, arg in ipairs(f.args) do
+      lu.assertEquals(g.args[i].attributes, arg.attributes)
+    end
+    for i, r in ipairs(f.results) do
+      lu.assertEquals(g.results[i].attributes, r.attributes)
+    end
+  end
+end
+
 -- Calls f and what its program gives; cells get the same values, too.
 local function compare(name, f, args, near, ...)
   local source, arguments, results = stablehlo.text(f, ...)
@@ -65,6 +127,7 @@ local function compare(name, f, args, near, ...)
   for i, a in ipairs(arguments) do
     inputs[i] = a.value and copy(a.value, a) or args[i]
   end
+  assert_same_program(source, (stablehlo.bytecode(f, ...)))
   local got, want = call(source, inputs, #results), { f(table.unpack(args)) }
   for i, r in ipairs(results) do
     assert_near(("%s, %s"):format(name, r.name), r.argument and arguments[r.argument].value or want[i], got[i], near)
@@ -182,6 +245,30 @@ function TestStablehloOut:test_options()
   lu.assertErrorMsgContains("unknown option 'lines'", stablehlo.text, f, nil, { lines = false })
 end
 
+-- Elements that are no numbers of the text: packed booleans, patterns, what has no elements.
+function TestStablehloOut:test_constants()
+  for n = 1, 17 do
+    local list = {}
+    for i = 1, n do
+      list[i] = i * 7 % 3 == 0
+    end
+    local mask = dc.tensor(list, ("bool[%d]"):format(n))
+    local f = dc.fn(("f(x: bool[%d]) -> bool[%d]"):format(n, n), function(x) return x & mask end)
+    f(mask)
+    for _, source in ipairs { (stablehlo.text(f)), (stablehlo.bytecode(f)) } do
+      lu.assertEquals(stablehlo.load(source)(dc.ones(("i32[%d]"):format(n)):eq(1)):totable(), list)
+    end
+  end
+  local none, z = dc.zeros "f32[0, 3]", dc.complex(dc.tensor { 1, 0 }, dc.tensor { 2, 3 })
+  local short = dc.tensor({ 1, -2, 0.5 }, "f8e4m3fn[3]")
+  local large = dc.tensor({ 1, 2, 3 }, "u64[3]") - dc.tensor({ 2, 2, 2 }, "u64[3]")
+  local f = dc.fn("f() -> f32[0, 3], f8e4m3fn[3], c64[2], u64[3], bf16[2], f64[]", function()
+    return none, short, z, large, dc.full("bf16[2]", 1.5), dc.full("f64[]", 1 / 3)
+  end)
+  f()
+  compare("constants", f, {}, 0)
+end
+
 -- ---- files -----------------------------------------------------------------------------------------
 
 function TestStablehloOut:test_files()
@@ -192,6 +279,10 @@ function TestStablehloOut:test_files()
   local arguments, results = stablehlo.export(f, path, { n = 2 }, { places = false })
   lu.assertEquals({ arguments[1].name, results[1].name }, { "x", "result1" })
   lu.assertEquals(stablehlo.load(path)({ 1, 2 }):totable(), { 2, 4 })
+  os.remove(path)
+  path = path .. "bc"
+  f:export(path, { n = 3 }, { places = false })
+  lu.assertEquals(stablehlo.load(path)({ 1, 2, 3 }):totable(), { 2, 4, 6 })
   os.remove(path)
   local none = dc.fn("f(a: f32[3, 3]) -> f32[3]", function(a) return (linalg.eigh(a)) end)
   lu.assertErrorMsgContains("no operation for 'eigh'", none.export, none, path)

@@ -2,8 +2,8 @@
 --
 --   deepc tests/stablehlo/xla.lua FOLDER [PATTERN]
 --
--- Those of cases.lua, then whole networks. FOLDER gets for each of them N.mlir, and N.json with N.bin, which holds
--- inputs and results one behind the other.
+-- Those of cases.lua, then whole networks. FOLDER gets for each of them N.mlir, N.mlirbc, and N.json with N.bin, which
+-- holds inputs and results one behind the other.
 local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"

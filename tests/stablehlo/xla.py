@@ -1,7 +1,7 @@
 """Programs that deepc wrote, compiled by XLA for its CPU: their results beside those of deepc.
 
     deepc tests/stablehlo/xla.lua FOLDER [PATTERN]
-    python tests/stablehlo/xla.py FOLDER
+    python tests/stablehlo/xla.py FOLDER [.mlirbc]
 
 Needs jax. Prints a line for each program that is not compiled, or whose results are further off than N.json says, then
 "N passed, N failed" and the largest difference. Not a part of the tests: JAX changes what it calls its insides.
@@ -17,6 +17,7 @@ import jax
 from jax._src.interpreters import mlir
 from jax._src.lib import xla_client
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
 
 jax.config.update("jax_enable_x64", True)
 
@@ -27,11 +28,19 @@ DTYPES = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": ml_dt
 backend = jax.devices("cpu")[0].client
 
 
-def compiled(path):
+def read(path):
     with open(path, "rb") as f:
-        source = f.read()
-    with mlir.make_ir_context(), ir.Location.unknown():
-        module = ir.Module.parse(source)
+        return f.read()
+
+
+def compiled(path):
+    """The text, or the portable artifact, which has to be the same program, compiled."""
+    with mlir.make_ir_context() as context, ir.Location.unknown():
+        module = ir.Module.parse(read(os.path.splitext(path)[0] + ".mlir"))
+        if path.endswith(".mlirbc"):
+            artifact = stablehlo.deserialize_portable_artifact(context, read(path))
+            assert str(artifact) == str(module), "the artifact is another program than the text"
+            module = artifact
         module.operation.verify()
         devices = xla_client.DeviceList(tuple(backend.local_devices()[:1]))
         return backend.compile_and_load(mlir.module_to_bytecode(module), devices, xla_client.CompileOptions())
@@ -63,8 +72,7 @@ def difference(want, got):
 def check(stem, ending):
     with open(stem + ".json") as f:
         case = json.load(f)
-    with open(stem + ".bin", "rb") as f:
-        data = f.read()
+    data = read(stem + ".bin")
     inputs, at = arrays(case["inputs"] or [], data, 0)
     want, at = arrays(case["results"], data, at)
     assert at == len(data)

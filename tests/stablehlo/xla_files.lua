@@ -15,8 +15,8 @@ local function types(list)
   return out
 end
 
--- Writes PATH.mlir, PATH.json and PATH.bin for the only specialisation of f. flat: the tensors among the arguments;
--- args: the arguments.
+-- Writes PATH.mlir, PATH.mlirbc, PATH.json and PATH.bin for the only specialisation of f. flat: the tensors among the
+-- arguments; args: the arguments.
 return function(path, name, f, flat, args, near)
   local source, arguments, results = stablehlo.text(f)
   local bytes = {}
@@ -28,6 +28,7 @@ return function(path, name, f, flat, args, near)
     bytes[#bytes + 1] = (r.argument and arguments[r.argument].value or out[i]):bytes()
   end
   write(path .. ".mlir", source)
+  write(path .. ".mlirbc", (stablehlo.bytecode(f)))
   write(path .. ".bin", table.concat(bytes))
   write(path .. ".json", json.write { name = name, near = near, inputs = types(arguments), results = types(results) })
 end

@@ -7,11 +7,13 @@ local attributes = {
     .. "index_vector_dim",
   scatter = "update_window_dims inserted_window_dims input_batching_dims scatter_indices_batching_dims "
     .. "scatter_dims_to_operand_dims index_vector_dim",
+  -- the pattern that is written for NaN
+  nan = { f64 = 0x7FF8000000000000, f32 = 0x7FC00000, f16 = 0x7E00, bf16 = 0x7FC0, f8E5M2 = 0x7E, f8E4M3FN = 0x7F },
 }
 
 local kinds = { window_reversal = "booleans", padding = "pairs", value = "dense", comparison_direction = "direction",
   compare_type = "compare_type", fft_type = "fft_type", transpose_a = "transpose", dot_dimension_numbers = "dot",
-  scatter_dimension_numbers = "scatter" }
+  scatter_dimension_numbers = "scatter", precision_config = "precision" }
 for name in ("dimensions permutation broadcast_dimensions start_indices limit_indices strides edge_padding_low "
   .. "edge_padding_high interior_padding window_strides window_dimensions window_dilations base_dilations lhs_dilation "
   .. "rhs_dilation slice_sizes fft_length"):gmatch "%S+" do

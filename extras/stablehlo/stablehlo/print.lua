@@ -42,7 +42,6 @@ end
 local digits = { f64 = 17, f32 = 9, f16 = 6, bf16 = 5, f8E4M3FN = 4, f8E5M2 = 4 }
 local infinity = { f64 = { 0x7FF0000000000000, 1 << 63 }, f32 = { 0x7F800000, 1 << 31 }, f16 = { 0x7C00, 1 << 15 },
   bf16 = { 0x7F80, 1 << 15 }, f8E5M2 = { 0x7C, 1 << 7 } }
-local nan = { f64 = 0x7FF8000000000000, f32 = 0x7FC00000, f16 = 0x7E00, bf16 = 0x7FC0, f8E5M2 = 0x7E, f8E4M3FN = 0x7F }
 local width = { f64 = 16, f32 = 8, f16 = 4, bf16 = 4, f8E5M2 = 2, f8E4M3FN = 2 }
 
 local function hex(element, bits)
@@ -51,7 +50,7 @@ end
 
 local function float_text(element, v)
   if v ~= v then
-    return hex(element, nan[element])
+    return hex(element, attributes.nan[element])
   elseif v == math.huge or v == -math.huge then
     local pair = infinity[element]
     return hex(element, v < 0 and pair[1] | pair[2] or pair[1])
@@ -102,8 +101,13 @@ local function nested(t, list, axis, at)
   return ("[%s]"):format(table.concat(out, ", ")), at
 end
 
+local hex_of = {}
+for v = 0, 255 do
+  hex_of[string.char(v)] = ("%02X"):format(v)
+end
+
 local function hex_bytes(bytes)
-  return '"0x' .. bytes:gsub(".", function(c) return ("%02X"):format(c:byte()) end) .. '"'
+  return '"0x' .. bytes:gsub(".", hex_of) .. '"'
 end
 
 local function booleans(bytes)

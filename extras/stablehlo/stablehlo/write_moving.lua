@@ -1,5 +1,6 @@
 -- Operations of deepc that move elements, reduce or order them, as operations of StableHLO.
 
+local attributes = require "deepc.stablehlo.attributes"
 local build = require "deepc.stablehlo.build"
 
 local rows = {}
@@ -161,11 +162,8 @@ end
 -- ---- order ---------------------------------------------------------------------------------------
 
 -- What floats are compared by: -0 is 0, and there is one NaN, which is the greatest in the order of all patterns.
-local quiet = { f64 = 0x7FF8000000000000, f32 = 0x7FC00000, f16 = 0x7E00, bf16 = 0x7FC0, f8e5m2 = 0x7E,
-  f8e4m3fn = 0x7F }
-
 local function key(x)
-  local zero, nan = x.w:const(x.dtype, {}, 0), x.w:const(x.dtype, {}, { bits = quiet[x.dtype] })
+  local zero, nan = x.w:const(x.dtype, {}, 0), x.w:const(x.dtype, {}, { bits = attributes.nan[x.type.element] })
   return x:eq(zero):select(zero, x:ne(x):select(nan, x))
 end
 
