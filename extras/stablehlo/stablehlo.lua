@@ -83,15 +83,18 @@ end
 
 -- ---- typed functions as programs -------------------------------------------------------------------
 
-local places = { arguments = true, constants = true }
-local choices = { parameters = places, captured = places }
+local choices = { { "parameters", "arguments", "constants" }, { "captured", "arguments", "constants" },
+  { "precision", "default", "high", "highest" } }
 
 local function check_options(op, options)
-  core.options(op, options, "parameters", "captured", "places")
-  for name, words in pairs(choices) do
-    local v = options and options[name]
+  core.options(op, options, "parameters", "captured", "precision", "places")
+  for _, choice in ipairs(choices) do
+    local v, words = options and options[choice[1]], {}
+    for i = 2, #choice do
+      words[choice[i]] = true
+    end
     if v ~= nil and not words[v] then
-      fail(op, '%s are "arguments" or "constants", not %s', name, core.shown(v))
+      fail(op, '%s is one of "%s", not %s', choice[1], table.concat(choice, '", "', 2), core.shown(v))
     end
   end
   return options or {}
@@ -114,14 +117,15 @@ end
 ---    print(stablehlo.text(f, { n = 3 }))
 ---
 ---Options: `parameters = "constants"` writes parameters and states into the program, but for those that the function
----sets; `captured = "arguments"` makes arguments of captured tensors, which are constants otherwise; `places = false`
----leaves out the lines of the script.
+---sets; `captured = "arguments"` makes arguments of captured tensors, which are constants otherwise; `precision` is
+---"default", "high" or "highest", that of products on devices which have several; `places = false` leaves out the lines
+---of the script.
 ---
 ---Errors: DC0101 for an operation that StableHLO has none for, with its line, and for sizes that are known at run time;
 ---what f:check raises.
 ---@param f deepc.Function
 ---@param sizes? table<string, any> as f:check takes them; none where one specialisation is there
----@param options? { parameters?: string, captured?: string, places?: boolean }
+---@param options? { parameters?: string, captured?: string, precision?: string, places?: boolean }
 ---@return string
 ---@return table[] arguments
 ---@return table[] results
@@ -139,7 +143,7 @@ end
 ---Errors: as stablehlo.text.
 ---@param f deepc.Function
 ---@param sizes? table<string, any>
----@param options? { parameters?: string, captured?: string, places?: boolean }
+---@param options? { parameters?: string, captured?: string, precision?: string, places?: boolean }
 ---@return string
 ---@return table[] arguments
 ---@return table[] results
@@ -158,7 +162,7 @@ end
 ---@param f deepc.Function
 ---@param path string
 ---@param sizes? table<string, any>
----@param options? { parameters?: string, captured?: string, places?: boolean }
+---@param options? { parameters?: string, captured?: string, precision?: string, places?: boolean }
 ---@return table[] arguments
 ---@return table[] results
 function stablehlo.export(f, path, sizes, options)

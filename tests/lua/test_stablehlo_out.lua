@@ -5,135 +5,11 @@ local nn = require "deepc.nn"
 local optim = require "deepc.optim"
 local linalg = require "deepc.linalg"
 local stablehlo = require "deepc.stablehlo"
-local text = require "deepc.stablehlo.text"
 local write = require "deepc.stablehlo.write"
 
 local root = package.path:match "^(.-)/%.%./%?%.lua" .. "/stablehlo"
 
--- ---- results of both -------------------------------------------------------------------------------
-
-local function numbers(x)
-  if x.dtype:find "^c" then
-    x = dc.stack({ x:real(), x:imag() }, #x.shape + 1)
-  elseif x.dtype == "bool" or x.dtype == "u64" then
-    x = x:cast "i64"
-  end
-  return x:reshape(-1):totable()
-end
-
-local function assert_near(name, want, got, near)
-  want, got = numbers(want), numbers(got)
-  lu.assertEquals(#got, #want, name)
-  for i, a in ipairs(want) do
-    local b = got[i]
-    if not (a == b or a ~= a and b ~= b or math.abs(a - b) <= near * math.max(1, math.abs(a))) then
-      lu.fail(("%s: element %d is %s, and %s in what was read again"):format(name, i, a, b))
-    end
-  end
-end
-
-local function copy(x, t)
-  return dc.frombytes(x:bytes(), ("%s[%s]"):format(t.dtype, table.concat(t.shape, ", ")))
-end
-
--- The results of a program for these arguments, as a list.
-local function call(source, inputs, results)
-  local f = stablehlo.load(source)
-  local out
-  if #inputs > 32 then
-    local record = {}
-    for i, a in ipairs(text.read(source, "test").functions.main.args) do
-      local name = a.name:match "^%%([%a_][%w_]*)$"
-      record[name and load("local " .. name) and name or "arg" .. i - 1] = inputs[i]
-    end
-    out = { f(record) }
-  else
-    out = { f(table.unpack(inputs)) }
-  end
-  if results > 8 then
-    for i = results, 1, -1 do
-      out[i] = out[1]["result" .. i]
-    end
-  end
-  return out
-end
-
--- ---- both forms ------------------------------------------------------------------------------------
-
-local assert_same_region
-
--- Attributes that both forms have: numbers of f32 may have more digits in bytes.
-local function same_value(a, b)
-  if type(a) == "table" and type(b) == "table" then
-    for k, v in pairs(a) do
-      if b[k] ~= nil and not same_value(v, b[k]) then
-        return false
-      end
-    end
-    return true
-  end
-  return a == b or a ~= a and b ~= b or type(a) ~= type(b)
-    or math.type(a) == "float" and string.pack("<f", a) == string.pack("<f", b)
-end
-
-local function assert_same_op(a, b, names)
-  lu.assertEquals(b.name, a.name)
-  lu.assertEquals(#b.operands, #a.operands)
-  for i, operand in ipairs(a.operands) do
-    lu.assertEquals(b.operands[i], names[operand])
-  end
-  for i, t in ipairs(a.types) do
-    names[a.results[i]] = b.results[i]
-    lu.assertEquals({ b.types[i].element, b.types[i].shape }, { t.element, t.shape })
-  end
-  if not same_value(a.attributes, b.attributes) then
-    lu.assertEquals(b.attributes, a.attributes)
-  end
-  for i, region in ipairs(a.regions) do
-    assert_same_region(region, b.regions[i], names)
-  end
-end
-
-function assert_same_region(a, b, names)
-  lu.assertEquals({ #b.args, #b.ops }, { #a.args, #a.ops })
-  for i, arg in ipairs(a.args) do
-    names[arg.name] = b.args[i].name
-  end
-  for i, op in ipairs(a.ops) do
-    assert_same_op(op, b.ops[i], names)
-  end
-end
-
--- What is read of the text and of the artifact: the same operations on the same values.
-local function assert_same_program(source, artifact)
-  local a, b = stablehlo.read(source), stablehlo.read(artifact)
-  lu.assertEquals(b.order, a.order)
-  for _, name in ipairs(a.order) do
-    local f, g = a.functions[name], b.functions[name]
-    assert_same_region(f.body, g.body, {})
-    for i, arg in ipairs(f.args) do
-      lu.assertEquals(g.args[i].attributes, arg.attributes)
-    end
-    for i, r in ipairs(f.results) do
-      lu.assertEquals(g.results[i].attributes, r.attributes)
-    end
-  end
-end
-
--- Calls f and what its program gives; cells get the same values, too.
-local function compare(name, f, args, near, ...)
-  local source, arguments, results = stablehlo.text(f, ...)
-  local inputs = {}
-  for i, a in ipairs(arguments) do
-    inputs[i] = a.value and copy(a.value, a) or args[i]
-  end
-  assert_same_program(source, (stablehlo.bytecode(f, ...)))
-  local got, want = call(source, inputs, #results), { f(table.unpack(args)) }
-  for i, r in ipairs(results) do
-    assert_near(("%s, %s"):format(name, r.name), r.argument and arguments[r.argument].value or want[i], got[i], near)
-  end
-  return source, arguments, results
-end
+local compare = dofile(root .. "/again.lua").compare
 
 TestStablehloOut = {}
 
@@ -218,6 +94,33 @@ function TestStablehloOut:test_what_is_constant()
   lu.assertNotStrContains(places, "loc(")
 end
 
+function TestStablehloOut:test_precision()
+  local f = dc.fn("f(x: f32[2, 3], y: f32[3, 2]) -> f32[2, 2]", function(x, y) return x:matmul(y) end)
+  local args = { dc.rand "f32[2, 3]", dc.rand "f32[3, 2]" }
+  local source = compare("f", f, args, 1e-6, nil, { precision = "highest" })
+  lu.assertStrContains(source, "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]")
+  lu.assertNotStrContains(stablehlo.text(f), "precision")
+end
+
+-- What calls print and what they check of their data is no part of a program.
+function TestStablehloOut:test_what_is_left_out()
+  local f = dc.fn("f(x: f32[3], i: i32[2]) -> f32[2]", function(x, i)
+    dc.print("x", x)
+    return x:take(i, 1)
+  end)
+  local _, arguments, results = stablehlo.text(f)
+  lu.assertEquals({ #arguments, #results }, { 2, 1 })
+end
+
+function TestStablehloOut:test_inside_a_typed_function()
+  local f = dc.fn("f(x: f32[3]) -> f32[3]", function(x) return x end)
+  local g = dc.fn("g(x: f32[n]) -> f32[n]", function(x)
+    stablehlo.text(f)
+    return x
+  end)
+  lu.assertErrorMsgContains("stablehlo.text", g, dc.rand "f32[3]")
+end
+
 function TestStablehloOut:test_sizes()
   local f = dc.fn("f(x: f32[n]) -> f32[]", function(x) return x:sum() end)
   lu.assertErrorMsgContains("'f' was compiled for no sizes yet: its sizes, { batch = 1 }, say which is meant",
@@ -240,8 +143,10 @@ end
 
 function TestStablehloOut:test_options()
   local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x end)
-  lu.assertErrorMsgContains('parameters are "arguments" or "constants", not \'inline\'', stablehlo.text, f, nil,
+  lu.assertErrorMsgContains('parameters is one of "arguments", "constants", not \'inline\'', stablehlo.text, f, nil,
     { parameters = "inline" })
+  lu.assertErrorMsgContains('precision is one of "default", "high", "highest", not 3', stablehlo.text, f, nil,
+    { precision = 3 })
   lu.assertErrorMsgContains("unknown option 'lines'", stablehlo.text, f, nil, { lines = false })
 end
 

@@ -129,6 +129,11 @@ add("running", "f(x: f32[3, 40]) -> f32[3, 40], f32[3, 40], f32[3, 40], f32[3, 4
   return x:cumsum(2), x:cumprod(2), x:cummax { axis = 1 }, x:cummin { axis = 2, reverse = true }
 end, matrix(3, 40))
 
+exact("no elements", "f(x: f32[0, 3], y: f32[2, 0]) -> f32[3], f32[0], f32[2, 3], f32[1, 3], f32[0, 3], f32[0, 3]",
+  function(x, y)
+    return x:sum(1), x:max(2), y:matmul(x), x:pad({ { 1, 0 }, { 0, 0 } }, 7), x:cumsum(1), x:sort(2)
+  end, dc.zeros "f32[0, 3]", dc.zeros "f32[2, 0]")
+
 -- ---- gather and scatter --------------------------------------------------------------------------
 
 local places = dc.tensor({ 2, 0, 1, 1, 2 }, "i32[5]")

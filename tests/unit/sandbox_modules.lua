@@ -177,6 +177,9 @@ rows["deepc.stablehlo"] = function(t)
   local stablehlo = require "deepc.stablehlo"
   assert(stablehlo.load(identity) { 1, 2 }:sum():item() == 3)
   t.needs("read", function() stablehlo.load(t.given .. "/f.mlir") end)
+  local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x * 2 end)
+  assert(stablehlo.load((stablehlo.bytecode(f))) { 1, 2 }:sum():item() == 6)
+  t.needs("write", function() f:export(t.made .. "/out.mlir") end)
 end
 
 rows["deepc.signal"] = function()

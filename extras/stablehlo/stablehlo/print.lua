@@ -180,12 +180,20 @@ local function numbers(name, order)
   end
 end
 
+local function precisions_text(list)
+  local parts = {}
+  for i, v in ipairs(list) do
+    parts[i] = ("#stablehlo<precision %s>"):format(v)
+  end
+  return list_text(parts)
+end
+
 local function conv_text(t)
   return ("#stablehlo.conv<%sx%s->%s>"):format(list_text(t.lhs), list_text(t.rhs), list_text(t.out))
 end
 
 local forms = {
-  integers = array "i64", booleans = array "i1", pairs = pairs_text, conv = conv_text,
+  integers = array "i64", booleans = array "i1", pairs = pairs_text, conv = conv_text, precision = precisions_text,
   direction = enumeration "comparison_direction", compare_type = enumeration "comparison_type",
   fft_type = enumeration "fft_type", transpose = enumeration "transpose",
   dot = numbers("dot", attributes.dot), gather = numbers("gather", attributes.gather),

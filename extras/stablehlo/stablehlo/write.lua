@@ -196,7 +196,7 @@ local function make_results(w, graph, f, values, nodes)
 end
 
 ---The module of a typed function's graph, as the readers give one, and lists of what its arguments and results are.
----op: who asks, for errors. options: parameters, captured = "arguments" or "constants".
+---op: who asks, for errors. options: parameters, captured = "arguments" or "constants"; precision.
 function write.module(op, graph, options)
   local g, results = graph["function"], wanted_results(graph)
   check_rows(op, graph, g, results, {})
@@ -208,7 +208,7 @@ function write.module(op, graph, options)
   for name, method in pairs(Writer) do
     w[name] = method
   end
-  w.bodies, w.name, w.failed = graph.bodies, graph.name, op
+  w.bodies, w.precision = graph.bodies, options.precision and options.precision:upper()
   local f = { name = "main", args = {}, results = {}, where = graph.where }
   w.where = graph.where
   local params, arguments = make_parameters(w, graph, f, options)

@@ -17,13 +17,18 @@ local function sum_type(dtype)
   return build.is_float(dtype) and build.width(dtype) < 32 and "f32" or dtype
 end
 
+-- How precise products are, where that is asked for.
+local function precision_of(w)
+  return w.precision and { w.precision, w.precision } or nil
+end
+
 function rows.dot(w, n, x, y)
   local take = taker(n.attributes)
   local counts = take(2)
   local numbers = { lhs_batching_dimensions = take(counts[1]), rhs_batching_dimensions = take(counts[1]),
     lhs_contracting_dimensions = take(counts[2]), rhs_contracting_dimensions = take(counts[2]) }
-  return w:one("dot_general", { x, y }, sum_type(n.dtype), n.shape, { dot_dimension_numbers = numbers })
-    :convert(n.dtype)
+  return w:one("dot_general", { x, y }, sum_type(n.dtype), n.shape, { dot_dimension_numbers = numbers,
+    precision_config = precision_of(w) }):convert(n.dtype)
 end
 
 -- Letters of the axes: where `first` and `second` stand, and the dims of the window.
@@ -40,7 +45,8 @@ function rows.conv(w, n, x, kernel)
   local dims, groups, batch_groups = table.unpack(take(3))
   local a = { dimension_numbers = { lhs = letters(take(2 + dims), "b", "f"), rhs = letters(take(2 + dims), "o", "i"),
     out = letters(take(2 + dims), "b", "f") }, feature_group_count = groups, batch_group_count = batch_groups,
-    window_strides = {}, padding = {}, lhs_dilation = {}, rhs_dilation = {}, window_reversal = {} }
+    precision_config = precision_of(w), window_strides = {}, padding = {}, lhs_dilation = {}, rhs_dilation = {},
+    window_reversal = {} }
   for i = 1, dims do
     local d = take(6)
     a.window_strides[i], a.padding[i] = d[1], { d[2], d[3] }
