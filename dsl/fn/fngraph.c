@@ -204,26 +204,14 @@ static dc_status ready_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-static int l_function_graph(lua_State *L)
+/* Of the specialisation on top. */
+static int push_description(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    dc_fn *fn = dc_fn_check(L, 1);
-    const char *op = luaL_checkstring(L, 2);
-    luaL_checkstack(L, 16, op);
-    lua_settop(L, lua_isnoneornil(L, 3) ? 2 : 3);
-    dc_fn_push_meant(L, d, fn, 3, op);
-    const int list = lua_gettop(L);
-    if (lua_rawlen(L, list) != 1)
-        dc_error_raisef(L, d, DC_ERR_ARG, op,
-                        "'%s' was compiled for %s: its sizes, { batch = 1 }, say which is meant",
-                        fn->name, lua_rawlen(L, list) == 0 ? "no sizes yet" : "several sizes");
-    lua_rawgeti(L, list, 1);
-    dc_spec *s = dc_spec_at(L, -1);
-    dc_fn_check_fixed(L, d, fn, s, op);
-    readying a = {d, fn, s, op};
-    dc_run(L, d, ready_body, &a);
-
+    const dc_fn *fn = dc_fn_check(L, 1);
+    const dc_spec *s = dc_spec_at(L, -1);
     const dc_exec_desc *desc = dc_exec_desc_of(s->exec);
+    luaL_checkstack(L, 16, fn->name);
     lua_createtable(L, 0, 8);
     dc_report_set_text(L, "name", fn->name);
     dc_report_set_text(L, "where", s->trace->where);
@@ -243,6 +231,27 @@ static int l_function_graph(lua_State *L)
         dc_report_append_number(L, (double)(desc->nfree + desc->set[i]) + 1);
     lua_setfield(L, -2, "sets");
     return 1;
+}
+
+static int l_function_graph(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_fn *fn = dc_fn_check(L, 1);
+    const char *op = luaL_checkstring(L, 2);
+    luaL_checkstack(L, 16, op);
+    lua_settop(L, lua_isnoneornil(L, 3) ? 2 : 3);
+    dc_fn_push_meant(L, d, fn, 3, op);
+    const int list = lua_gettop(L);
+    if (lua_rawlen(L, list) != 1)
+        dc_error_raisef(L, d, DC_ERR_ARG, op,
+                        "'%s' was compiled for %s: its sizes, { batch = 1 }, say which is meant",
+                        fn->name, lua_rawlen(L, list) == 0 ? "no sizes yet" : "several sizes");
+    lua_rawgeti(L, list, 1);
+    dc_spec *s = dc_spec_at(L, -1);
+    dc_fn_check_fixed(L, d, fn, s, op);
+    readying a = {d, fn, s, op};
+    dc_run(L, d, ready_body, &a);
+    return dc_collector_hold(L, push_description); /* a finalizer might drop the specialisation */
 }
 
 static const dc_binding rows[] = {
