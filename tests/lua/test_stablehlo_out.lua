@@ -94,6 +94,44 @@ function TestStablehloOut:test_what_is_constant()
   lu.assertNotStrContains(places, "loc(")
 end
 
+function TestStablehloOut:test_records_and_lists()
+  local f = dc.fn("f(p: {w: f32[2], b: f32[]}, xs: {f32[2]}) -> f32[2], {s: f32[]}", function(p, xs)
+    return p.w * xs[1] + p.b * xs[2], { s = p.w:sum() }
+  end)
+  local p, xs = { w = dc.tensor { 1, 2 }, b = dc.tensor(3) }, { dc.tensor { 4, 5 }, dc.tensor { 6, 7 } }
+  f(p, xs)
+  local source, arguments = stablehlo.text(f)
+  local names = {}
+  for i, a in ipairs(arguments) do
+    names[i] = a.name
+  end
+  lu.assertEquals(names, { "p.w", "p.b", "xs[1]", "xs[2]" })
+  lu.assertEquals(#lines_of(source, "@main%(%%p.w: tensor<2xf32> .*%%xs_1: tensor<2xf32>"), 1)
+  local y, s = stablehlo.load(source)(p.w, p.b, xs[1], xs[2])
+  lu.assertEquals({ y:totable(), s:item() }, { { 22, 31 }, 3 })
+end
+
+function TestStablehloOut:test_complex_states()
+  local z = dc.state(dc.complex(dc.tensor { 1, 2 }, dc.tensor { 3, 4 }))
+  local f = dc.fn("f(x: c64[2]) -> f32[2]", function(x)
+    z:set(z * x)
+    return z:abs()
+  end)
+  local x = dc.complex(dc.tensor { 0, 1 }, dc.tensor { 2, -1 })
+  f(x)
+  local _, arguments = compare("f", f, { x }, 1e-6)
+  lu.assertEquals({ arguments[1].dtype, arguments[2].dtype, arguments[2].shape }, { "c64", "c64", { 2 } })
+  compare("f", f, { x }, 1e-6, nil, { parameters = "constants" })
+end
+
+-- Values that ranks share are no part of a program of one rank.
+function TestStablehloOut:test_what_ranks_share()
+  dc.mesh { data = 1 }
+  local f = dc.fn("f(x: f32[n @ data]) -> f32[n @ data]", function(x) return x * 2 end)
+  lu.assertErrorMsgContains("a program of one rank is written, and ranks share what 'f' computes", stablehlo.text, f,
+    { n = 2 })
+end
+
 function TestStablehloOut:test_precision()
   local f = dc.fn("f(x: f32[2, 3], y: f32[3, 2]) -> f32[2, 2]", function(x, y) return x:matmul(y) end)
   local args = { dc.rand "f32[2, 3]", dc.rand "f32[3, 2]" }

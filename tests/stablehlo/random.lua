@@ -2,7 +2,9 @@
 --
 --   deepc tests/stablehlo/random.lua [SEED [COUNT]]
 --
--- Prints seeds whose results differ, then "N passed, N failed".
+-- Prints seeds whose results differ, then "N passed, N failed". Where a bias stands before a norm its gradient is 0 but
+-- for rounding, which RMSprop and Adam divide by its size: such biases differ between any two ways of computing them,
+-- as much as between DEEPC_OPT=0 and 2 (some 3 of 100 seeds).
 local dc = require "deepc"
 local stablehlo = require "deepc.stablehlo"
 
