@@ -20,6 +20,27 @@ for name in ("dimensions permutation broadcast_dimensions start_indices limit_in
   kinds[name] = "integers"
 end
 
+local defaults = { window_strides = 1, lhs_dilation = 1, rhs_dilation = 1, base_dilations = 1, window_dilations = 1,
+  padding = 0, window_reversal = false, indices_are_sorted = false, unique_indices = false, is_stable = false,
+  lower = false }
+
+local function are_all(list, v)
+  for _, x in ipairs(list) do
+    if type(x) == "table" and not are_all(x, v) or type(x) ~= "table" and x ~= v then
+      return false
+    end
+  end
+  return true
+end
+
+---Is it what an operation has where nothing is said? Text leaves it out, artifacts do not.
+function attributes.is_default(op, name, v)
+  if defaults[name] == nil or op == "stablehlo.triangular_solve" then -- which needs all of its attributes
+    return false
+  end
+  return are_all({ v }, defaults[name])
+end
+
 ---The kind of an attribute of an operation, or nil.
 function attributes.kind(op, name)
   if name == "dimension_numbers" then

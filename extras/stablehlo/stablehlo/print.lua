@@ -229,8 +229,10 @@ end
 
 local function dictionary(op, t)
   local parts = {}
-  for i, name in ipairs(sorted_names(t)) do
-    parts[i] = ("%s = %s"):format(name, attribute_text(op, name, t[name]))
+  for _, name in ipairs(sorted_names(t)) do
+    if not attributes.is_default(op, name, t[name]) then
+      parts[#parts + 1] = ("%s = %s"):format(name, attribute_text(op, name, t[name]))
+    end
   end
   return #parts > 0 and (" {%s}"):format(table.concat(parts, ", ")) or ""
 end
