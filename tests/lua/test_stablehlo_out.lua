@@ -111,6 +111,24 @@ function TestStablehloOut:test_records_and_lists()
   lu.assertEquals({ y:totable(), s:item() }, { { 22, 31 }, 3 })
 end
 
+function TestStablehloOut:test_names_differ()
+  local a, b = dc.state(dc.tensor(1)), dc.state(dc.tensor(2))
+  local f = dc.fn("f(state: f32[]) -> f32[]", function(state)
+    b:set(b + state)
+    return a + b
+  end)
+  f(3)
+  local _, arguments, results = compare("f", f, { dc.tensor(3) }, 0)
+  local names = {}
+  for i, x in ipairs(arguments) do
+    names[i] = x.name
+  end
+  table.sort(names)
+  lu.assertEquals(#names, 3)
+  lu.assertTrue(names[1] ~= names[2] and names[2] ~= names[3], table.concat(names, " "))
+  lu.assertEquals(results[2].name, arguments[results[2].argument].name)
+end
+
 function TestStablehloOut:test_complex_states()
   local z = dc.state(dc.complex(dc.tensor { 1, 2 }, dc.tensor { 3, 4 }))
   local f = dc.fn("f(x: c64[2]) -> f32[2]", function(x)

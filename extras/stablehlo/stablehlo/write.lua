@@ -152,15 +152,27 @@ local function label_of(graph, i)
   return v.label or (label ~= "" and label) or v.role
 end
 
+-- Cells may have one label: the second one gets "#2".
+local function unique(taken, label)
+  local name, n = label, 1
+  while taken[name] do
+    n = n + 1
+    name = ("%s#%d"):format(label, n)
+  end
+  taken[name] = true
+  return name
+end
+
 -- What the program calls each parameter: arguments { name, role, type, value }.
 local function make_parameters(w, graph, f, options)
-  local g, params, list = graph["function"], {}, {}
+  local g, params, list, taken = graph["function"], {}, {}, {}
   for i, r in ipairs(g.parameters) do
     if is_argument(graph, i, options) then
       local n, v = g.nodes[r], graph.values[i]
-      local label, t = label_of(graph, i), outside_type(n, v.complex)
+      local label, t = unique(taken, label_of(graph, i)), outside_type(n, v.complex)
       local x = w:value(t, value_name(label))
       f.args[#f.args + 1] = { name = x.name, type = t, attributes = {}, label = label }
+      graph.name_of[i] = label
       list[#list + 1] = { name = label, role = v.role, value = v.value, dtype = t.dtype, shape = t.shape }
       graph.argument_of[i] = #f.args
       params[i] = { x }
@@ -185,7 +197,7 @@ local function make_results(w, graph, f, values, nodes)
     local complex = set and graph.values[set].complex or not set and graph.results[i].complex
     local n = nodes[i]
     out[i] = complex and joined(w, x, n) or x
-    local label = set and label_of(graph, set) or "result" .. i
+    local label = set and graph.name_of[set] or "result" .. i
     f.results[i] = { type = out[i].type, attributes = { ["jax.result_info"] = label } }
     list[i] = { name = label, argument = set and graph.argument_of[set], dtype = out[i].dtype, shape = out[i].shape }
     if set then
@@ -200,7 +212,7 @@ end
 function write.module(op, graph, options)
   local g, results = graph["function"], wanted_results(graph)
   check_rows(op, graph, g, results, {})
-  graph.argument_of, graph.set_by = {}, {}
+  graph.argument_of, graph.name_of, graph.set_by = {}, {}, {}
   for i, set in ipairs(graph.sets) do
     graph.set_by[set] = i
   end
