@@ -144,6 +144,13 @@ local scaled_f64 = { -1.0633087846768292526e-8, -1.2343205537795277776e-8, 1.061
   -0.066330365813385583159, 0.093732834998269492493, -0.10103906603626274954, 0.068097054254695173382,
   0.015379652102619167145, -0.1396211168405625355, 1.232995118625552511 }
 
+-- Near 0 it is 1 - x - x P(x^2).
+local small_f32 = { -0.000734893058309, 0.00517670764274, -0.0268574592672, 0.112837186601, -0.376126366576,
+  0.128379166983 }
+local small_f64 = { -1.4620913409445107079e-7, 1.6371234425769211828e-6, -0.000014923003368152059328,
+  0.00012055286202005712175, -0.00085483265107247963809, 0.0052239776220169363621, -0.026866170644999719804,
+  0.11283791670954869097, -0.3761263890318375052, 0.1283791670955125739 }
+
 -- exp(-a^2), of a square that is exact and the rest.
 local function bell(a)
   local f64 = a.dtype == "f64"
@@ -155,7 +162,8 @@ local function erfc(x)
   local f64 = x.dtype == "f64"
   local a, middle = x:abs():min(f64 and 27.3 or 10.1), f64 and 4 or 3.6875
   local y = polynomial((a - middle) / (a + middle), f64 and scaled_f64 or scaled_f32) / (a * 2 + 1) * bell(a)
-  return x:lt(0):select(2 - y, y)
+  local near = 1 - x - x * polynomial(x * x, f64 and small_f64 or small_f32)
+  return a:lt(f64 and 0.5 or 0.6):select(near, x:lt(0):select(2 - y, y))
 end
 
 formula("erfc", erfc)
@@ -221,15 +229,26 @@ local function shifted(t, join, start)
   return t, rest
 end
 
--- log(gamma(t)) of t >= 1/2 by Stirling's series.
+-- log(gamma(1 + d)) is d (d - 1) P(d - 535/1024) for d from -1/2 to 3/2 (jit/flat/expand_gamma.c): near its zeros, at 1
+-- and 2, the distances to these are exact.
+local lgamma_f32 = { 0.00033003423013, -0.00039925718157, -0.000742716282407, 0.000706576839304, 0.00126167087229,
+  -0.00130516181187, -8.60762230928e-5, -0.000463410080382, 0.0019669596917, -0.00306652856439, 0.00491327265298,
+  -0.00869405904606, 0.0157839473103, -0.0298479978634, 0.0608513423486, -0.143180383815, 0.479881943482 }
+
+-- log(gamma(t)) of t >= 1/2 by Stirling's series, of f32 near the zeros by a polynomial.
 local function lgamma_of_positive(t)
-  local product
+  local x, product = t
   local one = t.w:const(t.dtype, t.shape, 1)
-  t, product = shifted(t, function(p, x) return p * x end, one)
+  t, product = shifted(t, function(p, v) return p * v end, one)
   local inverse = 1 / t
-  local series = polynomial(inverse * inverse, { -3617 / 122400, 1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260,
-    -1 / 360, 1 / 12 })
-  return (t - 0.5) * t:log() - t + 0.5 * math.log(2 * pi) + inverse * series - product:log()
+  local series = polynomial(inverse * inverse, { -3617 / 122400, 1 / 156, -691 / 360360, 1 / 1188, -1 / 1680,
+    1 / 1260, -1 / 360, 1 / 12 })
+  local y = (t - 0.5) * t:log() - t + 0.5 * math.log(2 * pi) + inverse * series - product:log()
+  if x.dtype == "f64" then
+    return y
+  end
+  local d = x - 1
+  return x:lt(2.5):select(d * (x - 2) * polynomial(d - 535 / 1024, lgamma_f32), y)
 end
 
 local function fraction(x)
