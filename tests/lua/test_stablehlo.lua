@@ -517,8 +517,12 @@ function TestStablehlo:test_errors()
   local plain = program("%x: tensor<2xf32>", "tensor<2xf32>", "  return %x : tensor<2xf32>")
   fails("a program or the name of its file is needed, not", 7)
   fails("nowhere.mlir", "nowhere.mlir")
+  local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x:exp() end)
+  local artifact = stablehlo.read((stablehlo.bytecode(f)))
+  artifact.functions.main.body.ops[1].name = "foo.bar" -- artifacts say from which line an operation is
+  fails("test_stablehlo.lua:", artifact)
   fails("has no function @other; it has @main", plain, { entry = "other" })
-  fails("stablehlo:2: foo.bar: this operation is not supported", program("", "", "%0 = foo.bar : tensor<f32>\nreturn"))
+  fails("stablehlo:2:1: foo.bar: this operation is not supported", program("", "", "%0 = foo.bar : tensor<f32>\nreturn"))
   fails("element type i4 is not supported", program("%x: tensor<2xi4>", "tensor<2xi4>", "return %x : tensor<2xi4>"))
   fails("a size that is not known is not supported", program("%x: tensor<?xf32>", "tensor<?xf32>",
     "return %x : tensor<?xf32>"))

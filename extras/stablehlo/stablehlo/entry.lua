@@ -26,7 +26,7 @@ end
 local function check_supported(op, module, f)
   local lines = {}
   for i, gap in ipairs(translate.unsupported(module, f)) do
-    lines[i] = ("%s:%d: %s: %s is not supported"):format(module.name, gap.op.line or 0, gap.op.name, gap.what)
+    lines[i] = ("%s: %s is not supported"):format(translate.place_of(module.name, gap.op), gap.what)
   end
   if lines[1] then
     fail(op, "%s", table.concat(lines, "; "))

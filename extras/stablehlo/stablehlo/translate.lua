@@ -64,9 +64,19 @@ end
 local Run = {}
 Run.__index = Run
 
+---Where an operation stands: a line and a column of text, the place that an artifact says it is from.
+---@param name string of the module
+---@param op table
+---@return string
+function translate.place_of(name, op)
+  if op.where then
+    return ("%s: %s: %s"):format(name, op.where, op.name)
+  end
+  return ("%s:%d:%d: %s"):format(name, op.line or 0, op.column or 0, op.name)
+end
+
 function Run:fail(op, message)
-  core.fail("ARG", "stablehlo.load", ("%s:%d:%d: %s: %s"):format(self.name, op.line or 0, op.column or 0,
-    op.name, message))
+  core.fail("ARG", "stablehlo.load", ("%s: %s"):format(translate.place_of(self.name, op), message))
 end
 
 local function differs(x, t)
