@@ -522,7 +522,8 @@ function TestStablehlo:test_errors()
   artifact.functions.main.body.ops[1].name = "foo.bar" -- artifacts say from which line an operation is
   fails("test_stablehlo.lua:", artifact)
   fails("has no function @other; it has @main", plain, { entry = "other" })
-  fails("stablehlo:2:1: foo.bar: this operation is not supported", program("", "", "%0 = foo.bar : tensor<f32>\nreturn"))
+  fails("stablehlo:2:1: foo.bar: this operation is not supported", program("", "",
+    "%0 = foo.bar : tensor<f32>\nreturn"))
   fails("element type i4 is not supported", program("%x: tensor<2xi4>", "tensor<2xi4>", "return %x : tensor<2xi4>"))
   fails("a size that is not known is not supported", program("%x: tensor<?xf32>", "tensor<?xf32>",
     "return %x : tensor<?xf32>"))
