@@ -49,4 +49,16 @@ function attributes.kind(op, name)
   return kinds[name]
 end
 
+---The names of a table of attributes in the order of the alphabet.
+---@param t table
+---@return string[]
+function attributes.names(t)
+  local list = {}
+  for name in pairs(t) do
+    list[#list + 1] = name
+  end
+  table.sort(list)
+  return list
+end
+
 return attributes

@@ -2,6 +2,8 @@
 -- builder adds operations to the block that is open; its values have operators and functions, so that what one of
 -- deepc's operations means can be written as a formula.
 
+local shapes = require "deepc.stablehlo.shapes"
+
 local build = {}
 
 local elements = { bool = "i1", f8e4m3fn = "f8E4M3FN", f8e5m2 = "f8E5M2", u8 = "ui8", u16 = "ui16", u32 = "ui32",
@@ -246,14 +248,7 @@ function Value.spread(x, dims, shape)
   return x.w:one("broadcast_in_dim", { x }, x.dtype, shape, { broadcast_dimensions = dims })
 end
 
----A list of n equal elements.
-function build.all(n, v)
-  local list = {}
-  for i = 1, n do
-    list[i] = v
-  end
-  return list
-end
+build.all = shapes.all
 
 ---n elements along an axis from `first` on, the others whole.
 function Value.part(x, axis, first, n)

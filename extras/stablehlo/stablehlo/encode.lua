@@ -261,17 +261,8 @@ local function value_number(e, op, name, v)
   return tensor_number(e, constant("i64", { #v }, v))
 end
 
-local function sorted_names(t)
-  local list = {}
-  for name in pairs(t) do
-    list[#list + 1] = name
-  end
-  table.sort(list)
-  return list
-end
-
 local function dictionary_number(e, t)
-  local parts, names = {}, sorted_names(t)
+  local parts, names = {}, attributes.names(t)
   for i, name in ipairs(names) do
     parts[i] = varint(text_number(e, name)) .. varint(value_number(e, "func.func", name, t[name]))
   end

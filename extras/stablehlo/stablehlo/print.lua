@@ -2,6 +2,7 @@
 -- reads.
 
 local attributes = require "deepc.stablehlo.attributes"
+local elements = require "deepc.stablehlo.elements"
 
 local print = {}
 
@@ -81,14 +82,6 @@ local function element_text(t, v)
   return ("%d"):format(v)
 end
 
-local function count_of(shape)
-  local n = 1
-  for _, size in ipairs(shape) do
-    n = n * size
-  end
-  return n
-end
-
 -- Elements from number `at` on in brackets; gives the text and how many there were.
 local function nested(t, list, axis, at)
   if axis > #t.shape then
@@ -123,7 +116,7 @@ local function dense_body(a)
   local t = a.type
   if a.splat ~= nil then
     return element_text(t, a.splat)
-  elseif count_of(t.shape) == 0 then
+  elseif elements.count(t.shape) == 0 then
     return ""
   elseif a.bytes and t.element ~= "i1" then
     return hex_bytes(a.bytes)
@@ -218,18 +211,9 @@ local function attribute_text(op, name, v)
   error(("the attribute %s of %s has no form"):format(name, op), 0)
 end
 
-local function sorted_names(t)
-  local list = {}
-  for name in pairs(t) do
-    list[#list + 1] = name
-  end
-  table.sort(list)
-  return list
-end
-
 local function dictionary(op, t)
   local parts = {}
-  for _, name in ipairs(sorted_names(t)) do
+  for _, name in ipairs(attributes.names(t)) do
     if not attributes.is_default(op, name, t[name]) then
       parts[#parts + 1] = ("%s = %s"):format(name, attribute_text(op, name, t[name]))
     end

@@ -5,6 +5,15 @@ local elements = require "deepc.stablehlo.elements"
 
 local shapes = {}
 
+---A list of n equal elements.
+function shapes.all(n, v)
+  local list = {}
+  for i = 1, n do
+    list[i] = v
+  end
+  return list
+end
+
 function shapes.text(shape)
   return "[" .. table.concat(shape, ", ") .. "]"
 end

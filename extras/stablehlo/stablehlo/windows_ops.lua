@@ -35,14 +35,6 @@ local function inverse(perm)
   return out
 end
 
-local function all(n, v)
-  local list = {}
-  for i = 1, n do
-    list[i] = v
-  end
-  return list
-end
-
 -- Batches of groups, whose results are channels: channels of groups.
 local function join_batches(x, groups)
   local shape = table.pack(table.unpack(x.shape))
@@ -79,7 +71,8 @@ local function convolve(x, w, n, a, groups)
     return dc.complex(convolve(p, r, n, a, groups) - convolve(q, s, n, a, groups),
       convolve(p, s, n, a, groups) + convolve(q, r, n, a, groups))
   end
-  return convolutions[n](x, w, { stride = a.window_strides or all(n, 1), dilation = a.rhs_dilation or all(n, 1),
+  return convolutions[n](x, w, { stride = a.window_strides or shapes.all(n, 1),
+    dilation = a.rhs_dilation or shapes.all(n, 1),
     groups = groups })
 end
 
@@ -116,8 +109,8 @@ local methods, combine = shapes.reductions, shapes.combine
 local running = { add = "cumsum", multiply = "cumprod", maximum = "cummax", minimum = "cummin" }
 
 local function window_of(a, rank)
-  local w = { sizes = a.window_dimensions, strides = a.window_strides or all(rank, 1),
-    dilations = a.window_dilations or all(rank, 1), low = {}, high = {}, interior = {} }
+  local w = { sizes = a.window_dimensions, strides = a.window_strides or shapes.all(rank, 1),
+    dilations = a.window_dilations or shapes.all(rank, 1), low = {}, high = {}, interior = {} }
   for i = 1, rank do
     local p = a.padding and a.padding[i] or { 0, 0 }
     w.low[i], w.high[i] = p[1], p[2]
@@ -186,7 +179,7 @@ end
 
 -- Calls f with the position in the window, as a list from 0, of each of its elements.
 local function each_place(sizes, f)
-  local at = all(#sizes, 0)
+  local at = shapes.all(#sizes, 0)
   local i
   repeat
     f(at)
@@ -263,7 +256,7 @@ end
 
 rows["stablehlo.select_and_scatter"] = function(o, x, source, init)
   local w = window_of(o.attributes, #x.shape)
-  w.sizes = o.attributes.window_dimensions or all(#x.shape, 1)
+  w.sizes = o.attributes.window_dimensions or shapes.all(#x.shape, 1)
   local name = shapes.combination(o.op.regions[2], x.dtype)
   if name ~= "add" and not (name == "maximum" and x.dtype == "bool") then
     o:fail("values are added where windows overlap; another body is not supported")
