@@ -143,7 +143,7 @@ function TestFinalizers:test_lengths_that_are_none()
   for _, call in ipairs {
     function() f(1, long(1 << 40)) end,
     function() f:check { l = 1 << 40 } end,
-    function() f:check { l = 300 } end,
+    function() f:check { l = 5000 } end,
     function() dc.grad((dc.param("f32[]", 1) * 2):sum(), long(-3)) end,
     function() dc.grad((dc.param("f32[]", 1) * 2):sum(), long(1 << 40)) end,
   } do
