@@ -96,18 +96,22 @@ static bool take_like_last(lua_State *L, const dc_spec *s, const dc_sig_type *t,
     return true;
 }
 
-/* The same of all leaves of an argument, and of its fields, of which there are no others. */
+/*
+ * The same of all leaves of an argument, and of its fields, of which there are no others. No function of the script is
+ * called, which might call this one: a table with a metatable is none.
+ */
 static bool all_like_last(lua_State *L, const dc_spec *s, const dc_sig_type *t, int idx,
                           dc_fn_leaves *v)
 {
     int n = 0;
     if (t->kind == DC_SHAPE_TENSOR)
         return take_like_last(L, s, t, idx, v);
-    if (lua_type(L, idx) != LUA_TTABLE)
+    if (lua_type(L, idx) != LUA_TTABLE || lua_getmetatable(L, idx))
         return false;
     luaL_checkstack(L, t->nfield + 20, "arguments");
     for (int f = 0; f < t->nfield; f++) {
-        lua_getfield(L, idx, t->field[f].name);
+        lua_pushstring(L, t->field[f].name);
+        lua_rawget(L, idx);
         if (!all_like_last(L, s, t->field[f].type, lua_gettop(L), v))
             return false;
     }

@@ -361,6 +361,10 @@ function TestManyTensors:test_records()
   given.a7 = { 5, 6 }
   lu.assertEquals(f(x, given).r7:totable(), { 5, 12 })
   given.a7 = nil
+  local inner = setmetatable({}, { __index = function(_, name)
+    return name == "a7" and f(dc.ones "f32[2]", setmetatable({}, { __index = function() return x end })).r1 or x
+  end })
+  lu.assertEquals(f(x, inner).r7:totable(), { 1, 4 }) -- which calls f for its seventh field
   lu.assertEquals(f(x, setmetatable(given, { __index = { a7 = dc.tensor { 1, 1 } } })).r7:totable(), { 1, 2 })
   fails("argument 'args' is the number 7", f, x, 7)
 end
