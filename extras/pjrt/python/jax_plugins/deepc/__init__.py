@@ -158,7 +158,8 @@ def _lu(a):
         wanted = jnp.broadcast_to(jax.lax.dynamic_slice_in_dim(permutation, i, 1, -1), order.shape)
         at = jnp.expand_dims(jnp.argmax(order == wanted, axis=-1).astype(jnp.int32), -1)
         here = jnp.broadcast_to(jax.lax.dynamic_slice_in_dim(order, i, 1, -1), order.shape)
-        order = jnp.where(start == jnp.broadcast_to(at, order.shape), here, order)  # nobody asks again for what is at i
+        order = jnp.where(start == jnp.broadcast_to(at, order.shape), here, order)  # rows i and at change places
+        order = jnp.where(start == i, wanted, order)
         return order, jax.lax.dynamic_update_slice_in_dim(pivots, at, i, -1)
 
     start = jax.lax.broadcasted_iota(jnp.int32, (*batch, m), len(batch))
