@@ -282,6 +282,54 @@ function TestStablehlo:test_sort()
 end
 
 -- -0 is below 0 in total order, of what the comparator computes, too; constants that differ are no key.
+-- JAX's comparator of floats, whose constants stand outside: one key, however long the axis.
+function TestStablehlo:test_sort_with_constants_outside()
+  local f = stablehlo.load(program("%x: tensor<5000xf32>", "tensor<5000xf32>", [[
+    %nan = stablehlo.constant dense<0x7FC00000> : tensor<f32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %r = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = true}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %1 = stablehlo.compare EQ, %a, %zero, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %2 = stablehlo.select %1, %zero, %a : tensor<i1>, tensor<f32>
+      %3 = stablehlo.compare NE, %a, %a, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %4 = stablehlo.select %3, %nan, %2 : tensor<i1>, tensor<f32>
+      %5 = stablehlo.compare EQ, %b, %zero, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %6 = stablehlo.select %5, %zero, %b : tensor<i1>, tensor<f32>
+      %7 = stablehlo.compare NE, %b, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %8 = stablehlo.select %7, %nan, %6 : tensor<i1>, tensor<f32>
+      %9 = stablehlo.compare LT, %4, %8, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %9 : tensor<i1>
+    }) : (tensor<5000xf32>) -> tensor<5000xf32>
+    return %r : tensor<5000xf32>]]))
+  local x = (dc.iota(5000):cast "f32" * 37):sin()
+  lu.assertTrue(f(x):eq(x:sort()):all():item())
+end
+
+-- Two keys, the second one descending; where "equal" is said of something else there are no keys, but ranks.
+function TestStablehlo:test_sort_by_two_keys()
+  local function sorted(equal, n)
+    return stablehlo.load(program(("%%x: tensor<%dxi32>, %%y: tensor<%dxf32>"):format(n, n),
+      ("tensor<%dxi32>, tensor<%dxf32>"):format(n, n), ([[
+      %%r:2 = "stablehlo.sort"(%%x, %%y) <{dimension = 0 : i64, is_stable = true}> ({
+      ^bb0(%%a: tensor<i32>, %%b: tensor<i32>, %%c: tensor<f32>, %%d: tensor<f32>):
+        %%1 = stablehlo.compare GT, %%c, %%d, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        %%2 = stablehlo.compare %s : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        %%3 = stablehlo.and %%2, %%1 : tensor<i1>
+        %%4 = stablehlo.compare LT, %%a, %%b, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        %%5 = stablehlo.or %%4, %%3 : tensor<i1>
+        stablehlo.return %%5 : tensor<i1>
+      }) : (tensor<Nxi32>, tensor<Nxf32>) -> (tensor<Nxi32>, tensor<Nxf32>)
+      return %%r#0, %%r#1 : tensor<Nxi32>, tensor<Nxf32>]]):format(equal):gsub("N", n)))
+  end
+  local x, y = sorted("EQ, %a, %b, SIGNED", 5)({ 2, 1, 2, 1, 2 }, { 1, 5, 3, 6, 2 })
+  lu.assertEquals({ x:totable(), y:totable() }, { { 1, 1, 2, 2, 2 }, { 6, 5, 3, 2, 1 } })
+  x, y = sorted("EQ, %a, %a, SIGNED", 3)({ 3, 2, 1 }, { 1, 2, 3 })
+  lu.assertEquals(#x:totable() + #y:totable(), 6)
+  local f = sorted("EQ, %a, %b, SIGNED", 6000)
+  x = f((dc.iota(6000) * 7) % 13, (dc.iota(6000):cast "f32"):sin())
+  lu.assertTrue(x:slice { { 2, 6000 } }:ge(x:slice { { 1, 5999 } }):all():item())
+end
+
 function TestStablehlo:test_sort_in_total_order()
   for body, want in pairs {
     ["%m = stablehlo.negate %p : tensor<f32>\n%n = stablehlo.negate %q : tensor<f32>\n" ..

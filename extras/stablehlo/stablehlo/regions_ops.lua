@@ -122,16 +122,18 @@ local function operation_text(op)
   return next(a) == nil and #op.regions == 0 and #op.types == 1 and ("%s %s"):format(op.name, op.types[1].element)
 end
 
--- An expression of a region as text, with '@' for the argument of a name; false where it reads another one. What is
--- found once is kept in seen.
+-- An expression of a region as text, with '@' for the argument of a name; false where it reads another one. Values from
+-- outside of the region are what they are called. What is found once is kept in seen.
 local function expression(made, name, argument, seen)
   if name == argument then
     return "@"
+  elseif made[name] == nil then
+    return "outside " .. name
   elseif seen[name] ~= nil then
     return seen[name]
   end
   local op = made[name]
-  local parts, text = {}, op and operation_text(op)
+  local parts, text = {}, op and operation_text(op) -- of another argument there is none
   for i, operand in ipairs(text and op.operands or {}) do
     parts[i] = expression(made, operand, argument, seen)
     text = parts[i] and text
@@ -143,29 +145,75 @@ local function expression(made, name, argument, seen)
   return seen[name]
 end
 
--- A comparator g(a) < g(b) of one pair of its arguments sorts by g: the number of the pair, the value to sort by,
--- whether it descends, and how it compares.
-local function key_of(region)
+-- A comparison g(a) OP g(b) of one pair of arguments, whose direction is one of these: { pair =, name = of g(a),
+-- direction =, type =, text = of g }, or nil.
+local function comparison(region, made, name, directions)
+  local op = made[name]
+  local direction = op and op.name == "stablehlo.compare" and op.attributes.comparison_direction
+  if not directions[direction] then
+    return nil
+  end
+  for k = 1, #region.args, 2 do
+    local left = expression(made, op.operands[1], region.args[k].name, {})
+    local right = expression(made, op.operands[2], region.args[k + 1].name, {})
+    if left and left == right and #left < 100000 then
+      return { pair = (k + 1) // 2, name = op.operands[1], direction = direction, type = op.attributes.compare_type,
+        text = left }
+    end
+  end
+  return nil
+end
+
+local orders <const> = { LT = true, GT = true }
+local equality <const> = { EQ = true }
+
+local function operands_of(made, name, kind)
+  local op = made[name]
+  if op and op.name == kind then
+    return op.operands[1], op.operands[2]
+  end
+end
+
+-- f and g where one of two values is what f finds.
+local function either(f, a, b)
+  local found = a and f(a)
+  if found then
+    return found, b
+  end
+  found = b and f(b)
+  return found, a
+end
+
+-- The keys of a comparator, the first one first: g(a) < g(b), or that, or g(a) = g(b) and what says so of the others.
+local function keys_from(region, made, name, keys)
+  local first = comparison(region, made, name, orders)
+  if first then
+    keys[#keys + 1] = first
+    return keys
+  end
+  local less, rest = either(function(v) return comparison(region, made, v, orders) end,
+    operands_of(made, name, "stablehlo.or"))
+  local same, others = either(function(v) return comparison(region, made, v, equality) end,
+    operands_of(made, less and rest, "stablehlo.and"))
+  if not same or same.pair ~= less.pair or same.text ~= less.text or same.type ~= less.type or #keys > 100 then
+    return nil
+  end
+  keys[#keys + 1] = less
+  return keys_from(region, made, others, keys)
+end
+
+-- A list of keys, or nil where the comparator is none of keys.
+local function keys_of(region)
   local made = {}
+  for _, a in ipairs(region.args) do
+    made[a.name] = false
+  end
   for _, op in ipairs(region.ops) do
     for _, name in ipairs(op.results) do
       made[name] = op
     end
   end
-  local last = region.ops[#region.ops]
-  local compare = made[last.operands[1]]
-  local direction = compare and compare.name == "stablehlo.compare" and compare.attributes.comparison_direction
-  if direction ~= "LT" and direction ~= "GT" then
-    return nil
-  end
-  for k = 1, #region.args, 2 do
-    local left = expression(made, compare.operands[1], region.args[k].name, {})
-    local right = expression(made, compare.operands[2], region.args[k + 1].name, {})
-    if left and left == right and #left < 100000 then
-      return (k + 1) // 2, compare.operands[1], direction == "GT", compare.attributes.compare_type
-    end
-  end
-  return nil
+  return keys_from(region, made, region.ops[#region.ops].operands[1], {})
 end
 
 -- The key of each element: what the region computes on the way to its comparison.
@@ -187,7 +235,7 @@ end
 local function order_by_ranks(o, xs, axis)
   local n, less, args, back = xs[1].shape[axis], o:region(1, true), {}, {}
   if n > 4096 then
-    o:fail("a comparator that is no comparison of one key sorts at most 4096 elements, not %d", n)
+    o:fail("a comparator that compares no keys sorts at most 4096 elements, not %d", n)
   end
   for i, x in ipairs(xs) do
     local rows_of, columns_of = table.pack(table.unpack(x.shape)), table.pack(table.unpack(x.shape))
@@ -206,26 +254,32 @@ local function order_by_ranks(o, xs, axis)
   return rank:argsort(axis)
 end
 
+-- By the last key first, as sorts leave equal elements in their order.
+local function order_by_keys(o, xs, axis, keys)
+  local index
+  for i = #keys, 1, -1 do
+    local key = key_values(o, xs, keys[i].pair, keys[i].name)
+    if keys[i].type == "TOTALORDER" and shapes.has_pattern[key.dtype] then
+      key = shapes.in_total_order(key)
+    end
+    if key.dtype == "bool" then
+      key = key:cast "u8"
+    end
+    local order = (index and key:gather(index, axis) or key):argsort { axis = axis,
+      descending = keys[i].direction == "GT" }
+    index = index and index:gather(order, axis) or order
+  end
+  return index
+end
+
 rows["stablehlo.sort"] = function(o, ...)
   local xs = { ... }
   local axis = (o.attributes.dimension or -1) % #xs[1].shape + 1
   if xs[1].shape[axis] < 2 or elements.count(xs[1].shape) == 0 then
     return ...
   end
-  local k, name, descending, kind = key_of(o.op.regions[1])
-  local index
-  if k then
-    local key = key_values(o, xs, k, name)
-    if kind == "TOTALORDER" and shapes.has_pattern[key.dtype] then
-      key = shapes.in_total_order(key)
-    end
-    if key.dtype == "bool" then
-      key = key:cast "u8"
-    end
-    index = key:argsort { axis = axis, descending = descending }
-  else
-    index = order_by_ranks(o, xs, axis)
-  end
+  local keys = keys_of(o.op.regions[1])
+  local index = keys and order_by_keys(o, xs, axis, keys) or order_by_ranks(o, xs, axis)
   for i, x in ipairs(xs) do
     xs[i] = x:gather(index, axis)
   end
