@@ -114,9 +114,14 @@ bool dc_pjrt_client_try(PJRT_Client *c)
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
+enum { QUEUED_MOST = 32 };
+
 void dc_pjrt_client_queue(PJRT_Client *c, dc_pjrt_call *call)
 {
     pthread_mutex_lock(&c->queue_lock);
+    while (c->waiting >= QUEUED_MOST)
+        pthread_cond_wait(&c->taken, &c->queue_lock);
+    c->waiting++;
     *c->last = call;
     c->last = dc_pjrt_call_next(call);
     pthread_cond_signal(&c->queued);
@@ -135,6 +140,8 @@ static dc_pjrt_call *next_call(PJRT_Client *c)
         if (c->first == NULL)
             c->last = &c->first;
         c->busy = true;
+        c->waiting--;
+        pthread_cond_signal(&c->taken);
     }
     pthread_mutex_unlock(&c->queue_lock);
     return call;
@@ -210,6 +217,7 @@ static void free_client(PJRT_Client *c)
     pthread_mutex_destroy(&c->state);
     pthread_mutex_destroy(&c->queue_lock);
     pthread_cond_destroy(&c->queued);
+    pthread_cond_destroy(&c->taken);
     free(c);
 }
 
@@ -259,6 +267,7 @@ PJRT_Error *dc_pjrt_Client_Create(PJRT_Client_Create_Args *a)
     pthread_mutex_init(&c->state, NULL);
     pthread_mutex_init(&c->queue_lock, NULL);
     pthread_cond_init(&c->queued, NULL);
+    pthread_cond_init(&c->taken, NULL);
     e = open_context(c, device[0] != '\0' ? device : NULL);
     if (e == NULL && pthread_create(&c->worker, NULL, work, c) != 0)
         e = dc_pjrt_error(PJRT_Error_Code_RESOURCE_EXHAUSTED, "deepc: no thread can be started");

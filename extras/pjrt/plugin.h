@@ -85,8 +85,9 @@ struct PJRT_Client {
     int kilobytes;     /* of Lua, when its collector ran last */
     bool reads_memory; /* the host can read what is in the device's memory */
     pthread_mutex_t state, queue_lock;
-    pthread_cond_t queued;
+    pthread_cond_t queued, taken;
     dc_pjrt_call *first, **last;
+    int waiting; /* so many calls are in the queue */
     bool busy, closing; /* a call of the queue runs; the thread is to end */
     pthread_t worker;
     dc_pjrt_value *dropped;
@@ -105,7 +106,10 @@ PJRT_Error *dc_pjrt_protected(PJRT_Client *c, lua_CFunction f, void *arg);
 /* Takes `state` and gives values that were dropped to the collector; leaves it. */
 void dc_pjrt_client_enter(PJRT_Client *c);
 void dc_pjrt_client_leave(PJRT_Client *c);
-/* The next call of the queue is this one; the client has its memory. */
+/*
+ * The next call of the queue is this one; the client has its memory. Waits where the queue is full: each
+ * call keeps its arguments.
+ */
 void dc_pjrt_client_queue(PJRT_Client *c, dc_pjrt_call *call);
 /* Enters if nothing is queued and nobody else is in: a call comes behind all that were begun. */
 bool dc_pjrt_client_try(PJRT_Client *c);
