@@ -235,6 +235,30 @@ function TestStablehlo:test_windows()
     { 10, 20 }, 0), { 0, 10, 20, 0 })
 end
 
+-- Everything up to each element, forwards and backwards, by a body of several operations.
+function TestStablehlo:test_running_windows()
+  local function running(padding, n)
+    return stablehlo.load(program(("%%x: tensor<%dxf32>"):format(n), ("tensor<%dxf32>"):format(n), ([=[
+      %%zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %%r = "stablehlo.reduce_window"(%%x, %%zero) <{window_dimensions = array<i64: N>,
+        padding = dense<[[%s]]> : tensor<1x2xi64>}> ({
+      ^bb0(%%a: tensor<f32>, %%b: tensor<f32>):
+        %%1 = stablehlo.multiply %%a, %%b : tensor<f32>
+        %%2 = stablehlo.add %%a, %%b : tensor<f32>
+        %%3 = stablehlo.add %%1, %%2 : tensor<f32>
+        stablehlo.return %%3 : tensor<f32>
+      }) : (tensor<Nxf32>, tensor<f32>) -> tensor<Nxf32>
+      return %%r : tensor<Nxf32>]=]):format(padding):gsub("N", n)))
+  end
+  for _, n in ipairs { 8, 20, 5000 } do -- (1 + a) (1 + b) - 1
+    local x = (dc.iota(n):cast "f32"):sin() / 100
+    local want = (x + 1):cumprod(1) - 1
+    lu.assertTrue((running(("%d, 0"):format(n - 1), n)(x) - want):abs():max():item() < 1e-4, n)
+    want = (x + 1):flip(1):cumprod(1):flip(1) - 1
+    lu.assertTrue((running(("0, %d"):format(n - 1), n)(x) - want):abs():max():item() < 1e-4, n)
+  end
+end
+
 function TestStablehlo:test_convolution()
   local x, w = { { { 1 }, { 2 }, { 3 }, { 4 } } }, { { { 1 } }, { { 10 } } }
   lu.assertEquals(one("stablehlo.convolution(%a, %b) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], " ..

@@ -199,7 +199,27 @@ local function part_at(x, w, at)
   return x
 end
 
+-- What a body makes of everything up to each element along an axis: of what is 1, 2, 4 ... before it, and it (Hillis
+-- and Steele, 1986). Bodies are associative, and the initial values change nothing.
+local function run_by_body(o, xs, inits, axis, reverse)
+  local n, body, size, k = #xs, o:region(1, true), xs[1].shape[axis], 1
+  while k < size do
+    local low, high, args = shapes.all(#xs[1].shape, 0), shapes.all(#xs[1].shape, 0), {}
+    low[axis], high[axis] = reverse and -k or k, reverse and k or -k
+    for i, x in ipairs(xs) do
+      local moved = shapes.pad(x, low, high, nil, inits[i], o:number(inits[i]))
+      args[i], args[n + i] = reverse and x or moved, reverse and moved or x
+    end
+    xs, k = { body(table.unpack(args)) }, 2 * k
+  end
+  return table.unpack(xs)
+end
+
 local function reduce_by_body(o, xs, inits, w)
+  local axis, reverse = running_axis(w, xs[1].shape)
+  if axis and xs[1].shape[axis] > 16 then
+    return run_by_body(o, xs, inits, axis, reverse)
+  end
   local n, body = #xs, o:region(1, true)
   local state = inits
   if elements.count(w.sizes) > 4096 then
