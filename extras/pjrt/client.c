@@ -448,7 +448,8 @@ PJRT_Error *dc_pjrt_Device_MemoryStats(PJRT_Device_MemoryStats_Args *a)
     dc_pjrt_client_leave(a->device->client);
     a->peak_bytes_in_use_is_set = true;
     for (size_t i = 0; i < sizeof a->unknown / sizeof a->unknown[0]; i++)
-        a->unknown[i].is_set = false;
+        if (offsetof(PJRT_Device_MemoryStats_Args, unknown[i]) < a->struct_size)
+            a->unknown[i].is_set = false; /* of a later version than the caller's there is none */
     return e;
 }
 
