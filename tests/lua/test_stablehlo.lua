@@ -580,6 +580,18 @@ function TestStablehlo:test_many_arguments_and_results()
   lu.assertEquals({ out.result1:item(), out.result40:item() }, { 0, 39 })
 end
 
+function TestStablehlo:test_no_results()
+  local f = stablehlo.load "func.func @main(%x: tensor<2xf32>) { return }"
+  lu.assertEquals(select("#", f { 1, 2 }), 0)
+end
+
+function TestStablehlo:test_names_of_arguments_that_are_alike()
+  local f = stablehlo.load(program("%_x: tensor<f32>, %x: tensor<f32>, %_x_1: tensor<f32>", "tensor<f32>, tensor<f32>",
+    "  return %_x, %_x_1 : tensor<f32>, tensor<f32>"))
+  local a, b = f(1, 2, 3)
+  lu.assertEquals({ a:item(), b:item() }, { 1, 3 })
+end
+
 function TestStablehlo:test_errors()
   local function fails(message, ...)
     local ok, err = pcall(stablehlo.load, ...)

@@ -84,11 +84,6 @@ end
 ---@return table
 function host.compile(code)
   local module = stablehlo.read(code)
-  local main = module.functions.main
-  if main and #main.results == 0 then
-    return { call = function() end, arguments = shapes_of(main.args), results = {}, donated = donated(main.args),
-      name = module.symbol or "main" }
-  end
   local typed, _, about = entry.typed(module, { unnamed = true })
   local f = about.entry
   local call = entry.of_lists(typed, about)

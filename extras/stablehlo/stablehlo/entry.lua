@@ -64,14 +64,15 @@ local MOST_ARGUMENTS, MOST_RESULTS = 32, 8 -- of a typed function; more of them 
 local function names_of(f, unnamed)
   local names, taken, used = {}, {}, used_values(f.body, {})
   for i, a in ipairs(f.args) do
+    local prefix = (unnamed or not used[a.name] and #f.args <= MOST_ARGUMENTS) and "_" or ""
     local name = a.name:match "^%%([%a_][%w_]*)$"
-    if not name or taken[name] or not load("local " .. name) then
+    if not name or not load("local " .. name) then
       name = "arg" .. i - 1
     end
-    if unnamed or not used[a.name] and #f.args <= MOST_ARGUMENTS then
-      name = "_" .. name
+    while taken[prefix .. name] do
+      name = name .. "_" .. i - 1
     end
-    names[i], taken[name] = name, true
+    names[i], taken[prefix .. name] = prefix .. name, true
   end
   return names
 end
@@ -101,7 +102,8 @@ local function signature(op, f, names)
   if #results > MOST_RESULTS then
     results = { ("{%s}"):format(table.concat(record(result_names(#results), results), ", ")) }
   end
-  return ("%s(%s) -> %s"):format((f.name:gsub("[^%w_]", "_"):gsub("^%d", "_%0")), args, table.concat(results, ", "))
+  return ("%s(%s) -> %s"):format((f.name:gsub("[^%w_]", "_"):gsub("^%d", "_%0")), args,
+    results[1] and table.concat(results, ", ") or "()")
 end
 
 -- call(list) gives a list of results; as the signature has it, in records.
