@@ -115,10 +115,7 @@ void dc_pjrt_value_release(dc_pjrt_value *v)
     PJRT_Client *c = v->client;
     dc_pjrt_event_release(v->ready);
     v->ready = NULL;
-    pthread_mutex_lock(&c->queue_lock);
-    v->next = c->dropped;
-    c->dropped = v;
-    pthread_mutex_unlock(&c->queue_lock);
+    dc_pjrt_client_drop(c, v);
     if (dc_pjrt_client_try(c))
         dc_pjrt_client_leave(c);
     dc_pjrt_client_release(c);

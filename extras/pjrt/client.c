@@ -43,21 +43,25 @@ PJRT_Error *dc_pjrt_protected(PJRT_Client *c, lua_CFunction f, void *arg)
     return dc_pjrt_error(code, "%s", text);
 }
 
-/* Without memory the elements stay until the collector comes to them. */
-static int close_values(lua_State *L)
+/* One that cannot be closed is left to the collector: its reference is given up before. */
+static int close_value(lua_State *L)
 {
-    luaL_checkstack(L, 4, NULL);
-    for (dc_pjrt_value *v = lua_touserdata(L, 1); v != NULL; v = v->next) {
-        if (v->ref == LUA_NOREF)
-            continue;
-        lua_rawgeti(L, LUA_REGISTRYINDEX, v->ref);
-        luaL_unref(L, LUA_REGISTRYINDEX, v->ref);
-        v->ref = LUA_NOREF;
-        lua_getfield(L, -1, "close");
-        lua_insert(L, -2);
-        lua_call(L, 1, 0);
-    }
+    dc_pjrt_value *v = lua_touserdata(L, 1);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, v->ref);
+    luaL_unref(L, LUA_REGISTRYINDEX, v->ref);
+    v->ref = LUA_NOREF;
+    lua_getfield(L, -1, "close");
+    lua_insert(L, -2);
+    lua_call(L, 1, 0);
     return 0;
+}
+
+void dc_pjrt_client_drop(PJRT_Client *c, dc_pjrt_value *v)
+{
+    pthread_mutex_lock(&c->queue_lock);
+    v->next = c->dropped;
+    c->dropped = v;
+    pthread_mutex_unlock(&c->queue_lock);
 }
 
 static void close_dropped(PJRT_Client *c)
@@ -66,14 +70,17 @@ static void close_dropped(PJRT_Client *c)
     dc_pjrt_value *list = c->dropped;
     c->dropped = NULL;
     pthread_mutex_unlock(&c->queue_lock);
-    if (list == NULL)
-        return;
-    dc_pjrt_error_free(dc_pjrt_protected(c, close_values, list));
     while (list != NULL) {
-        dc_pjrt_value *next = list->next;
-        free(list->block);
-        free(list);
-        list = next;
+        dc_pjrt_value *v = list;
+        list = v->next;
+        if (v->ref != LUA_NOREF)
+            dc_pjrt_error_free(dc_pjrt_protected(c, close_value, v));
+        if (v->ref != LUA_NOREF) { /* there was no memory for the call: another time */
+            dc_pjrt_client_drop(c, v);
+            continue;
+        }
+        free(v->block);
+        free(v);
     }
 }
 
@@ -295,8 +302,6 @@ PJRT_Error *dc_pjrt_Client_Destroy(PJRT_Client_Destroy_Args *a)
 }
 
 /* ---- what is told ---------------------------------------------------------------------------- */
-
-#define TEXT(a, member, text) ((a)->member##_size = strlen((a)->member = (text)), NULL)
 
 PJRT_Error *dc_pjrt_Client_PlatformName(PJRT_Client_PlatformName_Args *a)
 {

@@ -28,6 +28,9 @@
 
 enum { DC_PJRT_RANK = 8 }; /* most axes of a buffer */
 
+/* Sets a text of the arguments of a function and its size; NULL, no error. */
+#define TEXT(a, member, text) ((a)->member##_size = strlen((a)->member = (text)), NULL)
+
 /* ---- errors.c -------------------------------------------------------------------------------- */
 
 /* Never NULL; without memory it is one that says so. */
@@ -103,9 +106,11 @@ void dc_pjrt_client_release(PJRT_Client *c);
  * Lua as one of PJRT, or NULL.
  */
 PJRT_Error *dc_pjrt_protected(PJRT_Client *c, lua_CFunction f, void *arg);
-/* Takes `state` and gives values that were dropped to the collector; leaves it. */
+/* Takes `state` and closes values that were dropped; leaves it. */
 void dc_pjrt_client_enter(PJRT_Client *c);
 void dc_pjrt_client_leave(PJRT_Client *c);
+/* A value that nobody has any more: whoever enters next closes its tensor and frees it. */
+void dc_pjrt_client_drop(PJRT_Client *c, dc_pjrt_value *v);
 /*
  * The next call of the queue is this one; the client has its memory. Waits where the queue is full: each
  * call keeps its arguments.

@@ -239,8 +239,6 @@ PJRT_Error *dc_pjrt_Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAnd
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-#define TEXT(a, member, text) ((a)->member##_size = strlen((a)->member = (text)), NULL)
-
 PJRT_Error *dc_pjrt_Executable_Destroy(PJRT_Executable_Destroy_Args *a)
 {
     release_program(a->executable);
