@@ -211,12 +211,21 @@ PJRT_Error *dc_pjrt_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer
     return NULL;
 }
 
+dc_pjrt_value *dc_pjrt_buffer_value(const PJRT_Buffer *b)
+{
+    pthread_mutex_lock(&b->client->queue_lock);
+    dc_pjrt_value *v = b->value != NULL ? dc_pjrt_value_retain(b->value) : NULL;
+    pthread_mutex_unlock(&b->client->queue_lock);
+    return v;
+}
+
+/* The caller releases the value; NULL with an error. */
 static PJRT_Error *value_of(const PJRT_Buffer *b, dc_pjrt_value **out)
 {
-    *out = b->value;
-    return b->value != NULL ? NULL
-                            : dc_pjrt_error(PJRT_Error_Code_INVALID_ARGUMENT,
-                                            "deepc: the array was deleted or donated");
+    *out = dc_pjrt_buffer_value(b);
+    return *out != NULL ? NULL
+                        : dc_pjrt_error(PJRT_Error_Code_INVALID_ARGUMENT,
+                                        "deepc: the array was deleted or donated");
 }
 
 /* ---- to the host ----------------------------------------------------------------------------- */
@@ -305,16 +314,17 @@ PJRT_Error *dc_pjrt_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args *a)
     if (e != NULL)
         return e;
     if (!is_dense(a->host_layout, &a->src->shape))
-        return dc_pjrt_error(PJRT_Error_Code_UNIMPLEMENTED,
-                             "deepc: a copy to the host with this layout is not supported");
-    if (a->dst == NULL) {
+        e = dc_pjrt_error(PJRT_Error_Code_UNIMPLEMENTED,
+                          "deepc: a copy to the host with this layout is not supported");
+    else if (a->dst == NULL)
         a->dst_size = v->bytes;
-        return NULL;
-    }
-    if (a->dst_size < v->bytes)
-        return dc_pjrt_error(PJRT_Error_Code_INVALID_ARGUMENT,
-                             "deepc: %zu bytes are too few for %zu", a->dst_size, v->bytes);
-    return copy_to_host(v, a->dst, 0, v->bytes, &a->event);
+    else if (a->dst_size < v->bytes)
+        e = dc_pjrt_error(PJRT_Error_Code_INVALID_ARGUMENT, "deepc: %zu bytes are too few for %zu",
+                          a->dst_size, v->bytes);
+    else
+        e = copy_to_host(v, a->dst, 0, v->bytes, &a->event);
+    dc_pjrt_value_release(v);
+    return e;
 }
 
 /* ---- what is told ---------------------------------------------------------------------------- */
@@ -372,7 +382,9 @@ PJRT_Error *dc_pjrt_Buffer_IsOnCpu(PJRT_Buffer_IsOnCpu_Args *a)
 
 PJRT_Error *dc_pjrt_Buffer_IsDeleted(PJRT_Buffer_IsDeleted_Args *a)
 {
-    a->is_deleted = a->buffer->value == NULL;
+    dc_pjrt_value *v = dc_pjrt_buffer_value(a->buffer);
+    a->is_deleted = v == NULL;
+    dc_pjrt_value_release(v);
     return NULL;
 }
 
@@ -382,6 +394,7 @@ PJRT_Error *dc_pjrt_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args *a)
     PJRT_Error *e = value_of(a->buffer, &v);
     if (e == NULL)
         a->event = dc_pjrt_event_retain(v->ready);
+    dc_pjrt_value_release(v);
     return e;
 }
 
@@ -389,8 +402,11 @@ PJRT_Error *dc_pjrt_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args *a)
 
 PJRT_Error *dc_pjrt_Buffer_Delete(PJRT_Buffer_Delete_Args *a)
 {
+    PJRT_Client *c = a->buffer->client;
+    pthread_mutex_lock(&c->queue_lock);
     dc_pjrt_value *v = a->buffer->value;
     a->buffer->value = NULL;
+    pthread_mutex_unlock(&c->queue_lock);
     dc_pjrt_value_release(v);
     return NULL;
 }
@@ -436,6 +452,7 @@ static PJRT_Error *find_elements(const PJRT_Buffer *b, const void **at)
                           "deepc: a pointer to memory of this device is not supported");
     if (e == NULL)
         *at = v->at;
+    dc_pjrt_value_release(v);
     return e;
 }
 
@@ -463,10 +480,12 @@ static PJRT_Error *share(const PJRT_Buffer *b, PJRT_Client *to, PJRT_Buffer **ou
     PJRT_Error *e = value_of(b, &v);
     if (e != NULL)
         return e;
-    if (to != b->client)
+    if (to != b->client) {
+        dc_pjrt_value_release(v);
         return dc_pjrt_error(PJRT_Error_Code_UNIMPLEMENTED,
                              "deepc: a copy to another device is not supported");
-    *out = dc_pjrt_buffer_new(&b->shape, dc_pjrt_value_retain(v));
+    }
+    *out = dc_pjrt_buffer_new(&b->shape, v);
     return *out != NULL ? NULL : dc_pjrt_no_memory();
 }
 

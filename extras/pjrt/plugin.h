@@ -136,13 +136,15 @@ typedef struct dc_pjrt_shape {
 
 struct PJRT_Buffer {
     dc_pjrt_shape shape;
-    dc_pjrt_value *value; /* NULL: deleted */
+    dc_pjrt_value *value; /* NULL: deleted; under queue_lock, as another thread may delete it */
     PJRT_Client *client;
     atomic_int users; /* who holds a pointer to the elements, the buffer itself too */
 };
 
 /* Takes the value. NULL without memory: the value is released. */
 PJRT_Buffer *dc_pjrt_buffer_new(const dc_pjrt_shape *shape, dc_pjrt_value *v);
+/* Its value, with one user more; NULL where it was deleted. */
+dc_pjrt_value *dc_pjrt_buffer_value(const PJRT_Buffer *b);
 /* False where the size is beyond what there can be. */
 bool dc_pjrt_shape_measure(dc_pjrt_shape *s);
 /* How deepc has it: complex numbers as an axis of two behind the others. False: no such type. */

@@ -529,27 +529,33 @@ static PJRT_Error *check_arguments(const PJRT_LoadedExecutable_Execute_Args *a)
         bool same = b->shape.type == p->arg[i].type && b->shape.rank == p->arg[i].rank;
         for (int k = 0; same && k < b->shape.rank; k++)
             same = b->shape.dim[k] == p->arg[i].dim[k];
-        if (b->value == NULL || !same || b->client != p->client)
+        if (!same || b->client != p->client)
             return dc_pjrt_error(PJRT_Error_Code_INVALID_ARGUMENT, "deepc: %s: argument %zu %s",
                                  p->name, i,
-                                 b->value == NULL ? "was deleted or donated"
-                                 : !same          ? "has another type or shape than the program's"
-                                                  : "is of another client");
+                                 !same ? "has another type or shape than the program's"
+                                       : "is of another client");
     }
     return NULL;
 }
 
-static dc_pjrt_call *new_call(const PJRT_LoadedExecutable_Execute_Args *a)
+/* The call has the values of its arguments from here on, whoever deletes the buffers. */
+static PJRT_Error *new_call(const PJRT_LoadedExecutable_Execute_Args *a, dc_pjrt_call **out)
 {
     PJRT_Executable *p = a->executable->program;
     dc_pjrt_call *call = calloc(1, sizeof *call + (p->narg + p->nout) * sizeof call->value[0]);
     if (call == NULL)
-        return NULL;
+        return dc_pjrt_no_memory();
     call->program = retain_program(p);
     call->done = dc_pjrt_event_new();
     bool made = call->done != NULL;
-    for (size_t i = 0; i < p->narg; i++)
-        call->value[i] = dc_pjrt_value_retain(a->argument_lists[0][i]->value);
+    for (size_t i = 0; i < p->narg; i++) {
+        call->value[i] = dc_pjrt_buffer_value(a->argument_lists[0][i]);
+        if (call->value[i] == NULL) {
+            free_call(call);
+            return dc_pjrt_error(PJRT_Error_Code_INVALID_ARGUMENT,
+                                 "deepc: %s: argument %zu was deleted or donated", p->name, i);
+        }
+    }
     for (size_t i = 0; i < p->nout; i++) {
         dc_pjrt_value *v = dc_pjrt_value_new(p->client, p->out[i].bytes, call->done);
         call->value[p->narg + i] = v;
@@ -557,15 +563,17 @@ static dc_pjrt_call *new_call(const PJRT_LoadedExecutable_Execute_Args *a)
         a->output_lists[0][i] = b;
         made = made && b != NULL;
     }
-    if (made)
-        return call;
+    if (made) {
+        *out = call;
+        return NULL;
+    }
     for (size_t i = 0; i < p->nout; i++) {
         PJRT_Buffer_Destroy_Args gone = {.buffer = a->output_lists[0][i]};
         dc_pjrt_Buffer_Destroy(&gone);
         a->output_lists[0][i] = NULL;
     }
     free_call(call);
-    return NULL;
+    return dc_pjrt_no_memory();
 }
 
 static bool is_kept(const PJRT_ExecuteOptions *o, size_t argument)
@@ -591,12 +599,12 @@ static void take_donated(const PJRT_LoadedExecutable_Execute_Args *a)
 PJRT_Error *dc_pjrt_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args *a)
 {
     PJRT_Executable *p = a->executable->program;
+    dc_pjrt_call *call = NULL;
     PJRT_Error *e = check_arguments(a);
+    if (e == NULL)
+        e = new_call(a, &call);
     if (e != NULL)
         return e;
-    dc_pjrt_call *call = new_call(a);
-    if (call == NULL)
-        return dc_pjrt_no_memory();
     take_donated(a);
     if (a->device_complete_events != NULL)
         a->device_complete_events[0] = dc_pjrt_event_retain(call->done);
