@@ -126,7 +126,8 @@ enum { QUEUED_MOST = 32 };
 void dc_pjrt_client_queue(PJRT_Client *c, dc_pjrt_call *call)
 {
     pthread_mutex_lock(&c->queue_lock);
-    while (c->waiting >= QUEUED_MOST)
+    const bool own = pthread_equal(pthread_self(), c->worker); /* in a callback */
+    while (!own && c->waiting >= QUEUED_MOST)
         pthread_cond_wait(&c->taken, &c->queue_lock);
     c->waiting++;
     *c->last = call;

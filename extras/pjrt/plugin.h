@@ -112,8 +112,8 @@ void dc_pjrt_client_leave(PJRT_Client *c);
 /* A value that nobody has any more: whoever enters next closes its tensor and frees it. */
 void dc_pjrt_client_drop(PJRT_Client *c, dc_pjrt_value *v);
 /*
- * The next call of the queue is this one; the client has its memory. Waits where the queue is full: each
- * call keeps its arguments.
+ * The next call of the queue is this one; the client has its memory. Waits where the queue is
+ * full, as each call keeps its arguments; the thread that empties it does not.
  */
 void dc_pjrt_client_queue(PJRT_Client *c, dc_pjrt_call *call);
 /* Enters if nothing is queued and nobody else is in: a call comes behind all that were begun. */

@@ -5,6 +5,7 @@
 #include "tests/t.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "extras/pjrt/pjrt.h"
@@ -388,6 +389,56 @@ static void test_threads(PJRT_LoadedExecutable *f)
         pthread_join(thread[i], NULL);
 }
 
+enum { MANY = 40 }; /* more than the queue holds */
+typedef struct many_calls {
+    PJRT_LoadedExecutable *f;
+    PJRT_Buffer *in[2], *out[MANY][2];
+    PJRT_Event *done[MANY];
+    int begun;
+} many_calls;
+
+static void begin_many(PJRT_Error *e, void *arg)
+{
+    many_calls *m = arg;
+    works(e);
+    for (int i = 0; i < MANY; i++)
+        works(execute(m->f, 2, m->in, m->out[i], &m->done[i]));
+    __atomic_store_n(&m->begun, 1, __ATOMIC_SEQ_CST);
+}
+
+static void test_calls_in_callbacks(void)
+{
+    many_calls m = {.begun = 0};
+    const float x[6] = {0}, y[3] = {1, 1, 1};
+    const int64_t dims[2] = {2, 3};
+    PJRT_Buffer *out[2];
+    PJRT_Event *done;
+    if (!works(compile(program, &m.f)))
+        return;
+    m.in[0] = push(host_array(PJRT_Buffer_Type_F32, x, 2, dims));
+    m.in[1] = push(host_array(PJRT_Buffer_Type_F32, y, 1, dims + 1));
+    if (!works(execute(m.f, 2, m.in, out, &done)))
+        return;
+    PJRT_Event_OnReady_Args when = {.event = done, .callback = begin_many, .user_arg = &m};
+    works(api->Event_OnReady(&when));
+    works(wait_for(done));
+    while (!__atomic_load_n(&m.begun, __ATOMIC_SEQ_CST))
+        sched_yield();
+    for (int i = 0; i < MANY; i++) {
+        float sum = 0;
+        pull(m.out[i][1], &sum, sizeof sum);
+        CHECK_NEAR(sum, 6, 0);
+        works(wait_for(m.done[i]));
+        drop(m.out[i][0]);
+        drop(m.out[i][1]);
+    }
+    drop(out[0]);
+    drop(out[1]);
+    drop(m.in[0]);
+    drop(m.in[1]);
+    unload(m.f);
+}
+
 int main(void)
 {
     api = GetPjrtApi();
@@ -409,6 +460,7 @@ int main(void)
         test_call(f);
         test_threads(f);
     }
+    test_calls_in_callbacks();
     test_complex();
     test_bad_programs();
     const float number = 1;
