@@ -43,6 +43,15 @@ PJRT_Error *dc_pjrt_protected(PJRT_Client *c, lua_CFunction f, void *arg)
     return dc_pjrt_error(code, "%s", text);
 }
 
+void dc_pjrt_push_host(lua_State *L, const char *name)
+{
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "deepc.pjrt.host");
+    lua_call(L, 1, 1);
+    lua_getfield(L, -1, name);
+    lua_remove(L, -2);
+}
+
 /* One that cannot be closed is left to the collector: its reference is given up before. */
 static int close_value(lua_State *L)
 {
@@ -91,9 +100,9 @@ void dc_pjrt_client_enter(PJRT_Client *c)
 }
 
 /*
- * Lua's collector is stopped: what has memory is closed when its last user lets go, so going through
- * all that there is for each few megabytes of results, as for scripts, would find nothing. What Lua
- * itself allocates is collected whole when it has doubled.
+ * Lua's collector is stopped: what has memory is closed when its last user lets go, so going
+ * through all that there is for each few megabytes of results, as for scripts, would find nothing.
+ * What Lua itself allocates is collected whole when it has doubled.
  */
 void dc_pjrt_client_leave(PJRT_Client *c)
 {
@@ -179,10 +188,7 @@ static int describe(lua_State *L)
     PJRT_Client *c = lua_touserdata(L, 1);
     lua_settop(L, 0);
     luaL_openlibs(L);
-    lua_getglobal(L, "require");
-    lua_pushliteral(L, "deepc.pjrt.host");
-    lua_call(L, 1, 1);
-    lua_getfield(L, -1, "describe");
+    dc_pjrt_push_host(L, "describe");
     lua_call(L, 0, 2);
     snprintf(c->device.description.text, sizeof c->device.description.text, "%s",
              lua_tostring(L, -2));
@@ -437,10 +443,7 @@ PJRT_Error *dc_pjrt_Device_DefaultMemory(PJRT_Device_DefaultMemory_Args *a)
 static int measure_memory(lua_State *L)
 {
     PJRT_Device_MemoryStats_Args *a = lua_touserdata(L, 1);
-    lua_getglobal(L, "require");
-    lua_pushliteral(L, "deepc.pjrt.host");
-    lua_call(L, 1, 1);
-    lua_getfield(L, -1, "memory");
+    dc_pjrt_push_host(L, "memory");
     lua_call(L, 0, 2);
     a->bytes_in_use = lua_tointeger(L, -2);
     a->peak_bytes_in_use = lua_tointeger(L, -1);

@@ -106,6 +106,8 @@ void dc_pjrt_client_release(PJRT_Client *c);
  * Lua as one of PJRT, or NULL.
  */
 PJRT_Error *dc_pjrt_protected(PJRT_Client *c, lua_CFunction f, void *arg);
+/* Pushes a function of extras/pjrt/pjrt/host.lua. */
+void dc_pjrt_push_host(lua_State *L, const char *name);
 /* Takes `state` and closes values that were dropped; leaves it. */
 void dc_pjrt_client_enter(PJRT_Client *c);
 void dc_pjrt_client_leave(PJRT_Client *c);

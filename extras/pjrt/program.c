@@ -98,10 +98,7 @@ static int compile_in_lua(lua_State *L)
 {
     PJRT_Executable *p = lua_touserdata(L, 1);
     lua_settop(L, 0);
-    lua_getglobal(L, "require");
-    lua_pushliteral(L, "deepc.pjrt.host");
-    lua_call(L, 1, 1);
-    lua_getfield(L, -1, "compile");
+    dc_pjrt_push_host(L, "compile");
     lua_pushlstring(L, p->code, p->size);
     lua_call(L, 1, 1);
     lua_getfield(L, -1, "name");
@@ -433,16 +430,12 @@ static void push_from_host(lua_State *L, dc_pjrt_value *v, const dc_pjrt_shape *
             luaL_error(L, "an array cannot be taken (%d)", (int)status);
         v->block = NULL;
     } else {
-        lua_getglobal(L, "require");
-        lua_pushliteral(L, "deepc.pjrt.host");
-        lua_call(L, 1, 1);
-        lua_getfield(L, -1, "from_bytes");
+        dc_pjrt_push_host(L, "from_bytes");
         lua_pushlstring(L, v->block, v->bytes);
         lua_pushstring(L, dc_pjrt_type_name(s->type));
         for (int i = 0; i < s->rank; i++)
             lua_pushinteger(L, s->dim[i]);
         lua_call(L, 2 + s->rank, 1);
-        lua_remove(L, -2);
     }
     lua_pushvalue(L, -1);
     v->ref = luaL_ref(L, LUA_REGISTRYINDEX);
