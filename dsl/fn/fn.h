@@ -333,10 +333,11 @@ bool dc_spec_wait(lua_State *L, dc_dsl *d, dc_spec *s);
 dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s);
 /* ---- fnvalue.c ------------------------------------------------------------------------------- */
 
-/* Takes the arguments at 2... apart; leaves inside tables are pushed. Raises. */
+/* An empty list. */
 void dc_fn_leaves_begin(dc_fn_leaves *v);
 /* A further one; pushes a value where the room is used up. */
 dc_fn_taken *dc_fn_leaves_add(lua_State *L, dc_fn_leaves *v);
+/* Takes the arguments at 2... apart; leaves inside tables are pushed. Raises. */
 void dc_fn_take(lua_State *L, dc_dsl *d, dc_fn *fn, int fn_idx, dc_fn_leaves *v, dc_fn_key *key);
 /* The number of the static value at idx: the same for equal values. */
 int64_t dc_fn_number_static(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, int param,

@@ -327,9 +327,13 @@ static bool add_given(const dc_fn *fn, dc_sig_bind *b)
 /* All tensors among the leaves at once. */
 static void match(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key)
 {
-    const size_t room = (size_t)v->n + 1;
-    dc_sig_leaf *leaf = lua_newuserdatauv(L, room * (sizeof *leaf + sizeof(int)), 0);
-    int *which = (int *)(leaf + room), n = 0;
+    enum { FEW = 32 };
+    dc_sig_leaf few[FEW], *leaf = few;
+    int few_which[FEW], *which = few_which, n = 0;
+    if (v->n > FEW) {
+        leaf = lua_newuserdatauv(L, (size_t)v->n * (sizeof *leaf + sizeof *which), 0);
+        which = (int *)(leaf + v->n);
+    }
     dc_sig_miss miss;
     const bool parts = has_parts(L, d, fn);
     const dc_sig_bind before = key->bind;
