@@ -48,6 +48,12 @@ def test_qr():
             for mode in "reduced", "complete":
                 q, r = jnp.linalg.qr(a, mode=mode)
                 check(f"qr of {shape}", near(q @ r, a) and near(q.conj().mT @ q, np.eye(q.shape[-1])))
+    for dtype in np.float32, np.complex64:
+        for scale in np.float32(1e-25), np.float32(1e25):  # squares are beyond the type
+            a = matrices(5, 3, dtype=dtype) * scale
+            q, r = jnp.linalg.qr(a)
+            check(f"qr of {a.dtype} times {scale}",
+                  near(q @ (r / scale), a / scale) and near(q.conj().mT @ q, np.eye(3)))
     a = matrices(6, 4)
     raw, tau = jax._src.lax.linalg.geqrf(a)
     expected = sl.qr(a, mode="raw")[0]

@@ -116,8 +116,11 @@ def _geqrf(a):
     def reflect(j, state):
         a, taus = state
         column = jax.lax.dynamic_slice_in_dim(a, j, 1, 1)[:, 0]
-        alpha = column[j]
-        below = jnp.where(rows > j, column, 0)
+        scale = jnp.max(jnp.where(rows >= j, jnp.maximum(jnp.abs(jnp.real(column)), jnp.abs(jnp.imag(column))), 0))
+        scale = jnp.where(scale == 0, 1, scale)  # squares of what is near the limits of the type are beyond them
+        scaled = column / scale
+        alpha = scaled[j]
+        below = jnp.where(rows > j, scaled, 0)
         rest = jnp.sum(jnp.abs(below) ** 2)
         size = jnp.sqrt(jnp.abs(alpha) ** 2 + rest)
         beta = jnp.where(jnp.real(alpha) >= 0, -size, size).astype(a.dtype)
@@ -125,7 +128,7 @@ def _geqrf(a):
         tau = jnp.where(none, 0, (beta - alpha) / jnp.where(none, 1, beta)).astype(a.dtype)
         v = jnp.where(rows == j, 1, below / jnp.where(none, 1, alpha - beta))
         turned = a - jnp.conj(tau) * jnp.outer(v, jnp.conj(v) @ a)
-        kept = jnp.where(rows > j, v, jnp.where(rows == j, jnp.where(none, alpha, beta), column))
+        kept = jnp.where(rows > j, v, jnp.where(rows == j, jnp.where(none, alpha, beta) * scale, column))
         a = jnp.where(jnp.arange(n) > j, turned, a)
         return jax.lax.dynamic_update_slice(a, kept[:, None], (0, j)), taus.at[j].set(tau)
 
